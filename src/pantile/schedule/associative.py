@@ -23,21 +23,21 @@ Values = tuple[Expr, ...]
 
 @dataclass(frozen=True, eq=False)
 class Associative:
-    """An update in parts."""
+    """An update as an associative reduction, which can be computed in parts."""
 
-    start: Values  # what a part without terms is
-    step: Callable[[Values, Mapping[str, Expr]], Values]  # one term more than so far, where loops have other names
-    combine: Callable[[Values, Values], Values]  # of the whole so far and one part more
-    is_exact: bool  # whether any parts give the same bits
+    start: Values  # the value of a part without terms
+    step: Callable[[Values, Mapping[str, Expr]], Values]  # adds one term, with loops renamed
+    combine: Callable[[Values, Values], Values]  # adds one part to the result so far
+    is_exact: bool  # whether every division into parts gives the same bits
 
 
 def associative(stage: Stage, update: Definition) -> Associative | None:
-    """How an update is combined of parts, or None if it is not."""
+    """The update as an associative reduction, or None if it is not one."""
     return _fold(stage, update) or _search(stage, update)
 
 
 def _fold(stage: Stage, update: Definition) -> Associative | None:
-    """Sums, minima and the like."""
+    """Recognize sums, products, minima and maxima, and bitwise reductions."""
     terms = accumulation(stage, update)
     if terms is None:
         return None
@@ -52,8 +52,8 @@ def _fold(stage: Stage, update: Definition) -> Associative | None:
 
 
 def _search(stage: Stage, update: Definition) -> Associative | None:
-    """What pt.argmin and pt.argmax are made of: the coordinates of the best value so far, and that value. Parts begin
-    with the worst value, which no point replaces: of two parts with an equal value, both have seen a point."""
+    """Recognize pt.argmin and pt.argmax: the coordinates of the best value so far, and that value. Parts begin with
+    the worst value, which replaces no point: if two parts have an equal value, both have seen a point."""
     own = tuple(Load(t, 1, b, update.indices) for t, b in zip(stage.dtypes, stage.buffers, strict=True))
     choices = [v.args for v in update.values if isinstance(v, Op) and v.op == "select"]
     if len(own) < 2 or len(choices) < len(own) or len(stage.updates) > 1:
@@ -72,7 +72,7 @@ def _search(stage: Stage, update: Definition) -> Associative | None:
         return None
     return Associative(
         start=stage.pure.values,
-        step=lambda now, renamed: _taken(better.op, now, tuple(substitute(e, renamed) for e in (*places, value))),
+        step=lambda now, renamed: _take_better(better.op, now, tuple(substitute(e, renamed) for e in (*places, value))),
         combine=lambda whole, part: _best(better.op, whole, part),
         is_exact=True,
     )
@@ -82,7 +82,7 @@ _WORST = {"lt": "min", "gt": "max"}  # comparison -> the operation to which the 
 
 
 def _ascend(places: Sequence[Expr], domain: Sequence[ReductionDim]) -> bool:
-    """Whether a definition comes to places in the order of their coordinates, the first of which counts most."""
+    """Whether a definition visits places in lexicographic order of their coordinates."""
     remaining = list(domain)
     for place in places:
         form = linear(_index(place))
@@ -96,14 +96,14 @@ def _ascend(places: Sequence[Expr], domain: Sequence[ReductionDim]) -> bool:
 
 
 def _index(place: Expr) -> Expr:
-    """A coordinate without what keeps it inside of its domain."""
+    """A coordinate without the casts and clamps around it."""
     while isinstance(place, Cast) or (isinstance(place, Op) and place.op == "within"):
         place = place.value if isinstance(place, Cast) else place.args[0]
     return place
 
 
 def _counts_up(loops: Sequence[tuple[int, ReductionDim]]) -> bool:
-    """Whether a sum of loops grows with each iteration, as that of digits does."""
+    """Whether a linear combination of loops grows with each iteration, like a number made of digits."""
     for (outer, _), (inner, r) in pairwise(loops):
         extent = constant(r.extent)
         if extent is None or outer < inner * extent:
@@ -111,20 +111,20 @@ def _counts_up(loops: Sequence[tuple[int, ReductionDim]]) -> bool:
     return all(times > 0 for times, _ in loops)
 
 
-def _taken(better: str, now: Values, new: Values) -> Values:
-    """A point, if it is better than the best one so far."""
+def _take_better(better: str, now: Values, new: Values) -> Values:
+    """The new point if it is better than the best one so far, otherwise the latter."""
     wins = op(better, new[-1], now[-1])
     return tuple(build.select(wins, n, o) for n, o in zip(new, now, strict=True))
 
 
 def _best(better: str, whole: Values, part: Values) -> Values:
-    """The better of two points, and of equally good ones the first."""
+    """The better of two points, or the first one if they are equally good."""
     earlier = _is_before(part[:-1], whole[:-1])
     wins = op(better, part[-1], whole[-1]) | (op("eq", part[-1], whole[-1]) & earlier)
     return tuple(build.select(wins, new, old) for new, old in zip(part, whole, strict=True))
 
 
 def _is_before(a: Values, b: Values) -> Expr:
-    """Whether coordinates are before others."""
+    """Whether coordinates come before others in lexicographic order."""
     first = op("lt", a[0], b[0])
     return first if len(a) == 1 else first | (op("eq", a[0], b[0]) & _is_before(a[1:], b[1:]))

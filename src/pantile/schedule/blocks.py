@@ -9,7 +9,7 @@ terms is written out, as if it were pure:
 
 What reads more rows at a time than the hardware follows goes down narrow strips, where they stay in the cache. Where
 windows of neighbours overlap and their terms count alike, some rows or vectors are written out side by side: what they
-have in common is summed up once (`lower.associate`).
+have in common is summed up once (`lower.reassociate`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ Terms = Mapping[str, int | None]  # reduction loop -> how many of its terms are 
 
 @dataclass(frozen=True)
 class Shape:
-    """A chain that has split and marked some loops: those outside the loops of a reduction, and those inside."""
+    """A chain of directives that has split and marked some loops, with the names of the loops that lie outside the
+    loops of a reduction and of those that lie inside."""
 
     chain: StageSchedule
     outer: tuple[str, ...]
@@ -51,7 +52,7 @@ class Shape:
     is_parallel: bool = False
 
     def with_terms(self, written: Terms) -> Shape:
-        """Terms written out inside of all others, or all in their place."""
+        """Unroll terms: partly unrolled loops become the innermost ones, fully unrolled ones stay where they are."""
         chain, inner = self.chain, list(self.inner)
         for r, count in written.items():
             chain = chain.unroll(r) if count is None else chain.unroll(r, count)
@@ -61,7 +62,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Block:
-    """Vectors of `width` along the dim `across`, in them channels if pixels have some."""
+    """A block of vectors of `width` lanes along the dim `across`, with the channels inside if pixels have channels."""
 
     stage: Stage
     across: str
@@ -96,7 +97,7 @@ class Block:
         return self._ordered(updated, domain).compute_with(self.stage.name, updated.outer[-1])
 
     def _shape(self, update: Definition) -> tuple[Callable[[StageSchedule], Shape] | None, Terms]:
-        """What becomes of the loops of both definitions, and the terms that are written out."""
+        """The shape of the loops of both definitions, None if they are better apart, and the terms to unroll."""
         streams, is_window = self._streams(update)
         count = terms(update, MOST_TERMS + 1)
         shared = self._shared_terms(update) if is_window and count <= MOST_TERMS else {}
@@ -134,20 +135,20 @@ class Block:
         return Shape(chain.vectorize(self.across, self.width), (self.across,), (self.across + SUFFIX["vectorize"],))
 
     def _in_registers(self, chain: StageSchedule, vectors: int | None = None) -> Shape:
-        """Some vectors side by side."""
+        """A register tile of several adjacent vectors."""
         block = self._new_name("_b")
         chain = chain.split(self.across, self.across, block, (vectors or self._vectors) * self.width)
         chain = chain.vectorize(block, self.width).unroll(block)
         return Shape(chain, (self.across,), (block, block + SUFFIX["vectorize"]))
 
     def _in_rows(self, chain: StageSchedule) -> Shape:
-        """Some vectors, about as many side by side as there are rows of them."""
+        """A register tile of several vectors, about as many per row as it has rows."""
         chain = chain.vectorize(self.across, side_by_side(self._vectors) * self.width).unroll(self._row, self._rows)
         inner = (self._row + SUFFIX["unroll"], self.across + SUFFIX["vectorize"])
         return Shape(chain, (self._row, self.across), inner)
 
     def _in_strips(self, chain: StageSchedule) -> Shape:
-        """Down strips of some rows: of what these read, they have nearly all in common."""
+        """Strips of some columns, traversed row by row: consecutive rows share nearly all that they read."""
         block, row = self._new_name("_b"), self._row
         inside = row + SUFFIX["parallel"]
         chain = chain.split(self.across, self.across, block, self._strip()).vectorize(block, self.width)
@@ -187,12 +188,12 @@ class Block:
         return self._written(self.across) if much and self.may_hold(2 * SIDE_BY_SIDE * self.width, axis) else 1
 
     def _may_be_written(self, count: int, size: int) -> bool:
-        """Whether all terms may, of all channels."""
+        """Whether all terms of all channels may be written out."""
         copies = self.channels * count
         return copies * size <= MOST_WRITTEN and copies <= MOST_COPIES and copies * self.width <= MOST_VALUES
 
     def _written(self, dim: str) -> int:
-        """How often all terms may be written out."""
+        """How many times all terms may be written out side by side."""
         count = terms(self.stage.updates[0], MOST_TERMS) if self.stage.updates else self.overlap[dim]
         most = min(SIDE_BY_SIDE_TERMS, MOST_COPIES, MOST_VALUES // self.width)
         fitting = (n for n in (SIDE_BY_SIDE, SIDE_BY_SIDE // 2) if n * self.channels * count <= most)
@@ -222,27 +223,27 @@ class Block:
         return self._vectors // side_by_side(self._vectors)
 
     def _shared_terms(self, update: Definition) -> dict[str, int]:
-        """What some rows have in common."""
+        """The terms that the rows of a register tile share."""
         if not self.may_hold(self._rows, self.stage.dims.index(self._row) - self.stage.ndim):
             return {}
         block = self._vectors * self.channels
         return shared_terms(self.stage, update, self._row, self.across, block, self._rows, self.strict)
 
     def _streams(self, update: Definition) -> tuple[int, bool]:
-        """How many rows, of all buffers, the vectors of one value are read from; and whether values have them in common
-        with their neighbours, as those of a window, so that they stay in the cache."""
+        """The number of rows of all buffers from which the vectors of one value are read, and whether neighbouring
+        values share them, as those of a window do, so that they stay in the cache."""
         extents = {r.name: constant(r.extent) or MOST_TERMS for r in update.domain}
         count, is_window = 0, True
         for e in update.loads:
             if e.buffer in self.stage.buffers or not any(self.across in names(i) for i in e.indices):
                 continue
             rows = [names(i) for i in e.indices if self.across not in names(i) and self.channel not in names(i)]
-            count += math.prod(n for r, n in extents.items() if any(r in found for found in rows))
-            is_window = is_window and all(found & {*self.stage.dims} for found in rows if found & extents.keys())
+            count += math.prod(n for r, n in extents.items() if any(r in index for index in rows))
+            is_window = is_window and all(index & {*self.stage.dims} for index in rows if index & extents.keys())
         return count, is_window
 
     def _new_name(self, ending: str) -> str:
-        """A name that no loop has, of vectors in the loop neither."""
+        """A name that no loop has, and that with the suffix of vector loops no loop has either."""
         taken = {*self.stage.dims, *(r.name for d in self.stage.updates for r in d.domain)}
         return fresh(self.across + ending, lambda n: n in taken or n + SUFFIX["vectorize"] in taken)
 

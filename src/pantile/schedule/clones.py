@@ -1,4 +1,4 @@
-"""clone_in, copy_in and copy_out: copies of stages, as a change of the pipeline before its loops are scheduled.
+"""clone_in, copy_in and copy_out: copies of stages, made by rewriting the pipeline before its loops are scheduled.
 
     f[x] = ...                               f[x] = ...
     out[x] = f[x] + f[x + 1000]      ->      far[x] = ...                  the same definition: clone_in
@@ -40,7 +40,7 @@ def has_copies(schedule: Schedule) -> bool:
 
 
 def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
-    """Carry out every clone_in, copy_in and copy_out; what is left of the schedule has none."""
+    """Carry out every clone_in, copy_in and copy_out; the remaining schedule has none."""
     done: set[str] = set()
     count = 0
 
@@ -50,7 +50,7 @@ def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
 
     # Consumers first: a copy of one may be what reads a copy of this one.
     while source := next(filter(asks, _sources(graph)), None):
-        copies, others = _sorted(schedule[source.name])
+        copies, others = _copy_directives(schedule[source.name])
         before, graph = graph, _with_copies(graph, source, copies)
         count += len(graph.stages) - len(before.stages)
         if count > MOST_CLONES:
@@ -60,7 +60,7 @@ def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
                 f"there would be {count} copies of stages",
                 f"clone less, at most {MOST_CLONES} altogether",
             )
-        schedule = schedule.replace(StageSchedule(source.name, others), *_asked_for(copies, schedule))
+        schedule = schedule.replace(StageSchedule(source.name, others), *_empty_schedules(copies, schedule))
         if isinstance(source, InputInfo):
             schedule = schedule if others else schedule.without(source)
         elif not graph.consumers[source.name] and source.name not in graph.output:
@@ -73,69 +73,71 @@ def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
 
 
 def _sources(graph: Graph) -> Iterator[Source]:
-    """All that can be copied, the last one first."""
+    """All stages and inputs, the last one first."""
     yield from reversed(graph.stages)
     yield from reversed(graph.inputs)
 
 
-def _sorted(asked: StageSchedule) -> tuple[list[Directive], tuple[Directive, ...]]:
-    """What makes copies of a stage, and its other directives."""
-    copies = [d for d in asked.directives if d.verb in _VERBS]
-    return copies, tuple(d for d in asked.directives if d.verb not in _VERBS)
+def _copy_directives(schedule: StageSchedule) -> tuple[list[Directive], tuple[Directive, ...]]:
+    """The directives that copy a stage, and its other directives."""
+    copies = [d for d in schedule.directives if d.verb in _VERBS]
+    return copies, tuple(d for d in schedule.directives if d.verb not in _VERBS)
 
 
-def _asked_for(copies: list[Directive], schedule: Schedule) -> Iterator[StageSchedule]:
-    """Who asks for a copy of values wants it to be stored, whether or not more is said about it."""
+def _empty_schedules(copies: list[Directive], schedule: Schedule) -> Iterator[StageSchedule]:
+    """Empty schedules for the copies of values that the schedule does not name, so that they are stored and not
+    inlined by default."""
     names = dict.fromkeys(_name(d) for d in copies if d.verb != "clone_in")
     return (on(name) for name in names if name not in schedule)
 
 
 def _name(d: Directive) -> str:
-    """What the copy is called."""
+    """The name of the copy."""
     return str(d.args[0 if d.verb == "copy_out" else 1])
 
 
 def places(source: Source, consumer: Stage) -> list[Place]:
-    """Where a consumer reads a stage or input: different indices, in the order in which they are written."""
+    """The distinct indices at which a consumer reads a stage or input, in the order in which they are written."""
     own = buffers(source)
     return list(dict.fromkeys(place_of(e) for d in consumer.definitions for e in d.loads if e.buffer in own))
 
 
 def buffers(source: Source) -> tuple[str, ...]:
-    """What its values are read from."""
+    """The names of the buffers that hold the values of a stage or input."""
     return (source.name,) if isinstance(source, InputInfo) else source.buffers
 
 
 def place_of(read: Load) -> Place:
-    """What its place is known by."""
+    """The key of the indices that a load reads at."""
     return tuple(map(key, read.indices))
 
 
 def decides_places(source: Source, consumer: Stage) -> bool:
-    """Whether values of a stage decide where a consumer reads it: then all its reads are of one copy, or of none."""
+    """Whether values of a stage decide where a consumer reads it: then all its loads read one copy, or none."""
     own = buffers(source)
     reads = (e for d in consumer.definitions for e in d.loads if e.buffer in own)
     return any(not loaded(i).isdisjoint(own) for e in reads for i in e.indices)
 
 
 def _with_copies(graph: Graph, source: Source, directives: list[Directive]) -> Graph:
-    """All copies that are asked for of one stage or input."""
+    """The graph with all copies of one stage or input that the directives request."""
     outs, ins = ([d for d in directives if (d.verb == "copy_out") == out] for out in (True, False))
     if len(outs) > 1:
         raise refuse(source, outs[1], f"{source.name} is a copy of {_name(outs[0])} already", "ask for it once")
     for d in outs:
-        graph = _Cloned(graph, source).out(d)
-    return _Cloned(graph, source if isinstance(source, InputInfo) else graph.stage[source.name]).by(ins)
+        graph = _Copier(graph, source).out(d)
+    return _Copier(graph, source if isinstance(source, InputInfo) else graph.stage[source.name]).by(ins)
 
 
 @dataclass(frozen=True, eq=False)
-class _Cloned:
-    """Copies of one stage or input."""
+class _Copier:
+    """Makes the copies of one stage or input."""
 
     graph: Graph
     source: Source
 
     def by(self, directives: list[Directive]) -> Graph:
+        """The graph with the copies that clone_in and copy_in request."""
         copies: dict[str, Stage] = {}
         makers: dict[str, Directive] = {}
         moved: dict[str, dict[Place, str]] = {}  # consumer -> where it reads the source -> the copy
@@ -157,7 +159,7 @@ class _Cloned:
         return replace(self.graph, stages=tuple(stages))
 
     def out(self, d: Directive) -> Graph:
-        """The definition of a stage under another name, of which the stage becomes a copy."""
+        """The graph in which the stage's definition has the directive's name and the stage itself is a copy of it."""
         made = self._renamed(d, _name(d))
         copy = replace(copied(made, self.source.name, made.dims, made.where), domain=made.domain)
         stages = [n for s in self.graph.stages for n in ((made, copy) if s is self.source else (s,))]
@@ -197,7 +199,7 @@ class _Cloned:
         return _reading(copy, lambda read: own.get(read.buffer))
 
     def _dims(self, d: Directive) -> tuple[str, ...]:
-        """What the dims of a copy of values are called."""
+        """The names of the dims of a copy of values."""
         dims, source = tuple(a for a in d.args[2:] if isinstance(a, str)), self.source
         if not dims and isinstance(source, Stage):
             return source.dims
@@ -228,7 +230,7 @@ class _Cloned:
         def instead(read: Load) -> str | None:
             if read.buffer not in own:
                 return None
-            # Of one copy for all places, the place need not be asked: it may change as what it is made of does.
+            # One copy serves all places: the place is not looked up, because the rewrite may have changed its indices.
             name = next(iter(everywhere)) if len(everywhere) == 1 else moved.get(place_of(read))
             return None if name is None else copies[name].buffers[own.index(read.buffer)]
 
@@ -236,7 +238,7 @@ class _Cloned:
 
 
 def _kind(d: Directive) -> tuple[object, ...]:
-    """What two directives that share a copy have in common."""
+    """The verb and dims of a directive, which must be equal for two directives that share a copy."""
     return d.verb, *(a for a in d.args[2:] if isinstance(a, str))
 
 
@@ -249,7 +251,7 @@ def copied(source: Source, name: str, dims: tuple[str, ...], where: Location) ->
 
 
 def rewritten(stage: Stage, change: Callable[[Expr], Expr | None]) -> Stage:
-    """A stage with other expressions in it: what `change` makes of them, None for no change."""
+    """Apply `change` to all expressions of a stage; it returns None for no change."""
     memo: dict[int, Expr] = {}
 
     def visit(e: Expr) -> Expr:
@@ -263,7 +265,7 @@ def rewritten(stage: Stage, change: Callable[[Expr], Expr | None]) -> Stage:
 
 
 def _reading(stage: Stage, instead: Callable[[Load], str | None]) -> Stage:
-    """A stage that loads from other buffers."""
+    """A stage whose loads read other buffers: `instead` returns the new one, or None for no change."""
 
     def change(e: Expr) -> Expr | None:
         if not isinstance(e, Load) or (buffer := instead(e)) is None:

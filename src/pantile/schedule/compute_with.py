@@ -4,9 +4,9 @@
     for x:                             ->         f[x] = 0
         for r: f[x] += img[x + r]                 for r: f[x] += img[x + r]
 
-One iteration makes its elements from nothing, so it may run twice: a last block shifts inwards, as that of a pure
-definition does. Not so among threads: one would add to what another one has not finished. A reduction that is written
-out stores nothing but its results, and may.
+One iteration computes its elements from scratch, so it may run twice: the last block of a split shifts inwards, as that
+of a pure definition does. Among threads it may not: one would add to what another has not finished. A reduction that is
+fully unrolled stores only its results, so it may run twice there, too.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def _check_before(s: StageDraft, k: int, d: Directive) -> None:
 
 
 def _is_written_out(s: StageDraft, hosts: Container[tuple[object, object]]) -> bool:
-    """Whether the only update differs from the pure definition by unrolled loops over its small domain, and no more;
-    and nothing else is computed in loops of its own."""
+    """Whether the only update differs from the pure definition by nothing but unrolled loops over its small domain, and
+    no other stage is computed in loops that only the update has."""
     if not is_small_reduction(s.stage):
         return False
     pure, update = (nest.finished() for nest in s.nests)
@@ -57,7 +57,7 @@ def _is_written_out(s: StageDraft, hosts: Container[tuple[object, object]]) -> b
     over = [x for x in update.loops if x.name in domain]
     rest = tuple(x for x in update.loops if x.name not in domain)
     unrolled = len(over) == len(domain) and all(x.kind is Kind.UNROLL for x in over)
-    return unrolled and rest == pure.loops and _all_alike(update.rewrites, pure.rewrites)
+    return unrolled and rest == pure.loops and _all_equal_up_to_tails(update.rewrites, pure.rewrites)
 
 
 def _share(s: StageDraft, nest: NestDraft, d: Directive) -> None:
@@ -66,7 +66,7 @@ def _share(s: StageDraft, nest: NestDraft, d: Directive) -> None:
     nest.find(d, loop)
     mine, theirs = ([(x.name, x.kind) for x in n.loops[:depth]] for n in (nest, pure))
     shared = {name for name, _ in theirs}
-    if mine != theirs or not _all_alike(_of(nest, shared), _of(pure, shared)):
+    if mine != theirs or not _all_equal_up_to_tails(_rewrites_of(nest, shared), _rewrites_of(pure, shared)):
         show = [", ".join(f"{k} {n}" for n, k in loops) for loops in (mine, theirs)]
         raise s.no(
             d,
@@ -79,31 +79,31 @@ def _share(s: StageDraft, nest: NestDraft, d: Directive) -> None:
     _check_own_elements(s, nest, d, shared)
     if not s.is_written_out:
         threads = {name for name, kind in mine if kind in AT_ONCE}
-        pure.rewrites[:] = [_each_once(r) if threads & {*vars(r).values()} else r for r in pure.rewrites]
-    tails = iter(_of(pure, shared))
-    nest.rewrites[:] = [next(tails) if r in _of(nest, shared) else r for r in nest.rewrites]
+        pure.rewrites[:] = [_guard_tail(r) if threads & {*vars(r).values()} else r for r in pure.rewrites]
+    tails = iter(_rewrites_of(pure, shared))
+    nest.rewrites[:] = [next(tails) if r in _rewrites_of(nest, shared) else r for r in nest.rewrites]
 
 
-def _each_once(r: Split | Fuse) -> Split | Fuse:
+def _guard_tail(r: Split | Fuse) -> Split | Fuse:
     return replace(r, tail="guard") if isinstance(r, Split) else r
 
 
-def _of(nest: NestDraft, shared: set[str]) -> list[Split | Fuse]:
+def _rewrites_of(nest: NestDraft, shared: set[str]) -> list[Split | Fuse]:
     """The rewrites that shared loops come from."""
     return [r for r in nest.rewrites if shared & set(vars(r).values())]
 
 
-def _all_alike(mine: Sequence[Split | Fuse], theirs: Sequence[Split | Fuse]) -> bool:
-    return len(mine) == len(theirs) and all(map(_alike, mine, theirs))
+def _all_equal_up_to_tails(mine: Sequence[Split | Fuse], theirs: Sequence[Split | Fuse]) -> bool:
+    return len(mine) == len(theirs) and all(map(_equal_up_to_tails, mine, theirs))
 
 
-def _alike(a: Split | Fuse, b: Split | Fuse) -> bool:
-    """Whether two rewrites are the same, whatever happens to the last block."""
+def _equal_up_to_tails(a: Split | Fuse, b: Split | Fuse) -> bool:
+    """Whether two rewrites are equal, except for the tails of splits."""
     return isinstance(a, Split) and isinstance(b, Split) and replace(a, tail=b.tail) == b or a == b
 
 
 def _check_own_elements(s: StageDraft, nest: NestDraft, d: Directive, shared: set[str]) -> None:
-    """An iteration may read what it has made itself, nothing of another one."""
+    """Refuse an update whose iterations read elements of the stage that other iterations compute."""
     for dim in _dims(nest, shared):
         if not keeps_to(s.stage, s.stage.definitions[nest.index], [dim]):
             raise s.no(
@@ -121,5 +121,5 @@ def _dims(nest: NestDraft, shared: set[str]) -> list[str]:
             stems[r.outer] = stems[r.inner] = stems.pop(r.old, set())
         else:
             stems[r.fused] = stems.pop(r.outer, set()) | stems.pop(r.inner, set())
-    found = set().union(*(stems.get(n, set()) for n in shared))
-    return [d for d in nest.stage.dims if d in found]
+    dims = set().union(*(stems.get(n, set()) for n in shared))
+    return [d for d in nest.stage.dims if d in dims]

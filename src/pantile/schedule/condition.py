@@ -55,7 +55,7 @@ def canonical(condition: str) -> str:
 
 
 def _depth(tree: ast.AST) -> int:
-    """How deep nodes lie inside each other; without recursion, since that is what it is about."""
+    """The depth of a tree, computed without recursion, which a deep tree would exhaust."""
     deepest, nodes = 0, [tree]
     while nodes:
         deepest += 1
@@ -66,7 +66,7 @@ def _depth(tree: ast.AST) -> int:
 def parse(condition: str, graph: Graph) -> Expr:
     """The condition as an expression over the graph's scalars."""
     try:
-        value = build.expr(_Reader(graph).read(ast.parse(condition, mode="eval").body))
+        value = build.expr(_ConditionParser(graph).read(ast.parse(condition, mode="eval").body))
     except UserError:
         raise
     except (ArithmeticError, TypeError, ValueError) as error:
@@ -76,7 +76,7 @@ def parse(condition: str, graph: Graph) -> Expr:
     return Widened(frozenset(p.name for p in graph.params)).value(value)
 
 
-class _Reader:
+class _ConditionParser:
     """Evaluates a Python expression tree to an Expr (or a number, which stays weak)."""
 
     def __init__(self, graph: Graph) -> None:
@@ -137,12 +137,12 @@ class _Reader:
         return result
 
 
-_RULES: dict[type[ast.expr], Callable[[_Reader, Any], Any]] = {
-    ast.Constant: _Reader.number,
-    ast.Name: _Reader.param,
-    ast.Subscript: _Reader.extent,
-    ast.UnaryOp: _Reader.unary,
-    ast.BinOp: _Reader.binary,
-    ast.BoolOp: _Reader.logic,
-    ast.Compare: _Reader.comparison,
+_RULES: dict[type[ast.expr], Callable[[_ConditionParser, Any], Any]] = {
+    ast.Constant: _ConditionParser.number,
+    ast.Name: _ConditionParser.param,
+    ast.Subscript: _ConditionParser.extent,
+    ast.UnaryOp: _ConditionParser.unary,
+    ast.BinOp: _ConditionParser.binary,
+    ast.BoolOp: _ConditionParser.logic,
+    ast.Compare: _ConditionParser.comparison,
 }

@@ -1,7 +1,7 @@
 """What happens to stages that a schedule does not name: pipeline + schedule -> schedule that names every stage.
 
-Cheap and pointwise stages are inlined. Every other stage is computed at root, on its own (`alone`); a reduction to one
-value in parts (`partial`). Defaults are ordinary directives, so they print and can be edited.
+Cheap and pointwise stages are inlined. Every other stage is computed at root, on its own (`stage_default`); a reduction
+to one value in parts (`parallel_reduction`). Defaults are ordinary directives, so they print and can be edited.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from .updates import constant, is_small_reduction
 
 # A stage with so little work is cheaper to repeat than to store and load.
 CHEAP_OPERATIONS, CHEAP_LOADS = 2, 1
-# As many instructions, all reads together, take as long as to store a vector and to load it.
+# The instructions of all repetitions together that take as long as storing a vector and loading it.
 MOST_REPEATED = 24
-# Of a function such as exp, reads that are written out side by side: so much code takes long to compile as well.
-DEAR, MOST_WRITTEN_OUT = 16, 256
-# Elements of a stage that data says where to read.
+# From this cost on, a function such as exp is expensive. Its copies for all reads take at most so many instructions,
+# because so much code takes long to compile as well.
+EXPENSIVE, MOST_WRITTEN_OUT = 16, 256
+# The most elements of a stage that is read at indices that depend on data.
 LARGEST_TABLE = 1 << 16
-_DEAR = {
+_COSTS = {
     "div": 8,
     "sqrt": 8,
     "exp": 16,
@@ -50,8 +51,8 @@ _DEAR = {
     "atan2": 32,
 }
 _STREAM, _LOOKUP = 4, 16
-_AGAIN = 4  # for how many values of a coordinate that it does not depend on something may be read
-_MANY = 1 << 20  # terms of a sum over more than a few
+_AGAIN = 4  # an estimate of how often an element is read along a coordinate that its indices do not depend on
+_MANY = 1 << 20  # stands for the number of terms of a large reduction
 
 
 def complete(
@@ -59,15 +60,15 @@ def complete(
 ) -> Schedule:
     """The schedule with the default directives for every stage that it does not name, in the graph's order.
 
-    `like`: one that was completed for the same pipeline, of which less was known. Where stages are named, the same
-    others are inlined, and loops that others are computed at are the same: what is named relies on it.
+    `like` is a schedule that was completed for the same pipeline when less was known about it. Where stages are named,
+    the same other stages are inlined, and loops that stages are computed at stay, because named stages rely on them.
     """
     if list(schedule) == [s.name for s in graph.stages]:
         return schedule
     if all(s.name in schedule for s in graph.stages):
         return Schedule(*(schedule[s.name] for s in graph.stages))
     named = _inlined_by(schedule)
-    inlined = _inlined_by(like) - named if like is not None and schedule else _chosen(graph, schedule, named)
+    inlined = _inlined_by(like) - named if like is not None and schedule else _stages_to_inline(graph, schedule, named)
     alone, of_blocks = Alone(graph, target, named | inlined, strict), OfBlocks(graph, strict, schedule)
     places = places_like(schedule, like)
     stages = []
@@ -90,33 +91,33 @@ def _inlined_by(schedule: Schedule) -> set[str]:
     return {n for n, s in schedule.items() if "compute_inline" in s.verbs}
 
 
-def _chosen(graph: Graph, schedule: Schedule, named: Collection[str]) -> set[str]:
+def _stages_to_inline(graph: Graph, schedule: Schedule, named: Collection[str]) -> set[str]:
     """The stages to inline, decided consumers first: reads multiply through inlined consumers."""
-    kept = {*graph.output, *schedule, *_named_as_places(schedule), *worth_storing(graph)}
+    stored = {*graph.output, *schedule, *_named_as_places(schedule), *worth_storing(graph)}
     few = dict.fromkeys(channels(graph), LAST)
     few |= dict.fromkeys(planes(graph, few), PLANE)
     inlined = set(named)
     chosen: set[str] = set()
     reads: dict[str, Reads] = {}
     for s in reversed(graph.stages):
-        found = []
+        consumer_reads = []
         for c in graph.consumers[s.name]:
             behind = reads[c] if c in inlined else Reads(1, False, frozenset({c}))
-            found.append(_reads(graph.stage[c], s, few).times(behind))
+            consumer_reads.append(_reads(graph.stage[c], s, few).times(behind))
         reads[s.name] = Reads(
-            max((r.count for r in found), default=0),
-            any(r.summed for r in found),
-            frozenset().union(*(r.by for r in found)),
+            max((r.count for r in consumer_reads), default=0),
+            any(r.summed for r in consumer_reads),
+            frozenset().union(*(r.by for r in consumer_reads)),
         )
-        if s.name not in kept and _worth_inlining(graph, s, reads[s.name]):
+        if s.name not in stored and _worth_inlining(graph, s, reads[s.name]):
             inlined.add(s.name)
             chosen.add(s.name)
     return chosen
 
 
 def places_like(schedule: Schedule, like: Schedule | None) -> dict[str, StageSchedule]:
-    """The stages at whose loops a schedule has others computed, as `like` has them, with those of their partial
-    results."""
+    """The schedules that `like` has for the stages at whose loops a schedule computes others, and for the stages of
+    their partial results."""
     places: dict[str, StageSchedule] = {}
     pending = _named_as_places(schedule) if like is not None else set()
     while pending:
@@ -127,10 +128,10 @@ def places_like(schedule: Schedule, like: Schedule | None) -> dict[str, StageSch
     return places
 
 
-def _partial_results(asked: StageSchedule) -> set[str]:
-    """The stages that a stage has its reductions computed in, in parts."""
-    factored = [d.args[len(d.args) // 2 :] for d in asked.directives if d.verb == "rfactor"]
-    return {"_".join([asked.name, *map(str, new)]) for new in factored}
+def _partial_results(schedule: StageSchedule) -> set[str]:
+    """The stages of partial results into which the rfactor directives of a stage divide its reductions."""
+    factored = [d.args[len(d.args) // 2 :] for d in schedule.directives if d.verb == "rfactor"]
+    return {"_".join([schedule.name, *map(str, new)]) for new in factored}
 
 
 def _named_as_places(schedule: Schedule) -> set[str]:
@@ -140,8 +141,8 @@ def _named_as_places(schedule: Schedule) -> set[str]:
 
 @dataclass(frozen=True)
 class Reads:
-    """How often an element is read for one value of what computes a consumer, whether for terms of a sum, and by which
-    stages that are not inlined."""
+    """How often an element is read for one value of a consumer, whether for the terms of a sum, and by which stages
+    that are not inlined."""
 
     count: int
     summed: bool
@@ -162,22 +163,22 @@ def _reads(consumer: Stage, stage: Stage, few: Mapping[str, int]) -> Reads:
 
 
 def _times(consumer: Stage, d: Definition, read: Load, few: Mapping[str, int]) -> int:
-    """How often a definition comes to an element. A coordinate that is an index by itself goes through elements that
-    nothing else goes through, such as frames; others of a sum come to the same ones again and again. A few channels or
-    planes are written out side by side, and what they have in common is computed once. `few`: the axes of these."""
+    """How often a definition reads an element. A loop that is an index by itself, such as one over frames, visits each
+    element once; other loops of a sum visit the same elements again and again. A few channels or planes are unrolled,
+    and what they have in common is computed once; `few` holds their axes."""
     if not d.domain:
         return 1
     if not is_small_reduction(consumer):
         return _MANY
     alone = {i.name for i in read.indices if isinstance(i, Var)}
-    found = frozenset[str]().union(*map(names, read.indices))
+    used = frozenset[str]().union(*map(names, read.indices))
     aside = consumer.dims[few[consumer.name]] if consumer.name in few else None
-    again = _AGAIN if any(dim not in found for dim in consumer.dims if dim != aside) else 1
+    again = _AGAIN if any(dim not in used for dim in consumer.dims if dim != aside) else 1
     return again * math.prod(constant(r.extent) or 1 for r in d.domain if r.name not in alone)
 
 
 def _worth_inlining(graph: Graph, stage: Stage, reads: Reads) -> bool:
-    """A reduction is not repeated, nor is much work repeated for each term of a sum."""
+    """Whether to inline a stage: a reduction is not repeated, nor is much work repeated for each term of a sum."""
     once = reads.count <= 1 and (len(reads.by) == 1 or not reads.summed)
     if stage.updates:
         again = len(reads.by) - 1
@@ -191,15 +192,15 @@ def _worth_inlining(graph: Graph, stage: Stage, reads: Reads) -> bool:
     work = _work(stage.pure)
     if reads.summed:
         return reads.count * work <= MOST_REPEATED
-    return not _is_dear(stage) or reads.count * work <= MOST_WRITTEN_OUT or not _fits_memory(graph, stage)
+    return not _is_expensive(stage) or reads.count * work <= MOST_WRITTEN_OUT or not _fits_memory(graph, stage)
 
 
-def _is_dear(stage: Stage) -> bool:
-    return any(isinstance(e, Op) and _DEAR.get(e.op, 1) >= DEAR for e in _values(stage.pure))
+def _is_expensive(stage: Stage) -> bool:
+    return any(isinstance(e, Op) and _COSTS.get(e.op, 1) >= EXPENSIVE for e in _values(stage.pure))
 
 
 def _fits_memory(graph: Graph, stage: Stage) -> bool:
-    """Whether a stage is read at coordinates only, or is a small table where data says which element."""
+    """Whether no index at which a stage is read depends on data, or all do and the stage is a small table."""
     reads = [
         e
         for c in graph.consumers[stage.name]
@@ -213,16 +214,16 @@ def _fits_memory(graph: Graph, stage: Stage) -> bool:
 
 
 def _values_of(indices: Sequence[Expr]) -> float:
-    """How many values indices may have that data decides."""
-    found = [interval(i, {}) for i in indices]
-    lows, highs = [f.low for f in found], [f.high for f in found]
+    """The number of values that indices that depend on data may have; infinite if it is not known."""
+    ranges = [interval(i, {}) for i in indices]
+    lows, highs = [r.low for r in ranges], [r.high for r in ranges]
     if not all(isinstance(n, int) for n in (*lows, *highs)):
         return math.inf
     return max(int(n) for n in highs) - min(int(n) for n in lows) + 1
 
 
 def _is_pointwise(stage: Stage) -> bool:
-    """Reads others only at its own coordinates (and at constants, such as a channel)."""
+    """Whether a stage reads others only at its own coordinates, and at constants such as a channel."""
     return all(_is_plain(i, stage.dims) for e in stage.pure.loads for i in e.indices)
 
 
@@ -236,10 +237,11 @@ def _is_cheap(definition: Definition) -> bool:
 
 
 def _work(definition: Definition) -> int:
-    """Instructions per vector, more or less, and streams of memory beyond the one that a stored stage would be."""
+    """An estimate of the instructions per vector, and of the cost of memory streams besides the one that loading the
+    stored stage would take."""
     values = _values(definition)
     places = {key(e) for e in values if isinstance(e, Load)}
-    operations = sum(_DEAR.get(e.op, 1) if isinstance(e, Op) else _conversion(e) for e in values)
+    operations = sum(_COSTS.get(e.op, 1) if isinstance(e, Op) else _conversion(e) for e in values)
     lookups = sum(any(loaded(i) for i in e.indices) for e in values if isinstance(e, Load))
     return operations + _STREAM * max(0, len(places) - 1) + _LOOKUP * lookups
 
@@ -251,6 +253,6 @@ def _conversion(e: Expr) -> int:
 
 
 def _values(definition: Definition) -> list[Expr]:
-    """What the values are made of, without what their indices are made of."""
+    """The nodes of the values of a definition, without those of indices of loads."""
     in_indices = {id(e) for load in definition.loads for i in load.indices for e in walk(i)}
     return [e for e in walk(*definition.values) if id(e) not in in_indices]

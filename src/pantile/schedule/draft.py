@@ -1,6 +1,6 @@
-"""A stage while its directives are applied: its nests, and what was asked about place and memory.
+"""A stage while its directives are applied: its loop nests, and the directives about its place and memory.
 
-What was asked is kept as the directive itself, so that a later check can show it as written.
+The directives themselves are kept, so that a later check can show them as written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .refuse import did_you_mean, refuse
 
 @dataclass
 class StageDraft:
-    """Everything asked of one stage."""
+    """All that the directives of one stage specify."""
 
     graph: Graph
     stage: Stage
@@ -60,35 +60,36 @@ class StageDraft:
 
     @cached_property
     def finished(self) -> tuple[Nest, ...]:
-        """The nests as lowering reads them, when all is done to them."""
+        """The nests as lowering reads them, after all directives were applied."""
         return tuple(n.finished() for n in self.nests)
 
 
 class Drafts:
-    """Those of one pipeline, each made once: a search asks for the same of most stages again and again."""
+    """The drafts of one pipeline, each made once: the candidates of a search schedule most stages alike."""
 
     def __init__(self, graph: Graph, strict: bool, target: Target = GENERIC) -> None:
         self.graph, self._strict, self._target = graph, strict, target
         self._known: dict[StageSchedule, StageDraft] = {}
 
     def of(self, schedule: Mapping[str, StageSchedule]) -> dict[str, StageDraft]:
-        """By stage."""
+        """The drafts of all stages of a schedule, by name."""
         return {s.name: self._draft(s, schedule[s.name]) for s in self.graph.stages}
 
-    def _draft(self, stage: Stage, asked: StageSchedule) -> StageDraft:
-        found = self._known.get(asked)
-        if found is None:
-            found = draft(self.graph, stage, asked, self._strict, self._target)
-            if not found.within:  # whose nests become those of others (see `within`)
-                self._known[asked] = found
-        return found
+    def _draft(self, stage: Stage, schedule: StageSchedule) -> StageDraft:
+        known = self._known.get(schedule)
+        if known is not None:
+            return known
+        result = draft(self.graph, stage, schedule, self._strict, self._target)
+        if not result.within:  # `compute_with` changes the nests of those that have some
+            self._known[schedule] = result
+        return result
 
 
-def draft(graph: Graph, stage: Stage, asked: StageSchedule, strict: bool, target: Target) -> StageDraft:
+def draft(graph: Graph, stage: Stage, schedule: StageSchedule, strict: bool, target: Target) -> StageDraft:
     """Apply the directives of a stage in order."""
     nest_drafts = [draft_nest(graph, stage, k, strict) for k in range(len(stage.definitions))]
     result = StageDraft(graph, stage, nest_drafts, list(stage.dims))
-    for d in asked.directives:
+    for d in schedule.directives:
         on_nest = nests.DIRECTIVES.get(d.verb)
         if on_nest is not None:
             on_nest(result.nests[result.current], d)
@@ -99,12 +100,12 @@ def draft(graph: Graph, stage: Stage, asked: StageSchedule, strict: bool, target
     _check_folds(result)
     _check_target(result, target)
     if result.is_inline:
-        _check_inline(result, asked)
+        _check_inline(result, schedule)
     return result
 
 
 def _check_target(s: StageDraft, target: Target) -> None:
-    """Refuse kinds of loops and of memory that the target has not."""
+    """Refuse kinds of loops and of memory that the target does not have."""
     for x in (x for nest in s.nests for x in nest.loops):
         if x.mark is not None and x.kind not in target.loops:
             raise s.no(x.mark, f"{target} has no {x.kind} loops", f"leave it serial; there are {_listed(target.loops)}")
@@ -118,8 +119,8 @@ def _listed(kinds: Iterable[Kind | Memory]) -> str:
     return ", ".join(k.value for k in kinds)
 
 
-def _check_inline(s: StageDraft, asked: StageSchedule) -> None:
-    others = [d for d in asked.directives if d.verb != "compute_inline"]
+def _check_inline(s: StageDraft, schedule: StageSchedule) -> None:
+    others = [d for d in schedule.directives if d.verb != "compute_inline"]
     if others:
         raise s.no(
             others[0],

@@ -1,7 +1,7 @@
 """What happens on GPUs to stages that a schedule does not name: each is a kernel, its pixels are threads.
 
     f[y, x] = ...              block for yo, xo: thread for yi in 0..8, xi in 0..32: f[8*yo + yi, 32*xo + xi]
-    s[] += img[r.y, r.x]       shared out to blocks and threads, see `across_blocks`
+    s[] += img[r.y, r.x]       shared by blocks and threads, see `grid_reduction`
 
 A reduction per pixel, and a loop that carries values from one iteration to the next, runs in each thread. The channels
 of a pixel are computed by one thread.
@@ -21,7 +21,7 @@ from .updates import is_independent, loop_names, pure_dims
 
 
 class OfBlocks:
-    """The defaults of one pipeline. `named`: stages that a schedule names."""
+    """The default directives for the stages of one pipeline. `named` holds the stages that a schedule names."""
 
     def __init__(self, graph: Graph, strict: bool, named: Collection[str]) -> None:
         self._graph = graph
@@ -32,7 +32,7 @@ class OfBlocks:
         return channels(self._graph)
 
     def at_root(self, stage: Stage) -> list[StageSchedule]:
-        """All directives of a stage, and of what its reductions are made of."""
+        """All directives of a stage, and those of the partial results of its reductions."""
         schedule = self._marked(stage, stage.pure, on(stage.name).compute_root())
         parts = list[StageSchedule]()
         for k, update in enumerate(stage.updates):
@@ -44,7 +44,7 @@ class OfBlocks:
         return [schedule, *parts]
 
     def _marked(self, stage: Stage, definition: Definition, schedule: StageSchedule) -> StageSchedule:
-        """The loops of a definition: blocks, threads, and in them all that has an order."""
+        """Mark the loops of a definition: blocks, threads, and in these the loops that must run in order."""
         free = [d for d in pure_dims(stage, definition) if is_independent(stage, definition, d)]
         if stage.name in self._channels and len(free) > 1 and free[-1] == stage.dims[-1]:
             free.pop()

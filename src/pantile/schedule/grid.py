@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..errors import InternalError
 from ..target.gpu import MOST_THREADS, WARP_SIZE
 from ..target.kinds import AT_ONCE, Kind, Memory
 from .directives import Directive
@@ -32,7 +33,8 @@ def check_grid(drafts: dict[str, StageDraft], placement: Placement) -> None:
 
 
 def _check_order(s: StageDraft, nest: NestDraft, placement: Placement) -> None:
-    """Blocks outermost, threads or warps inside of them, each directly inside each other, and lanes inside of warps."""
+    """Refuse loops that are not nested as a grid is: blocks outermost, threads or warps inside of them, loops of one
+    kind directly inside each other, and lanes inside of warps."""
     around = {placement.kind(x) for chain in placement.chains_around(s.stage.name) for x in chain}
     for kind, not_in in _NOT_INSIDE.items():
         own = [k for k, x in enumerate(nest.loops) if x.kind is kind]
@@ -77,7 +79,7 @@ _REMEDY = {
 
 
 def _check_lanes(s: StageDraft, nest: NestDraft, around: set[Kind]) -> None:
-    """The lanes of a warp are 32."""
+    """Refuse lane loops that lie outside of warps, or that have more iterations than a warp has lanes."""
     lanes = [x for x in nest.loops if x.kind is Kind.LANE]
     if not lanes:
         return
@@ -101,12 +103,14 @@ def _check_lanes(s: StageDraft, nest: NestDraft, around: set[Kind]) -> None:
 
 
 def _no(s: StageDraft, loop: LoopDraft, why: str, remedy: str) -> Exception:
-    assert loop.mark is not None
+    if loop.mark is None:
+        raise InternalError(f"loop {loop.name} of {s.stage.name} is {loop.kind}, but no directive marked it: {why}")
     return s.no(loop.mark, why, remedy)
 
 
 def _check_threads(s: StageDraft, nest: NestDraft) -> None:
-    """A block has as many threads as the thread loops of the stage whose block it is have iterations."""
+    """Refuse blocks of too many threads: as many as the thread loops of the stage that the block is of have iterations
+    together."""
     threads = [x for x in nest.loops if x.kind in (Kind.THREAD, Kind.WARP)]
     if not threads or all(x.kind is not Kind.BLOCK for x in nest.loops):
         return
@@ -121,7 +125,7 @@ def _check_threads(s: StageDraft, nest: NestDraft) -> None:
 
 
 def _check_place(s: StageDraft, placement: Placement) -> None:
-    """What is computed at a block, a thread or a warp is computed at the innermost of these loops."""
+    """Refuse a stage that is computed at a block, thread or warp loop other than the innermost of its kind."""
     if s.compute is None:
         return
     for site in placement.sites(s.stage.name):
@@ -140,43 +144,44 @@ def _innermost(loops: Sequence[LoopDraft], kind: Kind) -> str:
 
 
 def _check_memory(s: StageDraft, placement: Placement) -> None:
-    """Shared memory is that of a block, registers are those of a thread."""
+    """Refuse shared memory that does not belong to one block, and registers that do not belong to one thread."""
     if s.memory is None:
         return
     for chain in placement.chains_around_memory(s.stage.name):
-        _check_kept(s, s.memory, {placement.kind(x) for x in chain})
+        _check_memory_inside(s, s.memory, {placement.kind(x) for x in chain})
 
 
-def _check_kept(s: StageDraft, asked: Directive, kinds: set[Kind]) -> None:
-    """In loops of these kinds."""
-    memory = Memory(asked.args[0])
+def _check_memory_inside(s: StageDraft, d: Directive, kinds: set[Kind]) -> None:
+    """Refuse memory that cannot be allocated inside of loops of these kinds."""
+    memory = Memory(d.args[0])
     inside = next((k for k in (Kind.THREAD, Kind.WARP) if k in kinds), None)
     if memory is Memory.SHARED and (Kind.BLOCK not in kinds or inside is not None):
         where = "outside of all blocks" if inside is None else f"inside of a {inside}"
         raise s.no(
-            asked,
+            d,
             f"{s.stage.name} is stored {where}, and threads of one block share this memory",
             "store it at a block loop, or at a loop between blocks and threads",
         )
     atomic = next((nest.atomic for nest in s.nests if nest.atomic is not None), None)
     if memory in (Memory.REGISTER, Memory.STACK) and atomic is not None:
-        raise s.no(atomic, f"{s.stage.name} is memory of one thread, by {asked}", "store it in shared memory")
+        raise s.no(atomic, f"{s.stage.name} is memory of one thread, by {d}", "store it in shared memory")
     if memory in (Memory.REGISTER, Memory.STACK) and not kinds.intersection(AT_ONCE):
         raise s.no(
-            asked,
+            d,
             f"{s.stage.name} is stored outside of all threads, and this is memory of one thread",
             "compute it at a thread loop or in it, or at a block whose threads each keep their own",
         )
     if memory is Memory.HEAP and kinds.intersection(AT_ONCE):
         raise s.no(
-            asked,
+            d,
             f"{s.stage.name} is stored inside of a block, for which nobody allocates such memory",
             'use "shared" or "register", or store it at root',
         )
 
 
 def _check_ahead(s: StageDraft, placement: Placement) -> None:
-    """What is computed ahead is so at a serial loop of a block, for all its threads, and of what is there."""
+    """Refuse compute_ahead of a stage that is not computed at a serial loop of a block for all its threads, or whose
+    producers are computed in that loop, too."""
     if s.ahead is None:
         return
     name, site = s.stage.name, placement.compute(s.stage.name)
@@ -213,7 +218,7 @@ def _check_ahead(s: StageDraft, placement: Placement) -> None:
 
 
 def _around(name: str, placement: Placement) -> set[Site]:
-    """The loops around a stage; around what it is made of, if it is inlined."""
+    """The loops around a stage, or around the stages that it reads if it is inlined."""
     if placement.drafts[name].is_inline:
         inside = [placement.graph.reads[name, k] for k in range(len(placement.graph.stage[name].definitions))]
         return {x for reads in inside for read in reads if read in placement.drafts for x in _around(read, placement)}

@@ -5,9 +5,9 @@
     h[img[r.y, r.x]] += 1      ->   each block counts its share in shared memory, by atomic instructions, and adds that
                                     to h
 
-A block takes every so many-th row, and a thread every so many-th column of it: how many blocks there are is known when
-neither is. Where memory cannot be combined atomically, each thread has a histogram of its own. What has an order, as
-strict sums of floats have, is not shared out.
+Blocks take rows, and threads take columns, with a constant stride: so the number of blocks is a constant although the
+extents are not. Where memory cannot be combined atomically, each thread has a private histogram. Reductions whose order
+matters, such as strict sums of floats, are not parallelized.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MOST_OWN = 64 << 20  # bytes of all of these
 
 @dataclass(frozen=True, eq=False)
 class AcrossBlocks:
-    """The reductions of one pipeline. `named`: stages and loops that a schedule has names for."""
+    """Schedules for the reductions of one pipeline. `named` holds the stages and loops that a schedule names."""
 
     graph: Graph
     strict: bool
@@ -52,7 +52,7 @@ class AcrossBlocks:
 
     @cached_property
     def _boxes(self) -> dict[str, Box]:
-        """What is needed of each stage whatever sizes and params are, with ends that are numbers, or not known."""
+        """The required region of each stage for any sizes and params; its ends are numbers, or unknown."""
         outputs = {}
         for o in self.graph.outputs:
             extents = [constant(n) for n in o.shape]
@@ -61,7 +61,7 @@ class AcrossBlocks:
         return required(self.graph, outputs, sizes | {p.name: EVERYTHING for p in self.graph.params})
 
     def _points(self, stage: Stage, dims: Sequence[str]) -> float:
-        """How many points of a stage are needed along some dims; infinite if that is not known."""
+        """The number of points in the required region of a stage along some dims; infinite if it is not known."""
         box = dict(zip(stage.dims, self._boxes.get(stage.name, [EVERYTHING] * stage.ndim), strict=True))
         ends = [(box[d].low, box[d].high) for d in dims]
         return math.prod(b - a + 1 if isinstance(a, int) and isinstance(b, int) else math.inf for a, b in ends)
@@ -69,8 +69,8 @@ class AcrossBlocks:
     def of_update(
         self, stage: Stage, k: int, schedule: StageSchedule, others: Sequence[StageSchedule]
     ) -> tuple[StageSchedule, ...]:
-        """The schedule of a stage with its update k, and those of partial results; () if one thread computes each
-        result. `others`: partial results of updates before it."""
+        """The schedule of a stage with its update k, and those of its partial results; () if one thread computes each
+        result. `others` are the schedules of partial results of earlier updates."""
         update = stage.updates[k]
         free = [d for d in pure_dims(stage, update) if is_independent(stage, update, d)]
         terms = _terms(update)
@@ -82,7 +82,7 @@ class AcrossBlocks:
             return ()
         taken = {*self.named, *self.graph.stage, *self.graph.input, *(p.name for p in self.graph.params)}
         taken |= {*stage.dims, *(r.name for r in update.domain), *(o.name for o in others)}
-        # A power of two, which parts divide: searches rely on it that places go up with each loop.
+        # A power of two, so that parts divide it: argmin and argmax rely on coordinates that ascend with each loop.
         blocks = power_of_two(max(1, int(min(BLOCKS // results, terms // TERMS))))
         shares = _Shares(stage, update, free, blocks, taken)
         start = schedule.update(k)
@@ -91,7 +91,7 @@ class AcrossBlocks:
         return self._scattered(shares, start)
 
     def _scattered(self, shares: _Shares, schedule: StageSchedule) -> tuple[StageSchedule, ...]:
-        """Results at places that data decide."""
+        """Schedule an update whose indices depend on data."""
         stage = shares.stage
         terms = accumulation(stage, shares.update) or ()
         is_atomic = bool(terms) and all(is_one_instruction(t.op, t.dtype) for t in terms)
@@ -104,14 +104,15 @@ class AcrossBlocks:
 
 
 def _terms(update: Definition) -> float:
-    """How many points an update goes through per result; infinite if that is not known."""
+    """The number of terms per result of an update; infinite if it is not known."""
     extents = [constant(r.extent) for r in update.domain]
     return math.prod(math.inf if n is None else n for n in extents) if extents else 0
 
 
 @dataclass(frozen=True, eq=False)
 class _Shares:
-    """An update, the dims of its results that it goes over, in how many blocks, and the names that are taken."""
+    """The shares of an update that blocks and threads compute: `free` are the dims of its results that it loops over,
+    `blocks` is the number of blocks, and `taken` are names that new loops must not have."""
 
     stage: Stage
     update: Definition
@@ -121,7 +122,7 @@ class _Shares:
 
     @cached_property
     def bins(self) -> list[str]:
-        """The dims along which data decide where a result is."""
+        """The dims whose index depends on data."""
         return [d for d in self.stage.dims if d not in self.free]
 
     @cached_property
@@ -143,11 +144,12 @@ class _Shares:
         return several[-1] if several else None
 
     def _names(self, *names: str) -> list[str]:
-        """New names for loops; partial results are called after them."""
+        """New names for loops, after which the stages of partial results are named."""
         return [free_name(n, self.stage.name, self.taken) for n in names]
 
     def _cut(self, schedule: StageSchedule, blocks: int, threads: int) -> tuple[StageSchedule, list[str]]:
-        """The update with a loop over blocks and one over lanes; all its loops, those two first."""
+        """Split the update into a loop over blocks and one over lanes. Return the schedule and the names of all loops,
+        those two first."""
         block, lane, rows, steps, points = self._names("blocks", "lanes", "rows", "steps", "points")
         if self._across is None:
             schedule = schedule.split(self._along, steps, points, blocks * threads).split(points, block, lane, threads)
@@ -157,12 +159,12 @@ class _Shares:
         return schedule, [block, lane, *(renamed.get(n, n) for n in self._domain)]
 
     def _in_blocks(self, schedule: StageSchedule, dims: Sequence[str], *rest: str) -> StageSchedule:
-        """One thread per point of some dims."""
+        """Map each point of some dims to a thread."""
         return in_blocks(schedule, dims, rest, {*self.stage.dims, *dims, *rest})
 
     def combined(self, schedule: StageSchedule) -> tuple[StageSchedule, ...]:
-        """Results at places that are known. Partial ones are those of threads, of groups of threads, of blocks, and of
-        parts of these where they are many."""
+        """Schedule an update whose indices do not depend on data. There are partial results per thread, per group of
+        threads and per block, and per part of the blocks where these are many."""
         schedule, (block, lane, *serial) = self._cut(schedule, self.blocks, THREADS)
         group, member, part = self._names("groups", "members", "parts")
         made, outer, schedule = list[StageSchedule](), self.free, schedule.split(lane, group, member, GROUP)
@@ -197,7 +199,7 @@ class _Shares:
         return tuple(made)
 
     def counted(self, schedule: StageSchedule) -> tuple[StageSchedule, ...]:
-        """Histograms of blocks, in shared memory, which are added up atomically."""
+        """Schedule a histogram per block in shared memory; these are added to the result atomically."""
         schedule, (block, lane, *serial) = self._cut(schedule, self.blocks, THREADS)
         outer, (*bins, last) = [block, *self.free], self.bins
         turn, bin = self._names("turns", "bins")
@@ -223,7 +225,7 @@ class _Shares:
         return whole, of_block
 
     def of_threads(self, schedule: StageSchedule) -> tuple[StageSchedule, ...]:
-        """Histograms of threads, which are added up per block, and these in turn."""
+        """Schedule a histogram per thread; these are added up per block, and the sums of blocks in turn."""
         schedule, (block, lane, *serial) = self._cut(schedule, OWN_BLOCKS, OWN_THREADS)
         dims = [*self.free, *self.bins]
         whole = self._in_blocks(schedule.rfactor(block, block), dims, block)
@@ -237,14 +239,14 @@ class _Shares:
         )
 
     def atomic(self, schedule: StageSchedule) -> StageSchedule:
-        """All threads add to the result, wherever that is."""
+        """Schedule atomic updates of the result itself by all threads."""
         schedule, (block, lane, *serial) = self._cut(schedule.atomic(), self.blocks, THREADS)
         outer = [*self.free, block]
         return schedule.reorder(*outer, lane, *serial).block(*outer).thread(lane)
 
 
 def _at_once(schedule: StageSchedule) -> StageSchedule:
-    """An update in the kernel of the pure definition, whose loops are cut in the same way."""
+    """Run an update in the kernel of the pure definition, whose loops are split in the same way."""
     return schedule.compute_with(schedule.name, str(schedule.directives[-1].args[-1]))
 
 

@@ -19,7 +19,7 @@ class Group:
 
 
 def groups(schedule: Schedule) -> list[Group]:
-    """In the order of the schedule; what is inlined is in none."""
+    """The groups of a schedule, in its order; inlined stages belong to none."""
     members: dict[str, list[str]] = {}
     for name, chain in schedule.items():
         if not is_inlined(chain):
@@ -36,7 +36,7 @@ def is_inlined(chain: StageSchedule) -> bool:
 
 
 def _place(chain: StageSchedule) -> tuple[str, str | None]:
-    """How it is placed, and in whose loops: what is said last counts."""
+    """The directive that places a stage, and the stage in whose loops it is placed; the last directive counts."""
     for d in reversed(chain.directives):
         if d.verb in _PLACES:
             return d.verb, str(d.args[0]) if d.args else None
@@ -54,12 +54,12 @@ def _root(schedule: Schedule, name: str) -> str:
 
 
 def _tiles(chain: StageSchedule) -> tuple[tuple[str, int], ...]:
-    """Of the pure definition."""
-    found: list[tuple[str, int]] = []
+    """The loops of the pure definition that are split, with their factors."""
+    tiles: list[tuple[str, int]] = []
     for d in chain.directives:
         if d.verb == "update":
             break
         if d.verb in ("split", "tile"):
             n = len(d.args) // 4
-            found += [(str(d.args[k]), int(d.args[3 * n + k])) for k in range(n)]
-    return tuple(found)
+            tiles += [(str(d.args[k]), int(d.args[3 * n + k])) for k in range(n)]
+    return tuple(tiles)

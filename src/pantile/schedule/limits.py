@@ -9,7 +9,7 @@ from __future__ import annotations
 LARGEST_FACTOR = 1 << 30
 # Lanes of a vector: four registers of the widest kind full of bytes.
 MOST_LANES = 256
-# Copies of a statement that unrolled loops around it make together; the same with every lane of a vector counted.
+# Copies of a statement that unrolled loops around it make together, and their values with all lanes counted.
 MOST_COPIES = 256
 MOST_VALUES = 1 << 13
 # Rows of a circular buffer, and iterations that a prefetch looks ahead.
@@ -29,5 +29,5 @@ MOST_CLONES = 256
 # Directives of one stage, and loops of one definition.
 MOST_DIRECTIVES = 1000
 MOST_LOOPS = 64
-# Iterations that something is computed ahead of its use: each takes as much memory again.
+# Iterations by which a stage is computed ahead of its use: each takes another buffer of the same size.
 FARTHEST_AHEAD = 8

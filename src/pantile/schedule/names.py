@@ -36,7 +36,7 @@ def name_of(thing: Named) -> str:
 
 
 def new_name(thing: Named, *old: str) -> str:
-    """The name of a new loop; it may be that of one of the `old` ones, which are gone then."""
+    """The name of a new loop; it may be that of one of the `old` loops, which the new one replaces."""
     name = name_of(thing)
     if name not in old and "." in name:
         raise UserError(
@@ -47,7 +47,7 @@ def new_name(thing: Named, *old: str) -> str:
 
 
 def fresh(name: str, is_taken: Callable[[str], bool]) -> str:
-    """A name that is made up, with as many underscores behind it as it takes to be new."""
+    """A name that is not taken: the given one, with as many underscores appended as it takes."""
     while is_taken(name):
         name += "_"
     return name

@@ -24,8 +24,8 @@ from .updates import accumulation, constant, is_independent, loop_names
 class LoopDraft:
     """A loop; `ordered` if its iterations must run in order, `mark` the directive that gave it its kind.
 
-    Where `extent` is not known, `inferred` says that lowering may find it to be constant: of a dim that is computed as
-    far as it is read."""
+    Where `extent` is not known, `inferred` says that bounds inference may find a constant, because the dim is computed
+    as far as it is read."""
 
     name: str
     extent: int | None
@@ -55,7 +55,7 @@ class NestDraft:
         return [loop.name for loop in self.loops]
 
     def find(self, d: Directive, name: str) -> int:
-        """The place of a loop."""
+        """The position of a loop in the nest."""
         if name not in self.names:
             raise self.no(d, f"{self.title} has no loop {name!r}", did_you_mean(name, self.names))
         return self.names.index(name)
@@ -88,7 +88,7 @@ def draft_nest(graph: Graph, stage: Stage, index: int, strict: bool) -> NestDraf
 
 
 def _output_extents(graph: Graph, stage: Stage) -> dict[str, int | None]:
-    """An output that nothing else reads is computed over exactly its shape."""
+    """The extents of an output that nothing else reads: it is computed over exactly its shape."""
     if stage.name not in graph.output or graph.consumers[stage.name]:
         return {}
     return {d: constant(e) for d, e in zip(stage.dims, graph.output[stage.name].shape, strict=True)}
@@ -103,8 +103,8 @@ def split(nest: NestDraft, d: Directive) -> None:
 
 
 def _split(nest: NestDraft, d: Directive, old: str, outer: str, inner: str, factor: int) -> None:
-    at = nest.find(d, old)
-    loop = nest.loops[at]
+    position = nest.find(d, old)
+    loop = nest.loops[position]
     if loop.kind is not Kind.SERIAL:
         raise nest.no(d, f"loop {old} is already {loop.kind}", f"write the split before {loop.mark}")
     if len(nest.loops) >= MOST_LOOPS:
@@ -113,7 +113,7 @@ def _split(nest: NestDraft, d: Directive, old: str, outer: str, inner: str, fact
     if outer != old:
         _new_name(nest, d, outer)
     count = None if loop.extent is None else math.ceil(loop.extent / factor)
-    nest.loops[at : at + 1] = [
+    nest.loops[position : position + 1] = [
         LoopDraft(outer, count, loop.ordered, loop.inferred, partition=loop.partition),
         LoopDraft(inner, factor, loop.ordered, partition=loop.partition),
     ]
@@ -127,7 +127,7 @@ def _new_name(nest: NestDraft, d: Directive, name: str) -> None:
 
 
 def choose_tail(nest: NestDraft, d: Directive) -> str:
-    """What a split does where its factor does not divide: the one place that knows what is legal and what is best.
+    """Choose the tail of a split, for extents that its factor does not divide; all rules about tails are here.
 
     Pure values may be computed twice, so their last block shifts inwards; an update counts each point once.
     """
@@ -165,16 +165,16 @@ def _reorder(nest: NestDraft, d: Directive, names: list[str]) -> None:
 
 
 def _check_any_order(nest: NestDraft, d: Directive, ordered: list[str]) -> None:
-    """Loops that carry a dependence may be interchanged only where an accumulation does not care."""
-    found = accumulation(nest.stage, nest.stage.definitions[nest.index])
+    """Refuse to interchange loops that carry a dependence, unless they accumulate terms whose order is free."""
+    terms = accumulation(nest.stage, nest.stage.definitions[nest.index])
     loops = ", ".join(ordered)
-    if found is None:
+    if terms is None:
         raise nest.no(
             d,
             f"the loops {loops} of {nest.title} carry values from one iteration to the next",
             "leave them in this order; other loops may move around them",
         )
-    if nest.strict and not all(f.is_exact for f in found):
+    if nest.strict and not all(t.is_exact for t in terms):
         raise nest.no(
             d,
             f"another order of the loops {loops} would round float sums differently, and strict=True forbids that",
@@ -184,9 +184,9 @@ def _check_any_order(nest: NestDraft, d: Directive, ordered: list[str]) -> None:
 
 def fuse(nest: NestDraft, d: Directive) -> None:
     outer, inner, fused = map(str, d.args)
-    at, below = nest.find(d, outer), nest.find(d, inner)
-    a, b = nest.loops[at], nest.loops[below]
-    if below != at + 1:
+    position, below = nest.find(d, outer), nest.find(d, inner)
+    a, b = nest.loops[position], nest.loops[below]
+    if below != position + 1:
         raise nest.no(
             d,
             f"loop {inner} is not directly inside loop {outer} (the loops are {', '.join(nest.names)})",
@@ -199,12 +199,13 @@ def fuse(nest: NestDraft, d: Directive) -> None:
         _new_name(nest, d, fused)
     extent = None if a.extent is None or b.extent is None else a.extent * b.extent
     inferred = all(x.inferred or x.extent is not None for x in (a, b))
-    nest.loops[at : at + 2] = [LoopDraft(fused, extent, a.ordered or b.ordered, inferred)]
+    nest.loops[position : position + 2] = [LoopDraft(fused, extent, a.ordered or b.ordered, inferred)]
     nest.rewrites.append(Fuse(outer, inner, fused))
 
 
 def mark(nest: NestDraft, d: Directive) -> None:
-    """vectorize, unroll, parallel: of a loop, or of one half of it split by a factor; the others: of loops."""
+    """Give a loop its kind. vectorize, unroll and parallel mark one loop, or one half of it if they have a factor to
+    split it by; other directives mark several loops."""
     if d.verb in OF_SEVERAL:
         for loop_name in d.args:
             _mark(nest, d, str(loop_name))
@@ -242,16 +243,16 @@ def _check_mark(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
 
 
 def _check_combined(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
-    """Lanes of a warp combine what they have in another order than one after the other."""
-    found = accumulation(nest.stage, nest.stage.definitions[nest.index])
-    if found is None:
+    """Refuse a reduction across the lanes of a warp whose terms may not be reordered."""
+    terms = accumulation(nest.stage, nest.stage.definitions[nest.index])
+    if terms is None:
         raise nest.no(
             d,
             f"loop {loop.name} of {nest.title} carries values from one iteration to the next, other than "
             "sums, minima and the like",
             "leave this one serial",
         )
-    if nest.strict and not all(f.is_exact for f in found):
+    if nest.strict and not all(t.is_exact for t in terms):
         raise nest.no(
             d,
             f"lanes that combine the terms of loop {loop.name} would round float sums differently, and "
@@ -261,7 +262,7 @@ def _check_combined(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
 
 
 def atomic(nest: NestDraft, d: Directive) -> None:
-    """What one instruction of a GPU can do."""
+    """Make an update atomic; refuse one that is not one atomic instruction of a GPU."""
     terms = accumulation(nest.stage, nest.stage.definitions[nest.index])
     if nest.index == 0 or terms is None or not all(is_one_instruction(t.op, t.dtype) for t in terms):
         raise nest.no(
@@ -287,14 +288,14 @@ def _one_at_a_time(nest: NestDraft, d: Directive) -> UserError:
 
 
 def is_one_instruction(name: str, t: DType) -> bool:
-    """Whether a GPU combines what is in memory with a value by one instruction."""
+    """Whether a GPU has an atomic instruction for an operation on values of a type in memory."""
     if t.is_float:
         return name == "add" and t.kind == "float" and t.bits in (32, 64)
     return name in ("add", "min", "max", "and", "or", "xor") and t.is_int and t.bits in (32, 64)
 
 
 def unknown_extent(nest: NestDraft, d: Directive, loop: LoopDraft) -> UserError:
-    """The refusal of a vector or of copies nobody knows how many of."""
+    """The error for vectorizing or unrolling a loop of unknown extent."""
     return nest.no(
         d,
         f"the extent of loop {loop.name} is not known when compiling",
@@ -332,9 +333,9 @@ DIRECTIVES = {
 
 
 def check_vector_innermost(nest: NestDraft) -> None:
-    """A vector is computed at once: nothing but unrolled loops may lie inside its loop."""
-    for at, loop in enumerate(nest.loops):
-        inside = [x for x in nest.loops[at + 1 :] if x.kind is not Kind.UNROLL]
+    """Refuse loops other than unrolled ones inside of a vector loop."""
+    for position, loop in enumerate(nest.loops):
+        inside = [x for x in nest.loops[position + 1 :] if x.kind is not Kind.UNROLL]
         if loop.kind is Kind.VECTOR and loop.mark is not None and inside:
             other = f"loop {inside[0].name} ({inside[0].kind})"
             raise nest.no(

@@ -1,10 +1,11 @@
-"""panels: a dim of a stage becomes two, as a change of the pipeline before its loops are scheduled.
+"""panels: a dim of a stage becomes two, by rewriting the pipeline before its loops are scheduled.
 
     b[k, j] = img[k, j]                      b[k, p, lane] = img[k, clamp(8*p + lane, 0, n - 1)]
     out[i, j] = sum of a[i, k]*b[k, j]  ->   out[i, j] = sum of a[i, k]*b[k, j//8, j%8]
 
-All panels are computed as wholes, so that loops over lanes need no rests: the last one sticks out. What nobody needs of
-it must be there all the same, so inputs are read no further than they go, and other stages must be computable anywhere.
+All panels are computed as wholes, so that loops over lanes need no tails: the last panel extends beyond the required
+region. Its superfluous elements are computed all the same, so inputs are clamped, and other stages must be computable
+anywhere.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ VERB = "panels"
 
 @dataclass(frozen=True)
 class _Panels:
-    """dim = outer*factor + inner."""
+    """A dim that was cut: dim = outer*factor + inner."""
 
     dim: str
     outer: str
     inner: str
     factor: int
-    asked: Directive
+    directive: Directive
 
     @property
     def whole(self) -> Expr:
@@ -52,16 +53,16 @@ def has_panels(schedule: Schedule) -> bool:
 
 
 def make_panels(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
-    """Carry out every `panels`; what is left of the schedule has none."""
+    """Carry out every `panels`; the remaining schedule has none."""
     made: dict[str, list[_Panels]] = {}
-    asking = [s.name for s in reversed(graph.stages) if s.name in schedule and VERB in schedule[s.name].verbs]
-    for name in asking:  # those that read others come first
-        asked = schedule[name].directives
-        for d in asked:
+    names = [s.name for s in reversed(graph.stages) if s.name in schedule and VERB in schedule[s.name].verbs]
+    for name in names:  # those that read others come first
+        directives = schedule[name].directives
+        for d in directives:
             if d.verb == VERB:
                 graph = _cut(graph, graph.stage[name], d, made)
         if name in made:
-            schedule = schedule.replace(StageSchedule(name, tuple(d for d in asked if d.verb != VERB)))
+            schedule = schedule.replace(StageSchedule(name, tuple(d for d in directives if d.verb != VERB)))
     if made:
         _check_computable(graph, made)
     return graph, schedule
@@ -95,7 +96,7 @@ def _check(graph: Graph, stage: Stage, d: Directive, dim: str, names: tuple[str,
 
 
 def _check_computable(graph: Graph, made: Mapping[str, list[_Panels]]) -> None:
-    """What a panel has beyond what is needed can be computed: what it reads of other stages can be anywhere."""
+    """Refuse panels that extend to where a stage cannot be computed, because the stages that it reads cannot be."""
     some_pixels = Facts({i.extent(k): (1, None) for i in graph.inputs for k in range(i.ndim)})
     anywhere = computable_anywhere(replace(graph, stages=tuple(map(_unconditional, graph.stages))), some_pixels)
     for name, panels in made.items():
@@ -104,14 +105,14 @@ def _check_computable(graph: Graph, made: Mapping[str, list[_Panels]]) -> None:
             if p.outer in stage.dims and (name, stage.dims.index(p.outer)) not in anywhere:
                 raise refuse(
                     stage,
-                    p.asked,
+                    p.directive,
                     f"a panel may stick out of what is needed along {p.dim}, and what {name} reads need not be there",
                     "use split_storage, or cut what it reads into panels, too",
                 )
 
 
 def _unconditional(stage: Stage) -> Stage:
-    """The stage without conditions, which do not count: reads that are only made under some must be there, too."""
+    """The stage without conditions: its conditional loads must be computable, too."""
     if all(u.condition is None for u in stage.updates):
         return stage
     return replace(stage, updates=tuple(replace(u, condition=None) for u in stage.updates))
@@ -119,7 +120,7 @@ def _unconditional(stage: Stage) -> Stage:
 
 @dataclass(frozen=True)
 class _Clamped:
-    """Reads of inputs that move along a dim stay inside: what is needed does in any case."""
+    """Clamps loads of inputs whose indices depend on a dim; those of the required region are inside in any case."""
 
     graph: Graph
     dim: str
@@ -138,7 +139,7 @@ def _inside(index: Expr, extent: Expr) -> Expr:
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """Makes two dims of one, in its stage and wherever that is read. `made`: what was cut so far, by stage."""
+    """Makes two dims of one, in its stage and wherever that is read. `made` has the panels so far, by stage."""
 
     graph: Graph
     stage: Stage
@@ -149,14 +150,14 @@ class _Cut:
         alike = [p for p in self.made.get(s.name, ()) if p.factor == self.panels.factor]
 
         def parts(index: Expr) -> tuple[Expr, Expr]:
-            """Panel and lane: those of the stage itself where it is cut alike."""
+            """The panel and the lane of an index: the dims of the stage itself if it is cut in the same way."""
             own = next((p for p in alike if same(index, p.whole)), None)
             if own is not None:
                 return coordinate(own.outer), coordinate(own.inner)
             return index // self.panels.factor, index % self.panels.factor
 
         def place(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-            return self._two(indices, parts(indices[self.stage.dims.index(self.panels.dim)]))
+            return self._replace_dim(indices, parts(indices[self.stage.dims.index(self.panels.dim)]))
 
         def read(e: Expr) -> Expr | None:
             if not isinstance(e, Load) or e.buffer not in self.stage.buffers:
@@ -170,12 +171,12 @@ class _Cut:
         s = rewritten(rewritten(s, _Clamped(self.graph, self.panels.dim).read), lambda e: _instead(e, whole))
         s = rewritten(s, read)
         pure, *updates = (replace(d, indices=place(d.indices)) for d in s.definitions)
-        dims = self._two(s.dims, (self.panels.outer, self.panels.inner))
+        dims = self._replace_dim(s.dims, (self.panels.outer, self.panels.inner))
         return replace(s, dims=dims, pure=pure, updates=tuple(updates))
 
-    def _two(self, of_dims: tuple[T, ...], parts: tuple[T, T]) -> tuple[T, ...]:
-        at = self.stage.dims.index(self.panels.dim)
-        return (*of_dims[:at], *parts, *of_dims[at + 1 :])
+    def _replace_dim(self, of_dims: tuple[T, ...], parts: tuple[T, T]) -> tuple[T, ...]:
+        axis = self.stage.dims.index(self.panels.dim)
+        return (*of_dims[:axis], *parts, *of_dims[axis + 1 :])
 
 
 def _instead(e: Expr, values: Mapping[str, Expr]) -> Expr | None:

@@ -28,7 +28,8 @@ _ACCUMULATORS = 4  # vectors of 32-bit values: enough to hide the time that an a
 def in_parts(
     graph: Graph, stage: Stage, target: Target, strict: bool, named: Collection[str]
 ) -> tuple[StageSchedule, ...]:
-    """The schedules of a stage and its partial results, which get none of the names; () if it is better whole."""
+    """The schedules of a stage and its partial results, whose names avoid those in `named`; () if it is better
+    whole."""
     p = Parts.of(graph, stage, strict, named, ROWS, ELEMENTS)
     if p is None:
         return ()
@@ -67,8 +68,9 @@ class Parts(NamedTuple):
     def of(
         graph: Graph, stage: Stage, strict: bool, named: Collection[str], most_rows: int, most_elements: int
     ) -> Parts | None:
-        """Blocks of so many rows, or elements where there is but one loop; None if it is better whole."""
-        if not _is_shared_out(stage, strict):
+        """Cut a reduction into blocks of `most_rows` rows, or of `most_elements` elements if it has only one loop; None
+        if it is better whole."""
+        if not _is_worth_dividing(stage, strict):
             return None
         domain = [r.name for r in stage.updates[0].domain]
         taken = {*named, *graph.stage, *graph.input, *(p.name for p in graph.params), *domain}
@@ -80,8 +82,8 @@ class Parts(NamedTuple):
         return Parts(whole, per_block, f"{per_block}_{lanes}", blocks, tuple(between), along, steps, lanes)
 
 
-def _is_shared_out(stage: Stage, strict: bool) -> bool:
-    """Whether a stage is a reduction to one value that can be made in parts, and large enough for that."""
+def _is_worth_dividing(stage: Stage, strict: bool) -> bool:
+    """Whether a stage is a reduction to one value that can be computed in parts, and is large enough for that."""
     if stage.dims or len(stage.updates) != 1:
         return False
     terms = accumulation(stage, stage.updates[0])
@@ -90,7 +92,7 @@ def _is_shared_out(stage: Stage, strict: bool) -> bool:
 
 
 def _is_large(domain: tuple[ReductionDim, ...]) -> bool:
-    """Whether there is enough to share; of three loops and more, the innermost may be a few channels."""
+    """Whether a domain has enough points to divide. Of three loops or more, the innermost may be a few channels."""
     extents = [constant(r.extent) for r in domain]
     known = math.prod(n for n in extents if n is not None)
     return len(domain) in (1, 2) and (None in extents or known >= FEWEST_POINTS)

@@ -1,4 +1,4 @@
-"""Loops over points that do not wait for each other, as blocks of threads: one thread per point.
+"""Loops over independent points as blocks of threads: one thread per point.
 
 for y, x: ...      ->      block for y_block, x_block: thread for y_thread in 0..8, x_thread in 0..32: ...
 """
@@ -18,8 +18,8 @@ POINTS = 256  # of a block of a single row
 def in_blocks(
     schedule: StageSchedule, free: Sequence[str], rest: Sequence[str], used: Collection[str]
 ) -> StageSchedule:
-    """The last two of some loops, or one, in blocks; the others are blocks, and each thread goes through the rest.
-    `used`: names that new loops must not have."""
+    """Split the last two loops of `free`, or the only one, into blocks and threads. The other free loops become block
+    loops, and each thread runs the loops in `rest`. New loops get none of the names in `used`."""
     if not free:
         return schedule
     sizes = (ROWS, COLUMNS) if len(free) > 1 else (POINTS,)

@@ -24,7 +24,7 @@ Reader = tuple[str, int]  # stage and definition
 
 
 class Placement:
-    """Answers for all stages of a pipeline; every answer is computed once."""
+    """Where all stages of a pipeline are computed and stored, and the loops around them; each is computed once."""
 
     def __init__(self, graph: Graph, drafts: dict[str, StageDraft]) -> None:
         self.graph = graph
@@ -36,7 +36,7 @@ class Placement:
         self._kinds: dict[Site, Kind] = {}
 
     def check(self) -> None:
-        """Every rule about places, consumers first so that the first error is the one nearest to the outputs."""
+        """Check every rule about places, consumers first, so that the first error is the one nearest to the outputs."""
         consumers_first = [self.drafts[s.name] for s in reversed(self.graph.stages)]
         for s in consumers_first:
             self._check_inline(s)
@@ -53,13 +53,13 @@ class Placement:
     @cached_property
     def readers(self) -> dict[str, tuple[Reader, ...]]:
         """The computed definitions that read each stage or input, directly or through inlined stages."""
-        found: dict[str, dict[Reader, None]] = {n: {} for n in (*self.graph.input, *self.graph.stage)}
+        readers_of: dict[str, dict[Reader, None]] = {n: {} for n in (*self.graph.input, *self.graph.stage)}
         for stage in reversed(self.graph.stages):
             for k in range(len(stage.definitions)):
-                behind = found[stage.name] if self.drafts[stage.name].is_inline else {(stage.name, k): None}
+                behind = readers_of[stage.name] if self.drafts[stage.name].is_inline else {(stage.name, k): None}
                 for name in self.graph.reads[stage.name, k]:
-                    found[name].update(behind)
-        return {n: tuple(r) for n, r in found.items()}
+                    readers_of[name].update(behind)
+        return {n: tuple(r) for n, r in readers_of.items()}
 
     def group(self, name: str) -> tuple[str, ...]:
         """The stages that share loops with a stage (compute_with), itself included."""
@@ -133,16 +133,16 @@ class Placement:
         return (*shared, *[Site(name, k, loop) for loop in names[len(shared) :]])
 
     def kind(self, site: Site) -> Kind:
-        found = self._kinds.get(site)
-        if found is None:
+        kind = self._kinds.get(site)
+        if kind is None:
             nest = self.drafts[site.stage].nests[site.definition]
-            found = self._kinds[site] = nest.loops[nest.names.index(site.loop)].kind
-        return found
+            kind = self._kinds[site] = nest.loops[nest.names.index(site.loop)].kind
+        return kind
 
     # ---- compute_at
 
     def compute(self, name: str) -> Site | None:
-        """Where a stage is computed, first if that is in several places; None is root."""
+        """Where a stage is computed, the first place if there are several; None is root."""
         sites = self.sites(name)
         return sites[0] if sites else None
 
@@ -150,7 +150,7 @@ class Placement:
         """All loops that a stage is computed at, of definitions of one stage; none is root."""
         if name not in self._sites:
             s = self.drafts[name]
-            self._sites[name] = ()  # a place that depends on itself is found not to enclose the reads
+            self._sites[name] = ()  # so that a place that depends on itself does not enclose the reads
             self._sites[name] = self._find_sites(s)
         return self._sites[name]
 
@@ -180,16 +180,16 @@ class Placement:
         return sites
 
     def _enclosing_sites(self, s: StageDraft, d: Directive) -> tuple[Site, ...]:
-        """The loop of the name, in each of the definitions around what reads the stage."""
+        """The loop that a directive names, in each of the definitions whose loops enclose readers of the stage."""
         host, loop = self._check_host(s, d)
-        found: dict[Site, None] = {}
+        sites: dict[Site, None] = {}
         for reader in self.readers[s.stage.name]:
             for chain in self.chains(reader):
                 site = next((x for x in chain if x.stage == host and x.loop == loop), None)
                 if site is None:
                     raise self._read_outside(s, d, reader)
-                found[site] = None
-        return tuple(sorted(found, key=lambda site: site.definition))
+                sites[site] = None
+        return tuple(sorted(sites, key=lambda site: site.definition))
 
     def _read_outside(self, s: StageDraft, d: Directive, reader: Reader) -> UserError:
         also = "also " if len(self.readers[s.stage.name]) > 1 else ""

@@ -67,7 +67,7 @@ class Nest:
 
 
 class Site(NamedTuple):
-    """Inside loop `loop` of definition `definition` (0: pure) of stage `stage`."""
+    """A place inside loop `loop` of definition `definition` (0: pure) of stage `stage`."""
 
     stage: str
     definition: int
@@ -76,7 +76,7 @@ class Site(NamedTuple):
 
 @dataclass(frozen=True)
 class StorageSplit:
-    """dim lies in memory as two: outer*factor + inner, counted from where the buffer begins."""
+    """A dim that is split in memory into outer*factor + inner, counted from where the buffer begins."""
 
     dim: str
     outer: str
@@ -86,7 +86,7 @@ class StorageSplit:
 
 @dataclass(frozen=True)
 class PrefetchPlan:
-    """While loop `loop` runs, ask for what `buffer` needs `distance` iterations later."""
+    """A prefetch: while loop `loop` runs, fetch the elements of `buffer` that it reads `distance` iterations later."""
 
     buffer: str
     loop: str
@@ -95,7 +95,7 @@ class PrefetchPlan:
 
 @value(eq=False)
 class StagePlan:
-    """Everything about one stage that is computed on its own."""
+    """The plan of one stage that is not inlined."""
 
     name: str
     compute: Site | None  # None: at root
@@ -103,25 +103,25 @@ class StagePlan:
     nests: tuple[Nest, ...]  # one per definition
     storage: tuple[str, ...]  # dims in memory order, split ones as their parts; the last is contiguous
     memory: Memory = Memory.AUTO
-    folds: dict[str, int] = field(default_factory=dict)  # dim -> circular extent asked for by hand
-    pads: dict[str, int] = field(default_factory=dict)  # dim in memory -> entries that it has besides
+    folds: dict[str, int] = field(default_factory=dict)  # dim -> extent of its circular buffer, by fold_storage
+    pads: dict[str, int] = field(default_factory=dict)  # dim in memory -> entries of padding
     storage_splits: tuple[StorageSplit, ...] = ()  # in order: a later one may split a part
     nontemporal: bool = False
-    ahead: int = 0  # iterations of the loop that it is computed at
+    ahead: int = 0  # by how many iterations of the loop that it is computed at it is pipelined
     prefetches: tuple[PrefetchPlan, ...] = ()
     specializations: tuple[Expr, ...] = ()
-    # Loops of other definitions of the same stage that it is computed at, too, each time for what is read there.
+    # Loops of other definitions of the same stage that it is computed at, too, each time over what is read there.
     also: tuple[Site, ...] = ()
     # compute_with: this stage's loops down to and including `with_loop` are those of stage `with_stage`.
     with_stage: str | None = None
     with_loop: str | None = None
     # Update -> the loop of the pure definition that it runs in, after it: the loops down to there are shared.
     within: dict[int, str] = field(default_factory=dict)
-    is_written_out: bool = False  # its update, by unrolled loops in which nothing else is computed
+    is_written_out: bool = False  # whether its update is fully unrolled, with nothing else computed in its loops
 
     @property
     def dim_order(self) -> tuple[str, ...]:
-        """The stage's own dims in memory order; one that is split where its last part is."""
+        """The stage's own dims in memory order; a split dim stands at the place of its last part."""
         stems: dict[str, str] = {}
         for s in self.storage_splits:
             stems[s.outer] = stems[s.inner] = stems.get(s.dim, s.dim)
@@ -133,17 +133,17 @@ class StagePlan:
         return any(s.dim == dim for s in self.storage_splits)
 
     def is_computed_at(self, site: Site | None) -> bool:
-        """Whether this is one of its places."""
+        """Whether the stage is computed at a site."""
         return site == self.compute or site in self.also
 
     def is_stored_at(self, site: Site | None) -> bool:
-        """Whether its memory begins to be there: where it is computed at several places, at each."""
+        """Whether the stage's memory is allocated at a site; a stage computed at several sites is stored at each."""
         return site == self.store or site in self.also
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Per stage in the graph's order; stages not in `stages` are inlined."""
+    """The plans of all stages in the graph's order; stages not in `stages` are inlined."""
 
     stages: dict[str, StagePlan]
     target: Target

@@ -12,9 +12,9 @@ from .directives import Directive
 
 def refuse(stage: Stage | InputInfo, directive: Directive | None, why: str, remedy: str) -> UserError:
     """The error for a directive of `stage` that cannot be honoured."""
-    asked = f'pt.on("{stage.name}"){directive if directive is not None else ""}'
+    written = f'pt.on("{stage.name}"){directive if directive is not None else ""}'
     where: Location | None = directive.where if directive is not None else None
-    return UserError(f"{asked}: {why}; {remedy} ({stage.name} is defined at {stage.where})", where or stage.where)
+    return UserError(f"{written}: {why}; {remedy} ({stage.name} is defined at {stage.where})", where or stage.where)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -1,8 +1,9 @@
 """Directives to the plan that lowering reads: pipeline + schedule -> pipeline + Plan.
 
-The place that decides whether a schedule can be honoured, but for what regions decide (`lower/refuse.py`); see `nest`
-(loops), `placement` (where), `strips`, `clones`, `panels`, `rfactor`. The pipeline changes only where strips cuts
-scans, clone_in, copy_in and copy_out add copies, panels cuts dims in two, and rfactor adds stages of partial results.
+Here it is decided whether a schedule can be honoured, except where that depends on regions (`lower/refuse.py`). See
+`nest` for loops, `placement` for places, and `strips`, `clones`, `panels` and `rfactor`, which rewrite the pipeline:
+strips cuts scans, clone_in, copy_in and copy_out add copies, panels cuts dims in two, and rfactor adds stages of
+partial results.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ def resolve(
 ) -> tuple[Graph, Plan]:
     """The plan of a schedule, filled up with defaults. Raises a UserError for one that cannot be honoured.
 
-    `known`: what was drafted for other schedules of the same pipeline.
+    `known` holds the drafts of other schedules of the same pipeline.
     """
-    graph, schedule = _changed("strips", graph, cut_scans(graph, schedule, strict))
-    graph, schedule = _changed("clones", graph, clone_stages(graph, schedule))
-    graph, schedule = _changed("panels", graph, make_panels(graph, schedule))
+    graph, schedule = _verify_rewrite("strips", graph, cut_scans(graph, schedule, strict))
+    graph, schedule = _verify_rewrite("clones", graph, clone_stages(graph, schedule))
+    graph, schedule = _verify_rewrite("panels", graph, make_panels(graph, schedule))
     before: Graph | None = None
-    while graph is not before:  # what stages of partial results have by default may factor them again
+    while graph is not before:  # the defaults of stages of partial results may factor them again
         before, whole = graph, complete(graph, schedule, target, strict=strict)
         schedule = whole if whole is schedule else schedule.replace(*whole.values())
-        graph, schedule = _changed("rfactor", graph, factor_reductions(graph, schedule, strict))
+        graph, schedule = _verify_rewrite("rfactor", graph, factor_reductions(graph, schedule, strict))
     _check_stage_names(graph, schedule)
     schedule = complete(graph, schedule, target, strict=strict)
     known = known if known is not None and known.graph is graph else Drafts(graph, strict, target)
@@ -57,10 +58,10 @@ def resolve(
     return graph, Plan(stages, target, schedule)
 
 
-def _changed(how: str, before: Graph, made: tuple[Graph, Schedule]) -> tuple[Graph, Schedule]:
-    """What directives that change the graph have made."""
-    graph, schedule = made
-    return graph if graph is before else verified(graph, how), schedule
+def _verify_rewrite(rewrite: str, before: Graph, after: tuple[Graph, Schedule]) -> tuple[Graph, Schedule]:
+    """Verify the graph that a rewrite of the pipeline has made, unless it is unchanged."""
+    graph, schedule = after
+    return graph if graph is before else verified(graph, rewrite), schedule
 
 
 def _check_stage_names(graph: Graph, schedule: Schedule) -> None:

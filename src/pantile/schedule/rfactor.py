@@ -1,4 +1,4 @@
-"""rfactor: a reduction in two steps, as a change of the pipeline before its loops are scheduled.
+"""rfactor: a reduction in two steps, by rewriting the pipeline before its loops are scheduled.
 
     s[] = 0                                          s_u[u] = 0
     s[] += img[r.y, r.x]   over r.y, r.x      ->     s_u[u] += img[u, r.x]     over r.x
@@ -31,51 +31,51 @@ from .updates import constant
 
 
 def factor_reductions(graph: Graph, schedule: Schedule, strict: bool) -> tuple[Graph, Schedule]:
-    """Carry out every rfactor; what is left of the schedule has none (save those on pure definitions, an error)."""
+    """Carry out every rfactor. The remaining schedule has none, except on pure definitions, where it is an error."""
     waiting = [s for s in schedule.values() if "rfactor" in s.verbs]
     # A stage of partial results may itself be factored, so its directives wait until it exists.
     while ready := [s for s in waiting if s.name in graph.stage]:
-        graph, left = _factor_stage(graph, ready[0], strict)
-        schedule = schedule.replace(left)
+        graph, remaining = _factor_stage(graph, ready[0], strict)
+        schedule = schedule.replace(remaining)
         waiting.remove(ready[0])
     return graph, schedule
 
 
-def _factor_stage(graph: Graph, asked: StageSchedule, strict: bool) -> tuple[Graph, StageSchedule]:
-    """Replay a stage's directives; at an rfactor, take those before it on the same update into the domain."""
-    kept: list[Directive] = []
+def _factor_stage(graph: Graph, schedule: StageSchedule, strict: bool) -> tuple[Graph, StageSchedule]:
+    """Replay a stage's directives; at an rfactor, apply those before it on the same update to the domain."""
+    remaining: list[Directive] = []
     current = 0
-    for d in asked.directives:
+    for d in schedule.directives:
         if d.verb in ("pure", "update"):
             current = int(d.args[0]) + 1 if d.verb == "update" else 0
-        if d.verb != "rfactor" or not 0 < current <= len(graph.stage[asked.name].updates):
-            kept.append(d)
+        if d.verb != "rfactor" or not 0 < current <= len(graph.stage[schedule.name].updates):
+            remaining.append(d)
             continue
-        before = _directives_of(kept, current)
-        graph = _factored(graph, asked.name, current, d, strict, [kept[i] for i in before])
-        kept = [k for i, k in enumerate(kept) if i not in before]
-    return graph, StageSchedule(asked.name, tuple(kept))
+        before = _directives_of(remaining, current)
+        graph = _apply_rfactor(graph, schedule.name, current, d, strict, [remaining[i] for i in before])
+        remaining = [k for i, k in enumerate(remaining) if i not in before]
+    return graph, StageSchedule(schedule.name, tuple(remaining))
 
 
-def _factored(graph: Graph, name: str, index: int, d: Directive, strict: bool, before: list[Directive]) -> Graph:
-    """One rfactor, carried out once: searches ask for the same one of hundreds of schedules, and whoever looks at the
-    pipelines that they get keeps what it finds with these."""
+def _apply_rfactor(graph: Graph, name: str, index: int, d: Directive, strict: bool, before: list[Directive]) -> Graph:
+    """Carry out one rfactor, once per pipeline: hundreds of schedules of a search have the same one, and analyses cache
+    their results with the graph that they get."""
     known = _KNOWN.setdefault(graph, {})
-    question = (name, index, d, strict, *before)
-    if question not in known:
-        known[question] = _Rfactor(graph, graph.stage[name], index, d, strict).apply(before)
-    return known[question]
+    arguments = (name, index, d, strict, *before)
+    if arguments not in known:
+        known[arguments] = _Rfactor(graph, graph.stage[name], index, d, strict).apply(before)
+    return known[arguments]
 
 
 def _directives_of(directives: list[Directive], definition: int) -> list[int]:
-    """The places of the directives about loops of one definition."""
-    current, found = 0, []
+    """The positions of the directives about loops of one definition."""
+    current, positions = 0, []
     for i, d in enumerate(directives):
         if d.verb in ("pure", "update"):
             current = int(d.args[0]) + 1 if d.verb == "update" else 0
         elif current == definition and d.verb in _ABOUT_LOOPS:
-            found.append(i)
-    return found
+            positions.append(i)
+    return positions
 
 
 _KNOWN: WeakKeyDictionary[Graph, dict[tuple[object, ...], Graph]] = WeakKeyDictionary()
@@ -116,7 +116,8 @@ class _Rfactor:
 
     @property
     def _params(self) -> set[str]:
-        """Names that mean something else in every definition: what is made here becomes coordinates there."""
+        """The names of params, which new loops must not have: they become coordinates of the stage of partial
+        results."""
         return {p.name for p in self.graph.params}
 
     def _find(self, update: Definition, loop: str, d: Directive) -> ReductionDim:
@@ -174,7 +175,7 @@ class _Rfactor:
         return replace(result, updates=(Definition(indices, values, rest, condition, update.where),))
 
     def _partial_name(self, new: list[str], taken: set[str]) -> str:
-        """What the stage of partial results is called, if its dims may be called so."""
+        """The name of the stage of partial results, after a check that its dims may have the names `new`."""
         for var in new:
             if var in taken:
                 raise self.no(f"{var!r} already names a loop of {self.stage.name}", "choose another name")
@@ -207,8 +208,8 @@ def split_domain(update: Definition, dim: ReductionDim, outer: str, inner: str, 
     parts = (ReductionDim(outer, const(0, INDEX), count), ReductionDim(inner, const(0, INDEX), const(factor, INDEX)))
     domain = tuple(p for r in update.domain for p in (parts if r is dim else (r,)))
     whole = extent is not None and extent % factor == 0
-    # Past the end nothing is read: the promise keeps the region that the update needs as it was. The condition that
-    # says so is itself evaluated there, so what it reads is clamped.
+    # Nothing is read past the end: `within` keeps the required region of the update unchanged. The condition is itself
+    # evaluated there, so what it reads is clamped.
     value = step + low if whole else op("within", step + low, low, low + length - 1)
     condition = _substituted(update.condition, dim.name, build.minimum(step, length - 1) + low)
     if not whole:

@@ -42,7 +42,7 @@ class Schedule(Mapping[str, StageSchedule]):
         object.__setattr__(self, "stages", by_name)
 
     def on(self, stage: Named) -> StageSchedule:
-        """What is asked of a stage so far; a fresh `pt.on(stage)` if nothing is."""
+        """The directives of a stage so far; an empty `pt.on(stage)` if it has none."""
         name = name_of(stage)
         return self.stages.get(name) or on(name)
 

@@ -14,8 +14,8 @@ _INSTEAD = {
 
 
 def warn_smaller(stage: Stage, schedule: StageSchedule, definition: int, loop: str, verb: str) -> None:
-    """Say that a loop of a definition is not unrolled or partitioned, at the line that asks for it, if one does."""
-    d = _asking(schedule, definition, loop, verb)
+    """Warn that a loop of a definition is not unrolled or partitioned, at the line of the directive, if any."""
+    d = _directive_for(schedule, definition, loop, verb)
     if d is None:
         return
     instead, remedy = _INSTEAD[verb]
@@ -27,12 +27,12 @@ def warn_smaller(stage: Stage, schedule: StageSchedule, definition: int, loop: s
     warnings.warn_explicit(message, RuntimeWarning, where.file, where.line)
 
 
-def _asking(schedule: StageSchedule, definition: int, loop: str, verb: str) -> Directive | None:
+def _directive_for(schedule: StageSchedule, definition: int, loop: str, verb: str) -> Directive | None:
     """The directive by which a loop is to be unrolled or always partitioned."""
-    at = 0
+    current = 0
     for d in schedule.directives:
         if d.verb in ("update", "pure"):
-            at = int(d.args[0]) + 1 if d.verb == "update" else 0
-        elif d.verb == verb and at == definition and loop in (d.args[0], f"{d.args[0]}{SUFFIX.get(verb)}"):
+            current = int(d.args[0]) + 1 if d.verb == "update" else 0
+        elif d.verb == verb and current == definition and loop in (d.args[0], f"{d.args[0]}{SUFFIX.get(verb)}"):
             return d if verb == "unroll" or d.args[1] == "always" else None
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..errors import shown
+from ..errors import InternalError, shown
 from ..expr.nodes import Const
 from ..target.kinds import WRITTEN_OUT, Kind
 from .draft import StageDraft
@@ -38,7 +38,8 @@ class _Sizes:
         copies = math.prod(x.extent or 1 for x in around if x.kind is Kind.UNROLL)
         lanes = math.prod(x.extent or 1 for x in around if x.kind is Kind.VECTOR)
         d = next(x.mark for x in reversed(nest.loops) if x.kind in WRITTEN_OUT)
-        assert d is not None
+        if d is None:
+            raise InternalError(f"{nest.title} of {s.stage.name} has a loop to write out that no directive marked")
         if lanes > MOST_LANES:
             raise s.no(d, f"vectors of {nest.title} would have {shown(lanes)} lanes", f"use at most {MOST_LANES}")
         if copies > MOST_COPIES:
@@ -55,13 +56,14 @@ class _Sizes:
             )
 
     def _loop(self, site: Site) -> LoopDraft:
-        of = (site.stage, site.definition)
-        if of not in self._loops:
-            self._loops[of] = {x.name: x for x in self.drafts[site.stage].nests[site.definition].loops}
-        return self._loops[of][site.loop]
+        definition = (site.stage, site.definition)
+        if definition not in self._loops:
+            self._loops[definition] = {x.name: x for x in self.drafts[site.stage].nests[site.definition].loops}
+        return self._loops[definition][site.loop]
 
     def check_inferred(self, s: StageDraft, nest: NestDraft) -> None:
-        """All of a stage, as where it is computed at root, is as large as what is asked for makes it."""
+        """Refuse to write out a loop of unknown extent of a stage at root, whose extents depend on those of the
+        outputs."""
         unknown = [x for x in nest.loops if x.kind in WRITTEN_OUT and x.extent is None and x.mark is not None]
         if not unknown or self.placement.compute(s.stage.name) is not None:
             return

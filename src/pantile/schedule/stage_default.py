@@ -37,7 +37,7 @@ MOST_COPIED = 64  # operations of a plane, all of which are written out
 
 @dataclass(frozen=True)
 class Alone:
-    """The directives of stages of a graph, of which some are inlined."""
+    """The default directives for the stages of a graph, given the stages that are inlined."""
 
     graph: Graph
     target: Target
@@ -61,22 +61,22 @@ class Alone:
 
     @cached_property
     def alike(self) -> Alike:
-        """What planes have in common."""
+        """The analysis of the work that planes and rows have in common."""
         return Alike(self.graph, self.inlined)
 
     @cached_property
     def _loaded(self) -> dict[int, frozenset[DType]]:
-        """The types that a definition loads from memory, through inlined stages, by its id."""
-        found: dict[int, frozenset[DType]] = {}
-        instead: dict[str, frozenset[DType]] = {}  # buffer of an inlined stage -> what is loaded where it is read
+        """The types that each definition loads from memory, through inlined stages, by the definition's id."""
+        types_of: dict[int, frozenset[DType]] = {}
+        instead: dict[str, frozenset[DType]] = {}  # buffer of an inlined stage -> the types loaded in its place
         for s in self.graph.stages:
             for d in s.definitions:
-                found[id(d)] = frozenset().union(*(instead.get(e.buffer, {e.dtype}) for e in d.loads))
+                types_of[id(d)] = frozenset().union(*(instead.get(e.buffer, {e.dtype}) for e in d.loads))
             if s.name in self.inlined:
                 others = [e for d in s.definitions for e in d.loads if e.buffer not in s.buffers]
                 types = frozenset[DType]().union(*(instead.get(e.buffer, {e.dtype}) for e in others))
                 instead |= dict.fromkeys(s.buffers, types)
-        return found
+        return types_of
 
     def at_root(self, stage: Stage) -> StageSchedule:
         """All directives of a stage."""
@@ -97,7 +97,7 @@ class Alone:
         return schedule
 
     def is_written_out(self, stage: Stage) -> bool:
-        """Whether it is planes that are told apart by their numbers, all of which are computed at once."""
+        """Whether a stage consists of numbered planes, all of which are computed in one unrolled loop body."""
         return stage.name in self.numbered and not stage.updates
 
     @cached_property
@@ -109,7 +109,8 @@ class Alone:
         return overlaps(self.graph, self.inlined)
 
     def _block(self, stage: Stage) -> Block | None:
-        """Vectors for a stage that may read much per value, if it has room for one, and rows."""
+        """The block for a stage that may read much per value, or None if it is too small for a vector or has no
+        rows."""
         across = -2 if stage.name in self.channels else -1
         width = self._width(stage, stage.definitions[-1])
         if len(stage.updates) > 1 or stage.ndim < 1 - across or not self._may_hold(stage, width, across):
@@ -133,18 +134,18 @@ class Alone:
         return max(lanes(stage, definition, self.target), self._lanes(stage, definition))
 
     def _lanes(self, stage: Stage, definition: Definition) -> int:
-        """As `lanes`, of what is really loaded: a sum of bytes, written out, is no load of 32 bits."""
+        """The lanes of a vector by the types that are really loaded: an inlined sum of bytes does not load 32 bits."""
         return max(FEWEST_LANES, _fitting(stage, self._loaded[id(definition)], self.target))
 
     def stored(self, stage: Stage, schedule: StageSchedule) -> StageSchedule:
-        """Channels that others mix as planes, row by row; interleaved ones are as good where all are computed alike."""
+        """Store channels as planes, row by row, if consumers mix them; otherwise interleaved channels are as good."""
         if self.channels.get(stage.name, 1) == 1 or stage.name in self.graph.output or not self._is_mixed(stage):
             return schedule
         *others, across, channel = stage.dims
         return schedule.reorder_storage(*others, channel, across)
 
     def _is_mixed(self, stage: Stage) -> bool:
-        """Whether something reads other channels of it than the one that is computed."""
+        """Whether some consumer reads other channels of the stage than the one that it computes."""
         readers = (self.graph.stage[name] for name in self.graph.consumers[stage.name])
         return any(
             not c.dims or c.dims[-1] not in names(e.indices[-1])
@@ -155,7 +156,7 @@ class Alone:
         )
 
     def marked(self, stage: Stage, definition: Definition, schedule: StageSchedule) -> StageSchedule:
-        """The loops of a definition."""
+        """Mark the loops of a definition."""
         free = [d for d in pure_dims(stage, definition) if is_independent(stage, definition, d)]
         if not free:
             return schedule
@@ -171,7 +172,7 @@ class Alone:
     def _one_by_one(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str]
     ) -> StageSchedule:
-        """Loops that are as long as data say, for one point at a time; a few channels of it are written out."""
+        """Loops whose trip count depends on data run for one point at a time; its few channels are unrolled."""
         if stage.name in self.channels and stage.dims[-1] in free:
             channel = stage.dims[-1]
             schedule = schedule.unroll(channel, self.channels[stage.name])

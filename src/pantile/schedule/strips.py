@@ -1,4 +1,4 @@
-"""strips: a scan in strips that do not wait for each other, as a change of the pipeline before its loops are scheduled.
+"""strips: a scan is cut into strips that run in parallel, by rewriting the pipeline before its loops are scheduled.
 
     f[y] = img[y]                               f_s_ends[s]   = what a strip makes of 0, at its last place
     f[r] = a*f[r - 1] + b*f[r]  over r    ->    f_s_gains[s]  = the product of a over a strip
@@ -8,8 +8,8 @@
 
 A scan in which each value is a multiple of the one before it plus something else is linear in the value that it starts
 with: strips are scanned twice, by any number of threads at a time, first from 0 and then from where they really start.
-Only the starts are found one after the other. Strips begin at multiples of their length, so that those of several scans
-along one dim, down and up again, are the same.
+Only the starts are computed one after the other. Strips begin at multiples of their length, so that several scans along
+one dim, down and up again, have the same strips.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..analysis.interval import Interval
 from ..analysis.regions import required
 from ..cached import cached_property
 from ..dataclass import dataclass
-from ..errors import UserError
+from ..errors import InternalError, UserError
 from ..expr import build
 from ..expr.build import expr
 from ..expr.linear import linear, simplify
@@ -43,69 +43,70 @@ def has_strips(schedule: Schedule) -> bool:
 
 
 def cut_scans(graph: Graph, schedule: Schedule, strict: bool) -> tuple[Graph, Schedule]:
-    """Carry out every `strips`; what is left of the schedule has none (save those on pure definitions, an error)."""
-    for asked in schedule.values() if has_strips(schedule) else ():
-        if VERB in asked.verbs and asked.name in graph.stage:
-            graph, left = _cut_stage(graph, asked, strict)
-            schedule = schedule.replace(left)
+    """Carry out every `strips`. The remaining schedule has none, except on pure definitions, where it is an error."""
+    for stage_schedule in schedule.values() if has_strips(schedule) else ():
+        if VERB in stage_schedule.verbs and stage_schedule.name in graph.stage:
+            graph, remaining = _cut_stage(graph, stage_schedule, strict)
+            schedule = schedule.replace(remaining)
     return graph, schedule
 
 
-def _cut_stage(graph: Graph, asked: StageSchedule, strict: bool) -> tuple[Graph, StageSchedule]:
-    """One stage's scans, in their order; updates before them become stages of their own, and those after the last one
-    are left."""
-    wanted = dict[int, Directive]()
+def _cut_stage(graph: Graph, schedule: StageSchedule, strict: bool) -> tuple[Graph, StageSchedule]:
+    """Cut the scans of one stage, in their order. Updates before them become separate stages, and updates after the
+    last scan stay in the stage."""
+    strips = dict[int, Directive]()
     current = 0
-    for d in asked.directives:
+    for d in schedule.directives:
         current = _definition(d, current)
-        if d.verb == VERB and 0 < current <= len(graph.stage[asked.name].updates):
-            if current in wanted:
-                raise refuse(graph.stage[asked.name], d, "this scan runs in strips already", "drop one of the two")
-            wanted[current] = d
+        if d.verb == VERB and 0 < current <= len(graph.stage[schedule.name].updates):
+            if current in strips:
+                raise refuse(graph.stage[schedule.name], d, "this scan runs in strips already", "drop one of the two")
+            strips[current] = d
     last: _Scan | None = None
-    gone = 0
-    for k, d in sorted(wanted.items()):
-        last = _Scan(graph, graph.stage[asked.name], k - gone, d, strict, last, k - 1)
-        graph, gone = last.in_strips(), k
-    return graph, StageSchedule(asked.name, tuple(_kept(graph.stage[asked.name], asked.directives, wanted)))
+    removed = 0
+    for k, d in sorted(strips.items()):
+        last = _Scan(graph, graph.stage[schedule.name], k - removed, d, strict, last, k - 1)
+        graph, removed = last.in_strips(), k
+    remaining = _renumber_updates(graph.stage[schedule.name], schedule.directives, strips)
+    return graph, StageSchedule(schedule.name, tuple(remaining))
 
 
 def _definition(d: Directive, current: int) -> int:
-    """The number of the definition that directives after this one are about."""
+    """The number of the definition that directives after this one apply to."""
     return current if d.verb not in ("pure", "update") else int(d.args[0]) + 1 if d.verb == "update" else 0
 
 
-def _kept(stage: Stage, directives: tuple[Directive, ...], wanted: dict[int, Directive]) -> list[Directive]:
-    """The others, with the numbers that updates have now."""
-    kept, current, gone = list[Directive](), 0, max(wanted, default=0)
+def _renumber_updates(stage: Stage, directives: tuple[Directive, ...], strips: dict[int, Directive]) -> list[Directive]:
+    """The directives that are not about cut scans, with the numbers that the remaining updates now have."""
+    remaining, current, removed = list[Directive](), 0, max(strips, default=0)
     for d in directives:
         current = _definition(d, current)
-        if current == 0 or current > gone:
-            kept.append(replace(d, args=(current - 1 - gone,)) if d.verb == "update" else d)
-        elif d is not wanted.get(current) and d.verb != "update":
-            scan = min(k for k in wanted if k >= current)
-            name, why = f"{stage.name}_{wanted[scan].args[1]}", "runs in strips"
+        if current == 0 or current > removed:
+            remaining.append(replace(d, args=(current - 1 - removed,)) if d.verb == "update" else d)
+        elif d is not strips.get(current) and d.verb != "update":
+            scan = min(k for k in strips if k >= current)
+            name, why = f"{stage.name}_{strips[scan].args[1]}", "runs in strips"
             if scan > current:
                 name, why = f"{name}_given", "comes before a scan in strips"
             raise refuse(stage, d, f"update {current - 1} {why}, as stage {name}", f'write it on("{name}")')
-    return kept
+    return remaining
 
 
 @dataclass(frozen=True, eq=False)
 class _Scan:
-    """Update `index` (1 is the first) of `stage`, in strips. `last`: the scan of the same stage that was cut before.
-    `number`: of the update, as the user counts."""
+    """Update `index` of `stage` (1 is the first), cut into strips. `last` is the scan of this stage that was cut before
+    it, and `number` is the number of the update as the user counts them."""
 
     graph: Graph
     stage: Stage
     index: int
-    asked: Directive
+    directive: Directive
     strict: bool
     last: _Scan | None
     number: int
 
     def no(self, why: str, remedy: str) -> UserError:
-        return refuse(self.stage, self.asked, why, remedy)
+        return refuse(self.stage, self.directive, why, remedy)
 
     def in_strips(self) -> Graph:
         """The pipeline with the stages that the scan is made of."""
@@ -125,19 +126,19 @@ class _Scan:
     @cached_property
     def loop(self) -> ReductionDim:
         for r in self.update.domain:
-            if r.name == str(self.asked.args[0]):
+            if r.name == str(self.directive.args[0]):
                 return r
-        known = did_you_mean(str(self.asked.args[0]), [r.name for r in self.update.domain])
-        raise self.no(f"update {self.number} has no reduction loop {str(self.asked.args[0])!r}", known)
+        known = did_you_mean(str(self.directive.args[0]), [r.name for r in self.update.domain])
+        raise self.no(f"update {self.number} has no reduction loop {str(self.directive.args[0])!r}", known)
 
     @cached_property
     def strip(self) -> str:
         """The dim that counts strips."""
-        return str(self.asked.args[1])
+        return str(self.directive.args[1])
 
     @cached_property
     def length(self) -> int:
-        return int(self.asked.args[2])
+        return int(self.directive.args[2])
 
     @cached_property
     def name(self) -> str:
@@ -145,11 +146,11 @@ class _Scan:
 
     @cached_property
     def axis(self) -> int:
-        """The dim along which the scan goes."""
-        found = [k for k, i in enumerate(self.update.indices) if self.loop.name in names(i)]
-        if len(found) != 1:
+        """The axis of the dim along which the scan runs."""
+        axes = [k for k, i in enumerate(self.update.indices) if self.loop.name in names(i)]
+        if len(axes) != 1:
             raise self.no(f"loop {self.loop.name} does not go along one dim", "leave this update whole")
-        return found[0]
+        return axes[0]
 
     @cached_property
     def dim(self) -> str:
@@ -157,20 +158,15 @@ class _Scan:
 
     @cached_property
     def step(self) -> int:
-        """1: towards larger coordinates, -1: towards smaller ones."""
-        form = linear(self.update.indices[self.axis])
-        step = form.coefficient(self.loop.name)
-        rest = simplify(self.update.indices[self.axis] - step * coordinate(self.loop.name))
-        if step not in (1, -1) or self.loop.name in names(rest) or loaded(rest):
-            raise self.no(f"{self.dim} does not go up or down by 1 with loop {self.loop.name}", "leave it whole")
-        return step
+        """The direction of the scan: 1 towards larger coordinates, -1 towards smaller ones."""
+        return linear(self.update.indices[self.axis]).coefficient(self.loop.name)
 
     def check(self) -> None:
         """Refuse what is not a linear scan of one value along one dim."""
         stage, update = self.stage, self.update
         if len(stage.dtypes) != 1 or len(update.domain) != 1 or update.condition is not None:
             raise self.no("only scans of one value, over one loop without conditions, run in strips", "leave it whole")
-        assert self.loop is not None and self.step
+        self.check_direction()
         others = tuple(d for d in stage.dims if d != self.dim)
         if pure_dims(stage, update) != others:
             raise self.no(f"the scan along {self.dim} moves along other dims, too", "leave it whole")
@@ -182,27 +178,43 @@ class _Scan:
                 "scans of floats in strips round differently, and strict=True forbids that",
                 "drop strips, or compile without strict",
             )
-        assert self.linear is not None
+        self.check_recurrence()
+
+    def check_direction(self) -> None:
+        """Refuse a scan whose loop does not go along one dim in steps of 1 or -1."""
+        rest = simplify(self.update.indices[self.axis] - self.step * coordinate(self.loop.name))
+        if self.step not in (1, -1) or self.loop.name in names(rest) or loaded(rest):
+            raise self.no(f"{self.dim} does not go up or down by 1 with loop {self.loop.name}", "leave it whole")
+
+    def check_recurrence(self) -> None:
+        """Refuse an update that is not linear in the previous value, or that reads the stage elsewhere."""
+        own = [e for e in self.update.loads if e.buffer == self.stage.name]
+        if len(self.previous) + len(self.of_place(self.update.indices)) < len(own) or not self.previous:
+            raise self.no(
+                f"a scan in strips reads {self.stage.name} where it stores, and one place before it", "leave it whole"
+            )
+        if self.recurrence is None or self.recurrence[0] is None:
+            raise self.no("a value is not a multiple of the one before it plus something else", "leave it whole")
 
     # Places along the dim.
 
     @cached_property
     def written(self) -> tuple[Expr, Expr]:
         """The first and the last coordinate that the scan stores to."""
-        at = self.update.indices[self.axis]
-        ends = [substitute(at, {self.loop.name: e}) for e in (self.loop.min, self.loop.min + self.loop.extent - 1)]
+        index = self.update.indices[self.axis]
+        ends = [substitute(index, {self.loop.name: e}) for e in (self.loop.min, self.loop.min + self.loop.extent - 1)]
         low, high = map(simplify, ends if self.step > 0 else ends[::-1])
         return low, high
 
     @cached_property
     def touched(self) -> tuple[Expr, Expr]:
-        """With the value that it starts from."""
+        """The first and the last coordinate that the scan stores to or starts from."""
         low, high = self.written
         return (simplify(low - 1), high) if self.step > 0 else (low, simplify(high + 1))
 
     @cached_property
     def is_all(self) -> bool:
-        """Whether nobody needs more of the stage than the scan touches."""
+        """Whether the required region of the stage lies within the coordinates that the scan touches."""
         outputs = {o.stage: tuple(Interval(0, n - 1) for n in o.shape) for o in self.graph.outputs}
         needed = required(self.graph, outputs, {}).get(self.stage.name)
         if needed is None or not needed[self.axis].bounded:
@@ -215,22 +227,23 @@ class _Scan:
         return (place >= self.written[0]) & (place <= self.written[1])
 
     def at(self, e: Expr, inner: Expr) -> Expr:
-        """Of the update, at a place of a strip; where it reads the stage itself, what was there before the scan."""
+        """An expression of the update at a place of a strip, in which loads of the stage itself become the value there
+        before the scan."""
         zero = substitute(self.update.indices[self.axis], {self.loop.name: const(0, INDEX)})
-        number = simplify((self.place(inner) - zero) * self.step)  # that of the loop, of which there are no others
+        number = simplify((self.place(inner) - zero) * self.step)  # the value of the scan's only loop
         number = build.minimum(build.maximum(number, self.loop.min), self.loop.min + self.loop.extent - 1)
         given, value = self.given_at(inner), substitute(e, {self.loop.name: number})
         return transform(value, lambda e: given if isinstance(e, Load) and e.buffer == self.stage.name else None)
 
     def first_to_last(self, number: Expr) -> Expr:
-        """The place in a strip, by how many are before it."""
+        """The place in a strip before which the scan comes to `number` others."""
         return number if self.step > 0 else self.length - 1 - number
 
     # What the scan consists of.
 
     @cached_property
     def before(self) -> tuple[Stage, ...]:
-        """A stage of the definitions before the scan; none if that is one expression."""
+        """The stage of the definitions before the scan; empty if there is only the pure definition."""
         earlier = self.stage.definitions[1 : self.index]
         if not earlier:
             return ()
@@ -240,14 +253,14 @@ class _Scan:
         return (Stage(name, self.stage.dims, self.stage.dtypes, self.stage.pure, tuple(moved), self.stage.where),)
 
     def given(self, indices: tuple[Expr, ...]) -> Expr:
-        """What the scan finds at a place."""
+        """The value at a place before the scan."""
         if self.before:
             return Load(self.stage.dtypes[0], 1, self.before[0].name, indices)
         return substitute(self.stage.pure.values[0], dict(zip(self.stage.dims, indices, strict=True)))
 
     def given_at(self, inner: Expr) -> Expr:
-        """At a place of a strip, or at the nearest one that is touched. Of a scan before it that has the same strips,
-        what is there in this one."""
+        """The value before the scan at a place of a strip, clamped to the touched coordinates. If the scan before this
+        one has the same strips, it is loaded from the same strip."""
         if self.last is not None and self.goes_along(self.last):
             places = {self.last.strip: coordinate(self.strip), self.dim: inner}
             return self.last.load("", *(places.get(d, coordinate(d)) for d in self.last.parts.dims))
@@ -263,28 +276,32 @@ class _Scan:
         )
 
     @cached_property
-    def linear(self) -> tuple[Expr, Expr]:
-        """The value that the update stores: so many times the one before it, plus the rest."""
+    def previous(self) -> list[Load]:
+        """The loads of the previous value of the scan."""
         here = self.update.indices
-        last = self.of_place(tuple(i - self.step if k == self.axis else i for k, i in enumerate(here)))
-        own = [e for e in self.update.loads if e.buffer == self.stage.name]
-        if len(last) + len(self.of_place(here)) < len(own) or not last:
-            raise self.no(
-                f"a scan in strips reads {self.stage.name} where it stores, and one place before it", "leave it whole"
-            )
-        found = _linear(self.update.values[0], last)
-        if found is None or found[0] is None:
-            raise self.no("a value is not a multiple of the one before it plus something else", "leave it whole")
-        return found[0], const(0, self.stage.dtypes[0]) if found[1] is None else found[1]
+        return self.of_place(tuple(i - self.step if k == self.axis else i for k, i in enumerate(here)))
+
+    @cached_property
+    def recurrence(self) -> _Parts | None:
+        """The value of the update as a linear function of the previous value; None if it is not linear."""
+        return _linear(self.update.values[0], self.previous)
+
+    @cached_property
+    def linear(self) -> tuple[Expr, Expr]:
+        """The factor of the previous value and the rest: the update stores `factor * previous + rest`."""
+        factor, rest = self.recurrence or (None, None)
+        if factor is None:
+            raise InternalError(f"the scan of {self.stage.name} was not checked to be a linear recurrence")
+        return factor, const(0, self.stage.dtypes[0]) if rest is None else rest
 
     def of_place(self, indices: tuple[Expr, ...]) -> list[Load]:
-        """The reads of a place of the stage itself."""
+        """The loads of the stage itself at these indices."""
         own = [e for e in self.update.loads if e.buffer == self.stage.name]
         return [e for e in own if all(same(simplify(i), simplify(j)) for i, j in zip(e.indices, indices, strict=True))]
 
     def own(self, inner: Expr) -> Expr:
-        """What is added; where the scan does not store, what is there. What it reads is read anyhow: loads under
-        conditions have regions of their own."""
+        """The term that is added to the scaled previous value, or the value from before where the scan does not store.
+        Its loads are unconditional, because loads under conditions have required regions of their own."""
         inside, given, zero = self.inside(self.place(inner)), self.given_at(inner), const(0, self.stage.dtypes[0])
         parts = _linear(self.linear[1], self.of_place(self.update.indices))
         if parts is None:
@@ -296,7 +313,7 @@ class _Scan:
         return value if rest is None else value + build.select(inside, rest, zero)
 
     def onwards(self, before: Expr, inner: Expr) -> Expr:
-        """So many times the value before it, where the scan stores."""
+        """The previous value times its factor where the scan stores, and 0 elsewhere."""
         value = self.at(self.linear[0], inner) * before
         return build.select(self.inside(self.place(inner)), value, const(0, value.dtype))
 
@@ -319,7 +336,7 @@ class _Scan:
 
     @cached_property
     def dims(self) -> tuple[str, ...]:
-        """Of what strips have one of."""
+        """The dims of stages that hold one value per strip."""
         return tuple(self.strip if d == self.dim else d for d in self.stage.dims)
 
     def load(self, name: str, *indices: Expr) -> Load:
@@ -338,7 +355,7 @@ class _Scan:
 
     @cached_property
     def gains(self) -> Stage:
-        """Of those dims that factors depend on."""
+        """The product of the factors of each strip, over only the dims that the factors depend on."""
         inner = self.first_to_last(coordinate(self.loop.name))
         factor = self.at(self.linear[0], inner)
         dims = tuple(d for d in self.dims if d == self.strip or d in names(factor))
@@ -356,7 +373,7 @@ class _Scan:
         gain = self.of_strip("_gains", before, self.gains.dims)
         value = gain * self.of_strip("_starts", before, self.dims) + self.of_strip("_ends", before, self.dims)
         indices = tuple(now if d == self.strip else coordinate(d) for d in self.dims)
-        # The first one's start is not used; found all the same, it makes a loop that is never empty.
+        # The start of the first strip is not used; computing it all the same makes a loop that is never empty.
         domain = ReductionDim(self.loop.name, const(0, INDEX), last - first + 1)
         return self.made("_starts", self.dims, const(0, value.dtype), self.changed(indices, value, domain))
 
@@ -368,7 +385,7 @@ class _Scan:
         own = self.own(here)
         first = build.binary("eq", here, self.first_to_last(const(0, INDEX)))
         times = build.select(self.inside(self.place(here)), self.at(self.linear[0], here), const(0, start.dtype))
-        pure = build.select(first, times * start + own, own)  # starts are read anyhow, as all that is loaded
+        pure = build.select(first, times * start + own, own)  # starts are loaded unconditionally, like everything else
 
         now = self.first_to_last(coordinate(self.loop.name))
         own, last = (
@@ -380,7 +397,7 @@ class _Scan:
 
     @cached_property
     def whole(self) -> Stage:
-        """The stage itself, which the scan is no longer an update of."""
+        """The stage itself, without the scan among its updates."""
         here = coordinate(self.dim)
         places = {self.strip: here // self.length, self.dim: here % self.length}
         part = self.load("", *(places.get(d, coordinate(d)) for d in self.parts.dims))
@@ -391,7 +408,7 @@ class _Scan:
 
 
 def _reading(renamed: dict[str, str], e: Expr) -> Expr:
-    """An expression that reads other buffers."""
+    """An expression in which loads from renamed buffers have the new names."""
 
     def change(n: Expr) -> Expr | None:
         if isinstance(n, Load) and n.buffer in renamed:
@@ -406,8 +423,9 @@ _LINEAR = ("add", "sub", "neg", "mul", "div", "select")
 
 
 def _linear(e: Expr, unknown: list[Load]) -> _Parts | None:
-    """An expression as a multiple of a value, which is read so, and a rest; None if it is not linear in it."""
-    found: dict[int, tuple[_Parts | None]] = {}
+    """Write an expression as a multiple of the value that the loads `unknown` read, and a rest; None if it is not
+    linear in that value."""
+    memo: dict[int, tuple[_Parts | None]] = {}
     buffers = {e.buffer for e in unknown}
 
     def operands(e: Expr) -> tuple[Expr, ...]:
@@ -418,17 +436,16 @@ def _linear(e: Expr, unknown: list[Load]) -> _Parts | None:
             return ((const(1, e.dtype), None),)
         if not any(isinstance(n, Load) and any(same(n, other) for other in unknown) for n in walk(e)):
             return ((None, e),)
-        parts = [found[id(a)][0] for a in operands(e)]
-        if not parts or any(p is None for p in parts):
+        parts = [memo[id(a)][0] for a in operands(e)]
+        if not isinstance(e, Op) or not parts or any(p is None for p in parts):
             return (None,)
-        assert isinstance(e, Op)
-        return (_combined(e, [p for p in parts if p is not None]),)
+        return (_combine(e, [p for p in parts if p is not None]),)
 
-    return each_once(e, found, visit, operands)[0]
+    return each_once(e, memo, visit, operands)[0]
 
 
-def _combined(e: Op, parts: list[_Parts]) -> _Parts | None:
-    """An operation on what is linear."""
+def _combine(e: Op, parts: list[_Parts]) -> _Parts | None:
+    """Apply an operation to linear operands; None if the result is not linear."""
     (a, b), (c, d) = parts[0], parts[-1]
     if e.op in ("add", "sub"):
         return _sum(e.op, a, c), _sum(e.op, b, d)

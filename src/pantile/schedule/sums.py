@@ -16,36 +16,37 @@ from ..expr.visit import names, walk
 from ..graph.nodes import Definition, Stage
 from .updates import accumulation, constant
 
-REGISTERS = 16  # that every machine has
-MOST_WRITTEN = 512  # operations and loads of all terms of a sum, of all channels, that are written out
-MOST_SHARED = 1024  # and of those of a block of sums
-FEWEST_ROWS = 3  # of a block that has something to share
+REGISTERS = 16  # vector registers that every machine has
+MOST_WRITTEN = 512  # operations and loads in the unrolled terms of a sum, for all channels
+MOST_SHARED = 1024  # operations and loads in the unrolled terms of a block of sums
+FEWEST_ROWS = 3  # rows of a block that has something to share
 
 
 def sums_at_a_time(values: int, registers: int = REGISTERS) -> int:
-    """Vectors of sums of so many values each: half of the registers, the others are for what is added up."""
+    """How many vectors of sums to keep in registers, for `values` values each: they take half of the registers, and
+    the other half is for the terms."""
     return max(1, registers // 2 // values)
 
 
 def side_by_side(block: int) -> int:
-    """How many vectors of a block of sums lie in one row: it is about as wide as high, and so reads least."""
+    """How many vectors of a register tile lie in one row: a tile about as wide as high reads least."""
     return power_of_two(isqrt(block))
 
 
 def shared_terms(
     stage: Stage, update: Definition, dim: str, across: str, block: int, rows: int, strict: bool
 ) -> dict[str, int]:
-    """The reduction loop along which `rows` of a dim, of a block of sums, read vectors that the others read, too, and
-    how many of its terms to write out; none if terms are few, or much code, or if sums are strict about their order."""
+    """The reduction loop along which the `rows` of a register tile read the same vectors, and how many of its terms to
+    unroll; empty if there are few terms, if they are much code, or if strict sums forbid it."""
     values = accumulation(stage, update)
     in_order = strict and not all(v.is_exact for v in values or ())
     able = update.domain[-1:] if in_order else update.domain
     vectors = [[names(i) for i in e.indices] for e in update.loads if any(across in names(i) for i in e.indices)]
-    found = [r for r in able if any({dim, r.name} <= index for indices in vectors for index in indices)]
-    if not values or not found or rows < FEWEST_ROWS or terms(update) < MANY_TERMS:
+    sharing = [r for r in able if any({dim, r.name} <= index for indices in vectors for index in indices)]
+    if not values or not sharing or rows < FEWEST_ROWS or terms(update) < MANY_TERMS:
         return {}
-    count = min(rows, constant(found[0].extent) or rows)
-    return {found[0].name: count} if count > 1 and block * count * size(update) <= MOST_SHARED else {}
+    count = min(rows, constant(sharing[0].extent) or rows)
+    return {sharing[0].name: count} if count > 1 and block * count * size(update) <= MOST_SHARED else {}
 
 
 def size(update: Definition) -> int:
@@ -54,5 +55,5 @@ def size(update: Definition) -> int:
 
 
 def power_of_two(n: int) -> int:
-    """The greatest one up to n."""
+    """The greatest power of two up to n."""
     return 1 << n.bit_length() - 1

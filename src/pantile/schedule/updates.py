@@ -61,7 +61,7 @@ def _steps_with(index: Expr, loop: str, loops: set[str]) -> bool:
 
 
 def _is_linear(index: Expr, loop: str) -> bool:
-    """v, v + e, e + v, v - e, c*v with e free of v and a constant c other than 0."""
+    """Whether an index is built of v, v + e, e + v, v - e and c*v, with e free of the loop v and a constant c != 0."""
     while not isinstance(index, Var):
         if not isinstance(index, Op) or index.op not in ("add", "sub", "mul"):
             return False
@@ -90,15 +90,15 @@ class Accumulation:
 
 def accumulation(stage: Stage, definition: Definition) -> tuple[Accumulation, ...] | None:
     """The update as an accumulation in each of its values, or None if it is not."""
-    found = tuple(
+    candidates = tuple(
         _accumulation(buffer, definition, value) for buffer, value in zip(stage.buffers, definition.values, strict=True)
     )
-    others = [*definition.indices, *(f.term for f in found if f is not None)]
+    others = [*definition.indices, *(f.term for f in candidates if f is not None)]
     others += [] if definition.condition is None else [definition.condition]
     if any(isinstance(e, Load) and e.buffer in stage.buffers for e in walk(*others)):
         return None
-    terms = tuple(f for f in found if f is not None)
-    return terms if len(terms) == len(found) else None
+    terms = tuple(f for f in candidates if f is not None)
+    return terms if len(terms) == len(candidates) else None
 
 
 def _accumulation(buffer: str, definition: Definition, value: Expr) -> Accumulation | None:
@@ -109,7 +109,7 @@ def _accumulation(buffer: str, definition: Definition, value: Expr) -> Accumulat
 
 
 def _term(value: Expr, op: str, buffer: str, indices: tuple[Expr, ...]) -> Expr | None:
-    """What `value` combines with the read of its own element: of (f[i] + a) + b, a + b."""
+    """The term that `value` combines with the load of its own element: a + b for (f[i] + a) + b."""
     terms: dict[int, tuple[Expr | None]] = {}
 
     def combined(e: Expr) -> tuple[Expr, ...]:
@@ -132,7 +132,7 @@ def constant(e: Expr) -> int | None:
     return int(e.value) if isinstance(e, Const) else None
 
 
-# The most terms that are written out where a small reduction is inlined.
+# The most terms that are unrolled where a small reduction is inlined.
 MOST_INLINED_POINTS = 64
 
 
@@ -142,7 +142,8 @@ def has_closed_form(stage: Stage) -> bool:
 
 
 def is_small_reduction(stage: Stage) -> bool:
-    """One accumulation per point over a constant domain of at most `MOST_INLINED_POINTS` points: can be inlined."""
+    """Whether a stage is one accumulation per point over a constant domain of at most `MOST_INLINED_POINTS` points, so
+    that it can be inlined."""
     if len(stage.updates) != 1:
         return False
     update = stage.updates[0]
