@@ -9,7 +9,7 @@ import pytest
 from pantile.analysis.interval import Interval, interval
 from pantile.expr.build import maximum, minimum, select
 from pantile.expr.congruence import congruence
-from pantile.expr.linear import Facts, Linear, _Search, linear, simplify
+from pantile.expr.linear import Facts, Linear, _BoundProver, linear, simplify
 from pantile.expr.nodes import Expr, Load, var
 from pantile.expr.show import Sharing
 from pantile.expr.types import INDEX, INT32
@@ -104,9 +104,9 @@ def test_what_a_search_remembers_changes_nothing_that_it_finds(monkeypatch: pyte
         return rng.choice([minimum(x, y), maximum(x, y), x // rng.choice((2, 3, 4)) * 2, x + y, x - y])
 
     forms = [linear(nested(rng.randint(1, 6))) for _ in range(150)]
-    searched = [_Search(known).bound(form, side) for form in forms for side in (-1, 1)]
-    monkeypatch.setattr(_Search, "_met_before", _Search._bound)
-    assert [_Search(known).bound(form, side) for form in forms for side in (-1, 1)] == searched
+    searched = [_BoundProver(known).bound(form, side) for form in forms for side in (-1, 1)]
+    monkeypatch.setattr(_BoundProver, "_memoized_bound", _BoundProver._bound)
+    assert [_BoundProver(known).bound(form, side) for form in forms for side in (-1, 1)] == searched
     assert 30 < sum(found is None for found in searched) < 270
 
 

@@ -1,9 +1,10 @@
-"""How definitions read: every index of every read as scale * dim + an offset within constant bounds, where it is so.
+"""Affine accesses: every index of every read as scale * dim + an offset within constant bounds, if it has that form.
 
     f[2*y + 1, clamp(x - 1, 0, w)]   ->   (2 * y + [1, 1], 1 * x + [-1, -1])
     f[y // 2, r.x]                   ->   (1/2 * y + [-1/2, 0], [0, 4])        for r.x in 0..5
 
-Clamps count as what they clamp: they only move a read nearer. What data or sizes decide has no such form.
+A clamp counts as the index that it clamps, since it only moves a read nearer. An index that depends on data or on sizes
+has no such form.
 """
 
 from __future__ import annotations
@@ -30,26 +31,26 @@ class Index:
 
     @property
     def is_plain(self) -> bool:
-        """The coordinate itself."""
+        """Whether the index is the coordinate itself."""
         return self.dim is not None and self.scale == 1 and self.low == self.high == 0
 
 
 @dataclass(frozen=True)
 class Access:
-    """One read of a buffer; None for an index without a form."""
+    """One read of a buffer; an index that has no affine form is None."""
 
     buffer: str
     indices: tuple[Index | None, ...]
     load: Load = field(compare=False)
 
 
-# Asked for again by everything that a definition reads.
+# The accesses of definitions, cached because they are needed for each buffer that a definition reads.
 _KNOWN: WeakKeyDictionary[Definition, dict[str, list[Access]]] = WeakKeyDictionary()
 
 
 def accesses(stage: Stage, definition: Definition) -> list[Access]:
-    """Every read of the definition, those of the stage itself too."""
-    return [a for of in _by_buffer(stage, definition).values() for a in of]
+    """Every read of the definition, including those of the stage itself."""
+    return [a for reads in _by_buffer(stage, definition).values() for a in reads]
 
 
 def accesses_by_buffer(stage: Stage) -> list[dict[str, list[Access]]]:
@@ -64,10 +65,10 @@ def accesses_of(producer: Stage, consumer: Stage) -> list[Access]:
 
 def _by_buffer(stage: Stage, definition: Definition) -> dict[str, list[Access]]:
     if definition not in _KNOWN:
-        found: dict[str, list[Access]] = {}
+        by_buffer: dict[str, list[Access]] = {}
         for a in _accesses(stage, definition):
-            found.setdefault(a.buffer, []).append(a)
-        _KNOWN[definition] = found
+            by_buffer.setdefault(a.buffer, []).append(a)
+        _KNOWN[definition] = by_buffer
     return _KNOWN[definition]
 
 
@@ -96,7 +97,7 @@ def _index(e: Expr, ranges: Mapping[str, Index]) -> Index | None:
 
 
 def _arithmetic(e: Expr) -> tuple[Expr, ...]:
-    """The operands that the form of an index is made of."""
+    """The operands that determine the form of an index."""
     return children(e) if isinstance(e, (Cast, Op)) else ()
 
 
@@ -116,7 +117,7 @@ def _node(e: Expr, ranges: Mapping[str, Index], parts: list[Index | None]) -> In
 
 
 def _clamped(parts: list[Index | None]) -> Index | None:
-    """The one operand that moves with a coordinate; what limits it may depend on anything else."""
+    """The only operand of a clamp that moves with a coordinate; its limits may depend on anything else."""
     moving = [p for p in parts if p is not None and p.dim is not None]
     return moving[0] if len(moving) == 1 else None
 

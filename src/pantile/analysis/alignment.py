@@ -36,7 +36,7 @@ class Dependence:
 
 @dataclass(frozen=True)
 class Alignment:
-    """The stages of a group in one space. Scales are integers after all; dims that have none are local to the stage."""
+    """The stages of a group in one space. Final scales are integers; dims without an axis are local to the stage."""
 
     rank: int
     axes: Mapping[str, Mapping[str, Axis]]
@@ -57,12 +57,12 @@ class Alignment:
 def align(graph: Graph, members: Collection[str], reads: Reads = accesses) -> Alignment | None:
     """The alignment of these stages; None if there is none with constant distances, or if they are not connected.
 
-    Whoever aligns many sets of the same stages passes a `reads` that remembers.
+    Callers that align many sets of the same stages pass a memoized `reads`.
     """
-    return _Aligning(graph, members, reads).result()
+    return _Aligner(graph, members, reads).result()
 
 
-class _Aligning:
+class _Aligner:
     """Goes from consumers to producers. The first stage gives the space its dims, later ones may add to them."""
 
     def __init__(self, graph: Graph, members: Collection[str], reads: Reads) -> None:
@@ -80,24 +80,24 @@ class _Aligning:
         self._start(self.stages[0])
         pending = edges
         while pending:
-            rest = [e for e in pending if not self._spread(*e)]
+            rest = [e for e in pending if not self._propagate(*e)]
             if len(rest) == len(pending):
                 return None
             pending = rest
         if len(self.axes) < len(self.stages):
             return None
         self._to_integers()
-        found: dict[tuple[str, str], tuple[Range, ...]] = {}
+        distances: dict[tuple[str, str], tuple[Range, ...]] = {}
         for consumer, access in edges:
             distance = self._distance(consumer, access)
             if distance is None:
                 return None
             pair = (self.graph.producer[access.buffer].name, consumer.name)
-            found[pair] = _hull(found[pair], distance) if pair in found else distance
-        return Alignment(self.rank, self.axes, tuple(Dependence(p, c, d) for (p, c), d in found.items()))
+            distances[pair] = _hull(distances[pair], distance) if pair in distances else distance
+        return Alignment(self.rank, self.axes, tuple(Dependence(p, c, d) for (p, c), d in distances.items()))
 
     def _inside(self, stage: Stage, access: Access) -> bool:
-        """Whether a read is of another stage of the group."""
+        """Whether an access reads another stage of the group."""
         producer = self.graph.producer.get(access.buffer)
         return producer is not None and producer is not stage and producer.name in self.names
 
@@ -105,8 +105,8 @@ class _Aligning:
         self.axes[stage.name] = {d: (k, Fraction(1)) for k, d in enumerate(stage.dims)}
         self.rank = stage.ndim
 
-    def _spread(self, consumer: Stage, access: Access) -> bool:
-        """Map the one end of a dependence as the other one is; whether that was possible."""
+    def _propagate(self, consumer: Stage, access: Access) -> bool:
+        """Map one end of a dependence as the other one is, and return whether that was possible."""
         producer = self.graph.producer[access.buffer]
         if consumer.name in self.axes:
             self._to_producer(consumer, producer, access)
@@ -126,7 +126,8 @@ class _Aligning:
                     mine[dim] = (axis, scale if index.scale == 1 else scale / index.scale)
 
     def _to_consumer(self, consumer: Stage, producer: Stage, access: Access) -> None:
-        """A second consumer of something mapped; dims of its own that no read mentions are new to the space."""
+        """Map a consumer as a producer that is mapped already; its dims that the access does not use are new dims of
+        the space."""
         mine = self.axes.setdefault(consumer.name, {})
         theirs = self.axes[producer.name]
         for dim, index in zip(producer.dims, access.indices, strict=True):
@@ -172,7 +173,7 @@ class _Aligning:
 
 
 def _times(a: Fraction, factor: Fraction) -> Fraction:
-    """Nearly all factors are one, and products of fractions are slow."""
+    """The product of two fractions, fast if the factor is one, as nearly all are."""
     return a if factor == 1 else a * factor
 
 

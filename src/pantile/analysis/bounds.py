@@ -1,8 +1,8 @@
 """The check of a call's regions: no read leaves its input, no Func is asked for outside its domain, no update writes
 outside its output, and nothing unbounded is stored.
 
-The boxes are those of `regions`, as compiled code computes them, so that what passes here stays inside its arrays.
-What does not is refused with the stage, the read, a pixel that fails and the remedy.
+The boxes are those of `regions`, as compiled code computes them, so that accesses that pass here stay inside their
+arrays. Others are refused with the stage, the read, a pixel that fails and the remedy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .regions import Rules, definition_scope, expressions, required, where_it_ho
 from .static_ranges import InCode, between_names, in_code
 from .witness import find_witness, guards_of, outside_loads
 
-_LARGEST_BYTES = 1 << 47  # what addresses can reach
+_LARGEST_BYTES = 1 << 47  # the size of the address space
 _OWN_REMEDY = "ask for a larger shape=, or make another Func that reads it the output"
 
 
@@ -37,8 +37,9 @@ def check_regions(
 ) -> None:
     """Raise a UserError unless all reads and writes stay inside.
 
-    `shapes`: of the outputs, by stage. `scalars`: params and input extents. `stored`: stages that are not inlined. What
-    does not depend on these is not checked again when the same call is, before and after a search for a schedule.
+    `shapes` are those of the outputs by stage, `scalars` are params and input extents, and `stored` holds the stages
+    that are not inlined. Checks that do not depend on `stored` run once if the same call is checked before and after a
+    search for a schedule.
     """
     sizes = (tuple(shapes.items()), tuple(scalars.items()))
     passed, boxes = _passed.get(graph, (None, None))
@@ -52,7 +53,7 @@ def check_regions(
             check.storage(stage)
         check.as_code_sees(stage, stored)
     if not is_known:
-        for name, shape in shapes.items():  # what is written outside can be dropped, if all of the above is well
+        for name, shape in shapes.items():  # after the above: what is written outside can be dropped if that passes
             check.updates(graph.stage[name], shape)
         for stage in reversed(graph.stages):
             check.reads(stage)
@@ -62,9 +63,9 @@ def check_regions(
     check.beyond(stored)
 
 
-# The sizes of the latest call that all was well with, and its boxes.
+# The sizes of the latest call that passed, and its boxes.
 _passed: WeakKeyDictionary[Graph, tuple[Hashable, dict[str, Box]]] = WeakKeyDictionary()
-_seen: WeakKeyDictionary[Graph, InCode | None] = WeakKeyDictionary()  # by code
+_seen: WeakKeyDictionary[Graph, InCode | None] = WeakKeyDictionary()  # the graph as compiled code sees it
 
 
 def region_scalars(graph: Graph) -> set[str]:
@@ -81,14 +82,14 @@ def region_scalars(graph: Graph) -> set[str]:
 
 
 def _deciding(e: Expr) -> tuple[Expr, ...]:
-    """The operands of a node that decide what is read."""
+    """The operands of a node that decide which elements are read."""
     if isinstance(e, Load):
         return e.indices
     return e.args[:1] if isinstance(e, Op) and e.op == "select" else ()
 
 
 def _remedy(i: InputInfo) -> str:
-    """What to do about reads outside of an input."""
+    """The remedy for reads outside of an input."""
     if i.table is not None:
         return f"make the array of {i.name} as large as its indices need, or limit the index with pt.clamp"
     return f"read it through a boundary condition, such as pt.edge({i.name}), or ask for a smaller shape="
@@ -96,7 +97,7 @@ def _remedy(i: InputInfo) -> str:
 
 @dataclass(frozen=True)
 class _Place:
-    """A definition, the scope it runs in, and the conditions under which it does."""
+    """A definition, the scope that it runs in, and the conditions under which it runs."""
 
     stage: Stage
     definition: Definition
@@ -133,13 +134,13 @@ class _Check:
                 yield from (Room(b, owner, limits, remedy, when_empty) for b in s.buffers)
 
     def domain(self, stage: Stage, shape: tuple[int, ...]) -> None:
-        """An output's stated domain has all of its shape."""
+        """Refuse an output shape that leaves the stated domain."""
         room, asked = self.rooms.get(stage.buffers[0]), self.asked[stage.name]
         if room is not None and not _is_empty(asked) and not room.holds(asked):
             raise messages.output_outside(stage, shape, room)
 
     def updates(self, stage: Stage, shape: tuple[int, ...]) -> None:
-        """An output's updates stay inside its array."""
+        """Refuse updates of an output that leave its array."""
         if _is_empty(self.asked[stage.name]):
             return
         limits = tuple((0, n - 1) for n in shape)
@@ -149,7 +150,7 @@ class _Check:
             self._loads(place, arrays)
 
     def reads(self, stage: Stage) -> None:
-        """All reads of inputs, and of stages with a stated domain, stay inside."""
+        """Refuse reads outside of inputs, and outside of stated domains."""
         if stage.name in self.boxes:
             box = self.boxes[stage.name]
             for place in self._places(stage, box, stage.definitions):
@@ -157,7 +158,7 @@ class _Check:
                 self._arithmetic(place, box)
 
     def storage(self, stage: Stage) -> None:
-        """A stage with memory of its own needs a bounded amount of it."""
+        """Refuse to store a stage whose required region is unbounded, or too large for memory."""
         box = self.boxes.get(stage.name, ())
         if any(map(_is_far, box)):
             raise messages.stored_without_limits(stage, box, self._unlimited(stage))
@@ -166,29 +167,31 @@ class _Check:
             raise messages.too_large(stage, extents)
 
     def _unlimited(self, producer: Stage) -> Read | None:
-        """A read of a stage at places that are not known."""
-        found: list[Read] = []
+        """A read of a stage at an index without known limits."""
+        reads: list[Read] = []
         for stage in self.graph.stages:
             if stage.name in self.boxes:
-                for at in self._places(stage, self.boxes[stage.name], stage.definitions):
-                    self._far_reads(at, at.scope, producer.buffers, found)
-        return found[0] if found else None
+                for place in self._places(stage, self.boxes[stage.name], stage.definitions):
+                    self._far_reads(place, place.scope, producer.buffers, reads)
+        return reads[0] if reads else None
 
-    def _far_reads(self, at: _Place, scope: Scope, buffers: Container[str], found: list[Read]) -> None:
-        """Adds the reads of some buffers at places that are not known in a scope: in this call's, or in code's."""
+    def _far_reads(self, at: _Place, scope: Scope, buffers: Container[str], reads: list[Read]) -> None:
+        """Append to `reads` those of some buffers whose indices have no known limits in a scope, that of this call or
+        that of compiled code."""
 
         def seen(load: Load, box: Box, inner: Scope) -> None:
             for axis, (index, r) in enumerate(zip(load.indices, box, strict=True)):
                 if _is_far(r) or not ends_are_numbers(index, inner, at.scope):
-                    found.append(Read(at.stage, at.definition, load, axis, box))
+                    reads.append(Read(at.stage, at.definition, load, axis, box))
 
         wanted = {e.buffer for e in at.definition.loads if e.buffer in buffers}
         if wanted:
             each_load(expressions(at.definition), scope, seen, wanted)
 
     def as_code_sees(self, stage: Stage, stored: Container[str]) -> None:
-        """What is bounded by numbers of this call alone may have no bounds in code, which would make room for all that
-        its type can be: coordinates, extents and params are names there."""
+        """Refuse reads of stored stages whose index is bounded only by the numbers of this call. In compiled code,
+        where coordinates, extents and params are symbolic, it may be bounded by its type alone, which would be the
+        extent of the buffer."""
         if stage.name not in self.boxes:
             return
         for at in self._places(stage, self.boxes[stage.name], stage.definitions):
@@ -207,8 +210,8 @@ class _Check:
                     raise messages.stored_without_limits(stage, written)
 
     def beyond(self, stored: Container[str]) -> None:
-        """Stages that are stored are computed at all places that code knows they may be read at: what they read there
-        is inside, too, also where this call needs fewer of them."""
+        """Refuse reads outside of arrays that only compiled code makes: it computes a stored stage at all places where
+        it may be read in any call, which may be more than this call requires."""
         if self.graph not in _seen:
             _seen[self.graph] = in_code(self.graph)
         seen = _seen[self.graph]
@@ -232,11 +235,11 @@ class _Check:
         return producer is not None and producer.name in stored
 
     def _may_be_unclear(self, index: Expr) -> bool:
-        """Whether an index is made of floats, or of data and of numbers of the call."""
+        """Whether an index depends on floats, or on both data and numbers of the call."""
         return has_floats(index) or bool(loaded(index)) and not self.scope.keys().isdisjoint(names(index))
 
     def _places(self, stage: Stage, box: Box, definitions: Iterable[Definition]) -> Iterable[_Place]:
-        """The definitions that run at all."""
+        """The definitions that have points to run at."""
         for d in definitions:
             scope = definition_scope(stage, d, box, self.scope)
             scope = where_it_holds(d, scope)
@@ -250,15 +253,17 @@ class _Check:
             raise messages.written_outside(at.stage, at.definition, shape, witness)
 
     def _arithmetic(self, at: _Place, box: Box) -> None:
-        """All index arithmetic stays within 64 bits, as code relies on; by types alone, unless coordinates are far."""
+        """Refuse index arithmetic that may overflow 64 bits. Unless coordinates are far, only operations that types do
+        not prove to fit are checked."""
         near = all(r.bounded and max(-r.low, r.high) <= COORDINATE for r in box)
         for e in self.graph.unproved.get(id(at.definition), ()) if near else _index_arithmetic(at.definition):
-            found = interval(e, at.scope)
-            if not found.bounded or not INDEX.min <= found.low <= found.high <= INDEX.max:
+            values = interval(e, at.scope)
+            if not values.bounded or not INDEX.min <= values.low <= values.high <= INDEX.max:
                 raise messages.overflows(at.stage, at.definition, e)
 
     def _loads(self, at: _Place, rooms: Mapping[str, Room]) -> None:
-        """All reads of the rooms' buffers stay inside. Those in the definition's own condition count as if it held."""
+        """Refuse reads of the rooms' buffers that leave these. Reads in the definition's own condition are checked as
+        if it held."""
 
         def seen(load: Load, box: Box, scope: Scope) -> None:
             room = rooms[load.buffer]
@@ -276,8 +281,8 @@ def _index_arithmetic(d: Definition) -> Iterable[Op]:
 
 
 def ends_are_numbers(index: Expr, in_code: Scope, at_call: Scope) -> bool:
-    """Whether all ends of floats that code computes for an index are finite in a call; one number of the call is its
-    own end, whatever it is made of."""
+    """Whether all ends of float intervals that compiled code computes for an index are finite in a call; an expression
+    that is one number in a call is its own end, whatever it depends on."""
     if not has_floats(index):
         return True
     code, call = Evaluator(in_code), Evaluator(at_call)
@@ -291,18 +296,18 @@ def _is_finite(in_code: Interval, at_call: Interval) -> bool:
 
 
 def _is_far(r: Interval) -> bool:
-    """Whether it has no ends, or such that no array has."""
+    """Whether a range is unbounded, or longer than any axis of an array."""
     known = all(isinstance(end, int) for end in (r.low, r.high))
     return not r.bounded or known and bool(r.high - r.low >= MOST)
 
 
 def _is_empty(ranges: Iterable[Interval]) -> bool:
-    """Whether some range has no values."""
+    """Whether some range is empty."""
     return any(r.bounded and bool(r.low > r.high) for r in ranges)
 
 
 def _computed(_: Stage, box: Box) -> Box:
-    """Of nothing, nothing is computed, wherever it would be."""
+    """The box to compute: an empty one, at a fixed place, if the required region is empty."""
     return tuple(Interval(0, -1) for _ in box) if _is_empty(box) else box
 
 

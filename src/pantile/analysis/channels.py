@@ -21,7 +21,7 @@ from .interval import EVERYTHING, Interval, interval
 MOST_CHANNELS = 4
 LEAST_AXES = 3  # of a picture whose last axis may be channels
 LAST, PLANE = -1, -3  # the axes of channels and of planes
-# Asked for a graph each time that stages are scheduled: by axis, what was found.
+# The extents of stages by axis, cached because every schedule of a graph uses them.
 _KNOWN: WeakKeyDictionary[Graph, dict[int, dict[str, int]]] = WeakKeyDictionary()
 
 
@@ -34,13 +34,13 @@ def few_along(shape: tuple[Any, ...]) -> int | None:
 
 
 def channels(graph: Graph) -> dict[str, int]:
-    """Stage -> the points that are needed of it along its last dim, if it is a picture and they are a few."""
+    """Picture stage -> the extent of its required region along its last dim, if that is small."""
     return _few(graph, LAST)
 
 
 def planes(graph: Graph, interleaved: Collection[str]) -> dict[str, int]:
-    """Stage -> the points that are needed of it along the dim before rows and columns, if they are a few, and if its
-    pixels have no channels."""
+    """Picture stage -> the extent of its required region along the dim before rows and columns, if that is small and
+    its pixels have no channels."""
     return {name: count for name, count in _few(graph, PLANE).items() if name not in interleaved}
 
 
@@ -49,15 +49,15 @@ def _few(graph: Graph, axis: int) -> dict[str, int]:
 
 
 def extents(graph: Graph, axis: int) -> dict[str, int]:
-    """Stage, if it is a picture -> the points that are needed of it along an axis, if they are a known number."""
+    """Picture stage -> the extent of its required region along an axis, if that is known."""
     known = _KNOWN.setdefault(graph, {})
     if axis not in known:
         has_pictures = any(s.ndim >= LEAST_AXES for s in graph.stages)
-        known[axis] = _found(graph, axis) if has_pictures else {}
+        known[axis] = _known_extents(graph, axis) if has_pictures else {}
     return known[axis]
 
 
-def _found(graph: Graph, axis: int) -> dict[str, int]:
+def _known_extents(graph: Graph, axis: int) -> dict[str, int]:
     ends: dict[str, Interval] = {o.stage: _shape_end(o, axis) for o in graph.outputs}
     for stage in reversed(graph.stages):
         if stage.name not in ends:
@@ -93,7 +93,7 @@ def _written_and_read(stage: Stage, d: Definition, axis: int) -> Iterator[Expr]:
 
 
 def _values(index: Expr, stage: Stage, d: Definition, axis: int, end: Interval) -> Interval:
-    """Of an index along an axis, while the dim of the stage there ranges over `end`."""
+    """The values of an index along an axis, while the dim of the stage there ranges over `end`."""
     scope = dict.fromkeys(names(index), EVERYTHING)
     for r in d.domain:
         if isinstance(r.min, Const) and isinstance(r.extent, Const):

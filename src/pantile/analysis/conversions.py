@@ -1,4 +1,4 @@
-"""Stages whose values everybody converts alike, over and over: graph -> the type that they are read as."""
+"""Stages whose values all consumers convert to the same type, many times: graph -> the type that they are read as."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..expr.visit import children, loaded, walk
 from ..graph.nodes import Definition, Graph
 from .regions import expressions
 
-# Terms of a sum in which a conversion costs more than to store, and to load, a few more bytes.
+# From so many terms of a sum on, a conversion in each costs more than storing and loading a few more bytes.
 MANY_TERMS = 32
 
 
@@ -22,9 +22,9 @@ def conversions(graph: Graph) -> dict[str, DType]:
     read_as: dict[str, set[DType | None]] = {}
     often: set[str] = set()
     for d in definitions:
-        found = _read_as(d)
-        often |= found.keys() if terms(d) >= MANY_TERMS else set()
-        for buffer, types in found.items():
+        types_of = _read_as(d)
+        often |= types_of.keys() if terms(d) >= MANY_TERMS else set()
+        for buffer, types in types_of.items():
             read_as.setdefault(buffer, set()).update(types)
     inner = [s for s in graph.stages if s.name in often and s.name not in graph.output and not s.updates]
     wider = {s.name: _only(read_as[s.name]) for s in inner}
@@ -32,8 +32,8 @@ def conversions(graph: Graph) -> dict[str, DType]:
 
 
 def worth_storing(graph: Graph) -> set[str]:
-    """Of these, the stages to compute once even if it is next to nothing that is computed: all but those that are read
-    where data says, which may be anywhere."""
+    """The stages of `conversions` to store even if they are cheap to compute: all but those that are read at indices
+    that depend on data, whose required region is not known."""
     anywhere = {
         e.buffer for s in graph.stages for d in s.definitions for e in d.loads if any(loaded(i) for i in e.indices)
     }
@@ -41,27 +41,27 @@ def worth_storing(graph: Graph) -> set[str]:
 
 
 def _only(types: set[DType | None]) -> DType | None:
-    """The one type of values that there is, if so."""
+    """The only type in a set, unless it is INDEX or there are several."""
     (first, *others) = types
     return None if others or first is INDEX else first
 
 
 def _read_as(d: Definition) -> dict[str, set[DType | None]]:
-    """The types that loads are converted to at once; None where one is used as it is."""
-    found: dict[str, set[DType | None]] = {}
+    """Buffer -> the types that its loads are directly converted to; None for a load that is used as it is."""
+    types: dict[str, set[DType | None]] = {}
 
     def note(e: Expr, as_type: DType | None) -> None:
         if isinstance(e, Load):
-            found.setdefault(e.buffer, set()).add(as_type)
+            types.setdefault(e.buffer, set()).add(as_type)
 
     for root in expressions(d):
         note(root, None)
     for e in walk(*expressions(d)):
         for operand in children(e):
             note(operand, e.dtype if isinstance(e, Cast) else None)
-    return found
+    return types
 
 
 def terms(d: Definition, unknown: int = MANY_TERMS) -> int:
-    """How often a definition runs for one of its values; `unknown`: for an extent that is no constant."""
+    """How often a definition runs for one of its values; `unknown` stands for an extent that is not constant."""
     return math.prod(int(r.extent.value) if isinstance(r.extent, Const) else unknown for r in d.domain)

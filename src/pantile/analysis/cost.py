@@ -22,12 +22,12 @@ _WEIGHTS = {
 
 
 def arithmetic(roots: Iterable[Expr]) -> float:
-    """Of evaluating all roots once; a node they share counts once, arithmetic on coordinates does not."""
+    """The cost of evaluating all roots once; shared nodes count once, and arithmetic on coordinates does not count."""
     return sum(weight(e) for e in evaluated(roots))
 
 
 def weight(e: Expr) -> float:
-    """Of one node."""
+    """The cost of one node."""
     if isinstance(e, Cast):
         return 1.0
     if not isinstance(e, Op):

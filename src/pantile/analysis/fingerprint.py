@@ -13,18 +13,18 @@ from ..expr.nodes import Const, Expr, Load, Op, Var
 from ..expr.visit import children, each_once
 from ..graph.nodes import Definition, Graph, Stage
 
-_known: WeakKeyDictionary[Graph, str] = WeakKeyDictionary()  # schedules and code are both kept by it
+_known: WeakKeyDictionary[Graph, str] = WeakKeyDictionary()  # the key of both the schedule cache and the code cache
 
 
 def fingerprint(graph: Graph) -> str:
     """A digest of everything in the graph that code depends on."""
-    found = _known.get(graph)
-    if found is None:
-        found = _known[graph] = _Writer().graph(graph)
-    return found
+    digest = _known.get(graph)
+    if digest is None:
+        digest = _known[graph] = _GraphDigest().graph(graph)
+    return digest
 
 
-class _Writer:
+class _GraphDigest:
     """Writes a graph as lines of text. Equal expressions share one line, which others refer to by its number."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class _Writer:
 
 
 def _attribute(e: Expr) -> str:
-    """What a node is besides its type and operands. Loads of a graph have no masks."""
+    """The attribute of a node besides its type and operands. Loads of a graph have no masks."""
     if isinstance(e, Const):
         return repr(e.value)
     if isinstance(e, Var):

@@ -5,8 +5,8 @@
 Rounding keeps order, so that arithmetic on the ends, in the type and with the operations of the values, has all values
 between its results. Where code may round a value otherwise than its ends, ends go outwards: by a few units of the last
 place in code, and by more of them in numbers, so that what the check of a call has seen holds all that code computes.
-What is no number becomes 0 as an integer, and has no order: calls at which ends that code computes were
-none are refused (`bounds.ends_are_numbers`).
+NaN becomes 0 as an integer, and has no order: calls in which an end that code computes would be NaN are refused
+(`bounds.ends_are_numbers`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..expr.types import FLOAT32, FLOAT64, INDEX, UINT64, DType
 End = Any  # int | float | np.ndarray | Expr | None
 COMPUTED = (FLOAT32, FLOAT64)  # the types in which code computes ends; numbers of 16 bits overflow too early
 _ULPS_IN_CODE = 3  # two roundings of the value, two of its end, one of the step itself, each half a unit
-_ULPS = 6  # as far again, and the roundings that code may do on top
+_ULPS = 6  # twice as far, for the roundings that code may do in addition
 _PYTHON: dict[str, Callable[[float], float]] = {
     "floor": math.floor,
     "ceil": math.ceil,
@@ -37,17 +37,17 @@ _NUMPY: dict[str, Callable[..., Any]] = {"floor": np.floor, "ceil": np.ceil, "ro
 
 
 def is_number(x: End) -> bool:
-    """Whether it is a Python number, and not one that is none."""
+    """Whether an end is a Python number other than NaN."""
     return isinstance(x, (int, float)) and not (isinstance(x, float) and math.isnan(x))
 
 
 def is_finite(x: End) -> bool:
-    """Whether it is not known to be anything but a number."""
+    """Whether an end is known, and not known to be infinite or NaN."""
     return x is not None and not (isinstance(x, float) and not math.isfinite(x))
 
 
 def rounded(end: End, t: DType) -> End:
-    """An integer or float as one of the type; None where that is not known."""
+    """An integer or float rounded to the type; None if that is not known."""
     if isinstance(end, Const):
         end = end.value
     if isinstance(end, Expr):
@@ -58,11 +58,11 @@ def rounded(end: End, t: DType) -> End:
 
 
 def outwards(low: End, high: End, t: DType) -> tuple[End, End]:
-    """Ends that hold their values however these are rounded."""
-    return _moved(low, t, min, np.minimum, build.minimum), _moved(high, t, max, np.maximum, build.maximum)
+    """Ends moved outwards, so that they bound their values however these are rounded."""
+    return _widen(low, t, min, np.minimum, build.minimum), _widen(high, t, max, np.maximum, build.maximum)
 
 
-def _moved(
+def _widen(
     end: End, t: DType, python: Callable[..., End], numpy: Callable[..., End], symbolic: Callable[..., End]
 ) -> End:
     if end is None:
@@ -73,8 +73,9 @@ def _moved(
 
 
 def may_be_rounded_otherwise(e: Op) -> bool:
-    """Unless code is strict, a product in a sum may be fused, so that it is not rounded, and a quotient by a constant
-    may be a product with the reciprocal. Powers of two are exact in any way."""
+    """Whether compiled code may round a result differently. Unless code is strict, a product in a sum may be fused, so
+    that it is not rounded, and a quotient by a constant may become a product with the reciprocal. Powers of two are
+    exact in any case."""
     if e.op == "mul":
         return not any(map(_is_power_of_two, e.args))
     return e.op in ("div", "floordiv") and not _is_power_of_two(e.args[1])
@@ -94,7 +95,7 @@ def whole(name: str, end: End) -> End:
 
 
 def truncated(end: End, to: DType) -> End:
-    """An end of values as integers, which are held to the range of their type; None where that is all that is known."""
+    """An end of values that are cast to an integer type, whose range saturates them; None if nothing else is known."""
     if isinstance(end, Expr):
         return None if to is UINT64 else build.cast(INDEX, build.cast(to, end))
     if isinstance(end, np.ndarray):
@@ -105,7 +106,7 @@ def truncated(end: End, to: DType) -> End:
 
 
 def corners(f: Callable[[End, End], End], a: Sequence[End], b: Sequence[End]) -> tuple[End, End]:
-    """The ends of f, a product or quotient, of what lies between some ends; None where that is not known."""
+    """The ends of f, a product or quotient, of values between the given ends; None if they are not known."""
     given = [x for x in (*a, *b) if not isinstance(x, (Expr, np.ndarray))]
     if not all(map(is_finite, given)) or f is truediv and not any(isinstance(x, Expr) for x in b) and not _one_sign(b):
         return None, None
@@ -120,5 +121,5 @@ def corners(f: Callable[[End, End], End], a: Sequence[End], b: Sequence[End]) ->
 
 
 def _one_sign(ends: Sequence[End]) -> bool:
-    """Whether what lies between these numbers is never 0. Code is only run where that is so."""
+    """Whether no value between these numbers is 0. Compiled code runs only where that is so."""
     return bool(np.all([np.asarray(x) > 0 for x in ends]) or np.all([np.asarray(x) < 0 for x in ends]))

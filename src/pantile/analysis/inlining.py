@@ -22,25 +22,25 @@ from .regions import expressions
 
 
 def substituted(graph: Graph, names: Collection[str]) -> Graph:
-    """The graph without the named stages, which can all be inlined."""
-    kept = [s.name for s in graph.stages if s.name not in names]
-    return replace(graph, stages=tuple(rewritten(graph, names, kept).values()))
+    """The graph with the named stages inlined; all of them have a closed form."""
+    others = [s.name for s in graph.stages if s.name not in names]
+    return replace(graph, stages=tuple(rewritten(graph, names, others).values()))
 
 
 def rewritten(graph: Graph, names: Collection[str], wanted: Collection[str]) -> dict[str, Stage]:
-    """Some of the other stages, without reads of the named ones."""
-    inlined = _Inlined()
-    found: dict[str, Stage] = {}
+    """The wanted stages, with the named ones inlined."""
+    inlined = _InlinedStages()
+    stages: dict[str, Stage] = {}
     for stage in graph.stages:
         if stage.name in names:
             inlined.add(stage)
         elif stage.name in wanted:
-            found[stage.name] = inlined.rewrite(stage)
-    return found
+            stages[stage.name] = inlined.rewrite(stage)
+    return stages
 
 
 def without_unread(graph: Graph) -> Graph:
-    """The graph without stages that no output needs, such as what only an unused value of an inlined stage read."""
+    """The graph without dead stages, such as one that only an unused value of an inlined stage read."""
     needed: set[str] = set(graph.output)
     for stage in reversed(graph.stages):
         if stage.name in needed:
@@ -49,15 +49,15 @@ def without_unread(graph: Graph) -> Graph:
     return replace(graph, stages=tuple(s for s in graph.stages if s.name in needed))
 
 
-Use = tuple[object, ...]  # a buffer, and the keys of the indices that it is read at
+Use = tuple[object, ...]  # a buffer, and the keys of the indices at which it is read
 
 
-class _Inlined:
+class _InlinedStages:
     """The values of inlined stages, and their uses, shared between equal reads.
 
-    A use is written out from the stage as it was defined, out of the uses that it needs in turn: as much is made as
-    there are different reads. (Values written out beforehand would be copied into each use. The copies share nothing,
-    and of a recurrence such as t[k] = 2*x*t[k - 1] - t[k - 2] there are as many as Fibonacci numbers say.)
+    A use is expanded from the stage's original definition and the uses that it needs in turn, so that there is one
+    expression per distinct read. (Values that were expanded beforehand would be copied into each use. The copies would
+    share nothing, and a recurrence such as t[k] = 2*x*t[k - 1] - t[k - 2] would have as many as Fibonacci numbers say.)
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class _Inlined:
         roots = [e for d in stage.definitions for e in expressions(d)]
         if not any(map(self._reads, roots)):
             return stage
-        new = {id(old): e for old, e in zip(roots, self._written_out(roots), strict=True)}
+        new = {id(old): e for old, e in zip(roots, self._expand(roots), strict=True)}
 
         def all_of(old: Sequence[Expr]) -> tuple[Expr, ...]:
             return tuple(new[id(e)] for e in old)
@@ -83,28 +83,28 @@ class _Inlined:
 
         return replace(stage, pure=definition(stage.pure), updates=tuple(map(definition, stage.updates)))
 
-    def _written_out(self, roots: Sequence[Expr]) -> list[Expr]:
+    def _expand(self, roots: Sequence[Expr]) -> list[Expr]:
         """The expressions without reads of inlined stages.
 
-        What waits for others is on a pile, instead of on Python's: stages may be inlined by the thousand.
+        Pending uses are on an explicit stack instead of Python's: thousands of stages may be inlined.
         """
-        pile: list[tuple[Use | None, Sequence[Expr]]] = [(None, roots)]
+        stack: list[tuple[Use | None, Sequence[Expr]]] = [(None, roots)]
         while True:
-            use, wanted = pile[-1]
+            use, wanted = stack[-1]
             if use in self.uses:
-                pile.pop()
+                stack.pop()
                 continue
-            found, missing = self._attempt(wanted)
+            expanded, missing = self._attempt(wanted)
             if missing:
-                pile += [(u, (value,)) for u, value in missing.items()]
+                stack += [(u, (value,)) for u, value in missing.items()]
             elif use is None:
-                return found
+                return expanded
             else:
-                (self.uses[use],) = found
-                pile.pop()
+                (self.uses[use],) = expanded
+                stack.pop()
 
     def _attempt(self, wanted: Sequence[Expr]) -> tuple[list[Expr], dict[Use, Expr]]:
-        """The expressions out of uses that exist, and what those that do not are to be written out from."""
+        """The expressions, expanded by the uses that exist, and the definitions to expand for those that do not."""
         missing: dict[Use, Expr] = {}
 
         def change(e: Expr) -> Expr | None:
@@ -116,7 +116,7 @@ class _Inlined:
                 missing[use] = substitute(value, point_of(stage, e.indices))
             return self.uses.get(use)
 
-        for e in walk_loads(*wanted):  # before anything is made
+        for e in walk_loads(*wanted):  # collect what is missing before anything is rewritten
             change(e)
         if missing:
             return [], missing
@@ -128,12 +128,12 @@ class _Inlined:
 
 
 def point_of(stage: Stage, indices: tuple[Expr, ...]) -> Mapping[str, Expr]:
-    """The dims of a stage where it is read at these indices."""
+    """The values of the dims of a stage where it is read at these indices."""
     return dict(zip(stage.dims, indices, strict=True))
 
 
 def closed_form(stage: Stage) -> tuple[Expr, ...]:
-    """The values of the stage as expressions of its dims, its reductions written out."""
+    """The values of the stage as expressions of its dims, with its reductions unrolled."""
     values = stage.pure.values
     for d in stage.updates:
         for point in _points(stage, d):
@@ -151,12 +151,12 @@ def _points(stage: Stage, d: Definition) -> list[tuple[int, ...]]:
 
 
 def _apply(stage: Stage, d: Definition, point: tuple[int, ...], before: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The values after one step of the update."""
-    at = {r.name: const(v, INDEX) for r, v in zip(d.domain, point, strict=True)}
+    """The values after one iteration of the update."""
+    iteration = {r.name: const(v, INDEX) for r, v in zip(d.domain, point, strict=True)}
     own = dict(zip(stage.buffers, before, strict=True))
 
     def step(e: Expr) -> Expr:
-        return transform(substitute(e, at), lambda n: own.get(n.buffer) if isinstance(n, Load) else None)
+        return transform(substitute(e, iteration), lambda n: own.get(n.buffer) if isinstance(n, Load) else None)
 
     after = tuple(step(v) for v in d.values)
     if d.condition is None:

@@ -1,7 +1,8 @@
 """The interval evaluator: which values an expression can take while its variables range over intervals.
 
-One implementation, generic in its scalars. Given Python ints it checks a call's regions, given NumPy arrays it prices
-many candidate tiles at once, given expressions it builds the arithmetic that computes a tile's bounds at run time.
+There is one implementation, generic in its scalars. With Python ints it checks a call's regions, with NumPy arrays the
+cost model evaluates many candidate tiles at once, and with expressions it builds the arithmetic that computes a tile's
+bounds at run time.
 
     interval(2*x + 1, {"x": Interval(0, 9)})  ->  Interval(1, 19)
 
@@ -33,13 +34,13 @@ from .float_ends import is_number
 # int | float | np.ndarray | Expr | None
 Scalar = Any
 Scope = Mapping[str, "Interval"]
-_DEEPEST = 2  # conditions inside each other
-MOST_SCOPES = 32  # that an expression is evaluated in, one for each way to it through selects
+_DEEPEST = 2  # the nesting depth of conditions that refine a scope
+MOST_SCOPES = 32  # scopes that an expression is evaluated in, one for each path to it through selects
 
 
 @node()
 class Interval:
-    """low <= value <= high; `sure`: of floats, that all of them are numbers."""
+    """An interval of values: low <= value <= high. For floats, `sure` says that none of them is NaN."""
 
     low: Scalar
     high: Scalar
@@ -51,7 +52,7 @@ class Interval:
         return Interval(value, value)
 
     def found(self) -> Interval:
-        """Itself, worked out; see `Later`."""
+        """The interval itself, evaluated if it is lazy; see `Later`."""
         return self
 
     @property
@@ -69,14 +70,14 @@ class Interval:
         return Interval(low, high)
 
     def meet(self, other: Interval) -> Interval:
-        """What both allow; an unknown bound gives way."""
+        """The intersection of both; an unknown bound gives way."""
         low = other.low if self.low is None else self.low if other.low is None else smax(self.low, other.low)
         high = other.high if self.high is None else self.high if other.high is None else smin(self.high, other.high)
         return Interval(low, high)
 
 
 class Later(Interval):
-    """An interval that is worked out when first looked at: of most names in a scope, nobody asks."""
+    """A lazy interval, which is evaluated on first use: most names of a scope are never used."""
 
     find: Callable[[], Interval]
 
@@ -153,53 +154,53 @@ def interval(e: Expr, scope: Scope) -> Interval:
 
 
 class Evaluator:
-    """Visits an expression once per shared node, without recursion; branches of selects under what their conditions
-    imply, each by an evaluator of its own.
+    """Evaluates an expression, once per shared node and without recursion. The branches of selects are evaluated under
+    what their conditions imply, each by another evaluator.
 
-    What is nested in many such branches, and shared between them, is evaluated under some of their conditions and then
-    under none: there may be as many conditions as there are ways through the selects.
+    A node that is shared by many such branches is evaluated under some of their conditions and then under none, because
+    there may be as many sets of conditions as there are paths through the selects.
     """
 
     def __init__(self, scope: Scope, outermost: Evaluator | None = None) -> None:
         self.scope = scope
         self.memo: dict[int, Interval] = {}
-        self.outermost = outermost  # None: this is it
-        self.is_loose = False  # of the outermost: whether it was asked in the place of one that knows more
+        self.outermost = outermost  # None: this is the outermost one
+        self.is_loose = False  # of the outermost: whether it was used in the place of one whose scope is narrower
         self.often: dict[int, int] = {} if outermost is None else outermost.often
         self.branches: dict[tuple[int, bool], tuple[Expr, Evaluator]] = {}
-        self.made: list[Expr] = []  # that are nobody else's, but remembered here
+        self.made: list[Expr] = []  # expressions that only the memo, by their ids, refers to
 
     def of_made(self, e: Expr) -> Interval:
-        """As `visit`, of an expression that was made to be asked for."""
+        """Evaluate an expression that was built for this purpose, and keep it alive as long as the memo has its id."""
         self.made.append(e)
         return self.visit(e)
 
     def visit(self, e: Expr) -> Interval:
-        found = self.memo.get(id(e))
-        if found is not None:
-            return found
+        known = self.memo.get(id(e))
+        if known is not None:
+            return known
         stack = [(self, e)]
         while stack:
-            at, node = stack[-1]
-            if id(node) in at.memo:
+            evaluator, node = stack[-1]
+            if id(node) in evaluator.memo:
                 stack.pop()
                 continue
             waiting = []
-            for by, c in at.operands(node):
-                if id(c) not in by.memo:
+            for inner, c in evaluator.operands(node):
+                if id(c) not in inner.memo:
                     if c.operands:
-                        waiting.append((by, c))
+                        waiting.append((inner, c))
                     else:
-                        by.note(c)
+                        inner.note(c)
             if waiting:
                 stack += reversed(waiting)
                 continue
             stack.pop()
-            at.note(node)
+            evaluator.note(node)
         return self.memo[id(e)]
 
     def note(self, e: Expr) -> None:
-        """Evaluate a node, all that it asks for being known."""
+        """Evaluate a node whose operands are in the memo."""
         self.memo[id(e)] = self.node(e)
         self.often[id(e)] = self.often.get(id(e), 0) + 1
 
@@ -213,21 +214,21 @@ class Evaluator:
         return self.branches[known][1]
 
     def of(self, e: Expr) -> Evaluator:
-        """The evaluator that evaluates what is met here. Variables and constants, which all expressions may share, take
-        no time."""
+        """The evaluator for a node that is reached in this scope: this one for variables and constants, which take no
+        time."""
         if id(e) in self.memo or not e.operands:
             return self
         return self.unless_often(self.often.get(id(e), 0))
 
     def unless_often(self, times: int) -> Evaluator:
-        """This one; the outermost one, if it is for something that has been evaluated so many times."""
+        """This evaluator, or the outermost one for a node that has been evaluated in too many scopes."""
         if times < MOST_SCOPES or self.outermost is None:
             return self
         self.outermost.is_loose = True
         return self.outermost
 
     def operands(self, e: Expr) -> list[tuple[Evaluator, Expr]]:
-        """What `node` asks for, and of whom."""
+        """The operands that `node` needs, and the evaluators that evaluate them."""
         if not isinstance(e, (Op, Cast, Broadcast, Ramp)) or e.dtype.is_bool or self.is_scalar(e):
             return []
         if isinstance(e, Op) and e.op == "select":
@@ -239,7 +240,7 @@ class Evaluator:
         return [(self.of(c), c) for c in e.operands]
 
     def known(self, e: Expr) -> Interval:
-        """Of an operand."""
+        """The interval of an operand, which is in the memo."""
         return self.of(e).memo[id(e)]
 
     def node(self, e: Expr) -> Interval:
@@ -251,7 +252,7 @@ class Evaluator:
             return _given(self.scope[e.name], e.dtype)
         if isinstance(e, Var) and e.dtype in float_ends.COMPUTED:
             return Interval(e, e, sure=True)
-        if self.is_scalar(e):  # not a copy of it for each end, which what is built from it would copy again
+        if self.is_scalar(e):  # both ends share it: otherwise each use would double the expression
             return Interval.point(build.cast(INDEX, e))
         if e.dtype.is_bool:
             return Interval(0, 1)
@@ -273,7 +274,7 @@ class Evaluator:
         return EVERYTHING
 
     def is_scalar(self, e: Expr) -> bool:
-        """Whether this is one number at run time, computed there as it is here: it stands for itself, wrapped or not.
+        """Whether an expression is one number at run time, so that it is its own bound, wrapped or not.
 
         Floats may be rounded otherwise at the next place, and uint64 has numbers that no index has.
         """
@@ -304,14 +305,14 @@ class Evaluator:
         if rule is None:
             return EVERYTHING
         operands = [self.known(a) for a in e.args]
-        found = rule(*operands)
+        result = rule(*operands)
         sure = all(r.sure for r in operands)
         if may_divide_by_zero(e) and isinstance(operands[1].low, Expr):
-            found, sure = found if operands[1].is_point else EVERYTHING, False
-        found = _rounded(Interval(found.low, found.high, sure=sure), e.dtype)
+            result, sure = result if operands[1].is_point else EVERYTHING, False
+        result = _rounded(Interval(result.low, result.high, sure=sure), e.dtype)
         if float_ends.may_be_rounded_otherwise(e):
-            found = Interval(*float_ends.outwards(found.low, found.high, e.dtype), sure=found.sure)
-        return _whole("floor")(found) if e.op == "floordiv" else found
+            result = Interval(*float_ends.outwards(result.low, result.high, e.dtype), sure=result.sure)
+        return _whole("floor")(result) if e.op == "floordiv" else result
 
     def select(self, e: Op) -> Interval:
         condition, then, otherwise = e.args
@@ -330,24 +331,24 @@ def type_range(t: DType) -> Interval:
 
 
 def _given(r: Interval, t: DType) -> Interval:
-    """The range of a variable; the number that a call gives for a param is one of its type."""
+    """The range of a variable; the value of a param in a call is rounded to its type."""
     return _rounded(Interval(r.low, r.high, sure=True), t) if t.is_float and r.bounded else r
 
 
 def _rounded(r: Interval, t: DType) -> Interval:
-    """Rounding keeps order, so that rounded ends hold all rounded values; an end that is no number is not known."""
+    """Round the ends: rounding is monotonic, so they bound all rounded values. An end that is NaN is unknown."""
     low = float_ends.rounded(r.low, t)
     high = low if r.is_point else float_ends.rounded(r.high, t)
     return Interval(low, high, sure=r.sure and float_ends.is_finite(low) and float_ends.is_finite(high))
 
 
 def _constant(r: Interval) -> int | float | None:
-    """The number that an interval consists of, if it is just one."""
+    """The value of an interval that has only one, if it is a number."""
     return r.low if is_number(r.low) and is_number(r.high) and r.low == r.high else None
 
 
 def _wrapped(r: Interval, t: DType) -> Interval:
-    """Arithmetic on data wraps: keep the result where it fits, and the one number that a number wraps to."""
+    """The range of wrapping arithmetic: the result if it fits the type, or the value that a single number wraps to."""
     if not (is_number(r.low) and is_number(r.high)):
         return r if _fits(r, t) else _wrapped_in_code(r, t)
     if t.min <= r.low and r.high <= t.max:
@@ -356,26 +357,27 @@ def _wrapped(r: Interval, t: DType) -> Interval:
 
 
 def _wrapped_in_code(r: Interval, t: DType) -> Interval:
-    """Ends that are expressions are kept where they fit when code runs, which has 64 bits to tell."""
+    """The range of wrapping arithmetic with symbolic ends: compiled code compares them, in 64 bits, with the type's
+    range."""
     whole = type_range(t)
     if t is UINT64 or not r.bounded or not all(isinstance(end, Expr) or _is_index(end) for end in (r.low, r.high)):
         return whole
     low, high = (build.expr(end, INDEX) for end in (r.low, r.high))
-    one = Interval.point(build.cast(INDEX, build.cast(t, low)))
+    wrapped = Interval.point(build.cast(INDEX, build.cast(t, low)))
     if r.is_point:
-        return one
+        return wrapped
     if not all(map(Magnitudes().fits, (low, high))):
         return whole
-    return _either(build.logical_and(low >= t.min, high <= t.max), r, _either(low == high, one, whole))
+    return _either(build.logical_and(low >= t.min, high <= t.max), r, _either(low == high, wrapped, whole))
 
 
 def _is_index(end: Scalar) -> bool:
-    """Whether an end is a number that an index may have."""
+    """Whether an end is a number within the range of indices."""
     return is_number(end) and INDEX.min <= end <= INDEX.max
 
 
 def _held(r: Interval, t: DType) -> Interval:
-    """What is not known is bounded by the type."""
+    """The interval with unknown ends replaced by those of the type."""
     whole = type_range(t)
     return Interval(whole.low if r.low is None else r.low, whole.high if r.high is None else r.high)
 
@@ -395,9 +397,9 @@ def _cast(r: Interval, source: DType, to: DType) -> Interval:
 
 
 def _fits(r: Interval, t: DType) -> bool:
-    """Whether ends that are made of coordinates, extents and params certainly are numbers of a type: clamped ones.
+    """Whether symbolic ends, such as clamped ones, are certainly within the range of a type.
 
-    Not as uint64, with whose numbers they would be combined: an index has not all of those.
+    They are never for uint64, with whose values they would be combined, because an index cannot hold all of those.
     """
     if t is UINT64 or not (isinstance(r.low, Expr) or isinstance(r.high, Expr)) or not r.bounded:
         return False
@@ -415,8 +417,8 @@ def _numbers(r: Interval) -> tuple[float | None, float | None]:
 
 
 def _near(r: Interval) -> Interval:
-    """Data as an index. Beyond what memory has, ends are as good as unknown, and arithmetic on them might overflow; one
-    number is a param of a call, whose arithmetic is checked."""
+    """The range of data that is cast to an index. Ends beyond any memory are as good as unknown, and arithmetic on them
+    might overflow. A single number is a param of a call, whose arithmetic is checked."""
     if _constant(r) is not None:
         return r
     low, high = (None if is_number(end) and abs(end) > _FARTHEST else end for end in (r.low, r.high))
@@ -424,18 +426,18 @@ def _near(r: Interval) -> Interval:
 
 
 def _truncated(r: Interval, to: DType) -> Interval:
-    """Of floats, held to the range of the type. What is no number becomes 0."""
-    found = _held(Interval(*(float_ends.truncated(end, to) for end in (r.low, r.high))), to)
-    return found if r.sure else found.hull(Interval(0, 0))
+    """The range of floats that are cast to an integer type, whose range saturates them. NaN becomes 0."""
+    result = _held(Interval(*(float_ends.truncated(end, to) for end in (r.low, r.high))), to)
+    return result if r.sure else result.hull(Interval(0, 0))
 
 
-def _in_order(e: Cast, r: Interval, found: Interval) -> Interval:
-    """The range of floats as integers; all of the type where ends that code computes are no numbers."""
-    if not isinstance(r.low, Expr) or not found.bounded or not any(map(may_divide_by_zero, walk(e.value))):
-        return found
-    if e.dtype is UINT64:  # an index has not all of its numbers
+def _in_order(e: Cast, r: Interval, cast: Interval) -> Interval:
+    """The range of floats as integers, `cast`, or that of the whole type where ends that code computes are NaN."""
+    if not isinstance(r.low, Expr) or not cast.bounded or not any(map(may_divide_by_zero, walk(e.value))):
+        return cast
+    if e.dtype is UINT64:  # an index cannot hold all of its values
         return type_range(e.dtype)
-    limits = (found.low, e.dtype.min), (found.high, e.dtype.max)
+    limits = (cast.low, e.dtype.min), (cast.high, e.dtype.max)
     return Interval(*(build.select(r.low <= r.high, build.expr(end, INDEX), most) for end, most in limits))
 
 
@@ -502,8 +504,8 @@ def _floordiv(a: Interval, b: Interval) -> Interval:
 
 
 def _either(condition: Expr, a: Interval, b: Interval) -> Interval:
-    """One interval where a condition holds, another one elsewhere: code, which has expressions for ends, computes no
-    more of a stage than the check of a call looks at, which has numbers."""
+    """One interval where a condition holds, another one elsewhere. So compiled code, whose ends are expressions,
+    computes no more of a stage than the check of a call, whose ends are numbers, has checked."""
     ends = ((build.expr(x, INDEX), build.expr(y, INDEX)) for x, y in ((a.low, b.low), (a.high, b.high)))
     return Interval(*(build.select(condition, x, y) for x, y in ends))
 
@@ -579,7 +581,7 @@ def _div(a: Interval, b: Interval) -> Interval:
 
 
 def _corners(f: Callable[[Scalar, Scalar], Scalar], a: Interval, b: Interval) -> Interval:
-    """A product or quotient of floats neither of which is one known number."""
+    """The range of a product or quotient of floats neither of which is one known number."""
     if a.is_point and b.is_point and isinstance(b.low, Expr):
         return Interval.point(f(a.low, b.low))
     ends = [(r.low,) if r.is_point else (r.low, r.high) for r in (a, b)]
@@ -605,36 +607,39 @@ _FLOAT_OPS: dict[str, Callable[..., Interval]] = {
 
 
 class Steps:
-    """Arithmetic of indices on numbers and variables, to be evaluated in many scopes: the steps that `interval` takes,
-    without looking for them again."""
+    """Index arithmetic on constants and variables, compiled to the list of steps that `interval` would take, to be
+    evaluated in many scopes."""
 
     def __init__(self, e: Expr) -> None:
         self._e, self._names = e, names(e)
         self._steps: list[tuple[Callable[..., Interval], tuple[int, ...]] | Interval | str] | None = []
-        at: dict[int, int] = {}
+        positions: dict[int, int] = {}
         for n in operands_first(e):
-            step = _step(n, at)
+            step = _step(n, positions)
             if step is None:
                 self._steps = None
                 break
-            at[id(n)] = len(self._steps)
+            positions[id(n)] = len(self._steps)
             self._steps.append(step)
 
     def interval(self, scope: Scope) -> Interval:
         """The interval of the expression in a scope."""
         if self._steps is None or not all(name in scope for name in self._names):
             return interval(self._e, scope)
-        found: list[Interval] = []
+        results: list[Interval] = []
         for step in self._steps:
             if isinstance(step, tuple):
-                found.append(step[0](*[found[k] for k in step[1]]))
+                results.append(step[0](*[results[k] for k in step[1]]))
             else:
-                found.append(scope[step] if isinstance(step, str) else step)
-        return found[-1]
+                results.append(scope[step] if isinstance(step, str) else step)
+        return results[-1]
 
 
-def _step(e: Expr, at: Mapping[int, int]) -> tuple[Callable[..., Interval], tuple[int, ...]] | Interval | str | None:
-    """A rule and which steps have its operands, a number, or the name of a variable; None if there is more to it."""
+def _step(
+    e: Expr, positions: Mapping[int, int]
+) -> tuple[Callable[..., Interval], tuple[int, ...]] | Interval | str | None:
+    """The step of a node: a rule and the positions of its operands' steps, the interval of a constant, or the name of a
+    variable; None for any other node."""
     if e.dtype is not INDEX:
         return None
     if isinstance(e, Const):
@@ -642,16 +647,15 @@ def _step(e: Expr, at: Mapping[int, int]) -> tuple[Callable[..., Interval], tupl
     if isinstance(e, Var):
         return e.name
     if isinstance(e, Op) and e.op in _OPS:
-        return _OPS[e.op], tuple(at[id(c)] for c in e.args)
+        return _OPS[e.op], tuple(positions[id(c)] for c in e.args)
     return None
 
 
 def refine(scope: Scope, condition: Expr, holds: bool, by: Evaluator | None = None) -> Scope:
-    """The scope where `condition` holds (or does not): variables bounded by its comparisons; itself if none is. `by`:
-    perhaps has evaluated parts of it in this scope.
+    """The scope where `condition` holds (or does not), with variables bounded by its comparisons; the same object if
+    none is. `by` is an evaluator that may have evaluated parts of the condition in this scope.
 
-    Conditions that hold others, which hold others, and so on, say nothing: each would be asked in all the ways through
-    those inside of it."""
+    Deeply nested conditions are ignored: each would be evaluated for all paths through the conditions inside of it."""
     if _depth(condition) > _DEEPEST:
         return scope
     stack = [(condition, holds)]
@@ -669,8 +673,8 @@ def refine(scope: Scope, condition: Expr, holds: bool, by: Evaluator | None = No
 
 
 def narrowed_by(condition: Expr) -> frozenset[str]:
-    """The variables that `refine` may bound: of y % 2 == 0, none."""
-    found: set[str] = set()
+    """The variables that `refine` may bound: none for y % 2 == 0."""
+    variables: set[str] = set()
     stack = [condition]
     while stack:
         c = stack.pop()
@@ -678,13 +682,13 @@ def narrowed_by(condition: Expr) -> frozenset[str]:
             stack += c.args
         elif isinstance(c, Op) and c.op in COMPARISON and c.args[0].dtype is INDEX:
             form = linear(c.args[0]).plus(linear(c.args[1]), -1)
-            found.update(_named(atom) for atom, _ in form.terms.values())
-    return frozenset(found)
+            variables.update(_named(atom) for atom, _ in form.terms.values())
+    return frozenset(variables)
 
 
 @once_per_node("_depth")
 def _depth(e: Expr) -> int:
-    """How many conditions of selects lie inside each other."""
+    """The nesting depth of conditions of selects."""
     below = [_depth(c) for c in children(e)]
     if isinstance(e, Op) and e.op == "select":
         below[0] += 1
@@ -705,7 +709,7 @@ def _refine_comparison(scope: Scope, c: Op, by: Evaluator | None) -> Scope:
     return scope
 
 
-_NEVER = "#never"  # in the scope of what certainly is not evaluated; it has no values
+_NEVER = "#never"  # a name with an empty interval, in the scope of a branch that is certainly not taken
 _OPPOSITE = {"le": "gt", "lt": "ge", "ge": "lt", "gt": "le", "eq": "ne", "ne": "eq"}
 
 
@@ -715,7 +719,7 @@ def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int, by: Evaluator) -> Sc
     if not any(_named(atom) in scope for atom, _ in form.terms.values()):
         low = by.of_made(form.expr()).low
         return {**scope, _NEVER: Interval(1, 0)} if is_number(low) and low + strict > 0 else scope
-    found: dict[str, Interval] = {}
+    bounds: dict[str, Interval] = {}
     for k, (atom, c) in form.terms.items():
         name = _named(atom)
         if name in scope:
@@ -725,11 +729,11 @@ def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int, by: Evaluator) -> Sc
                 continue
             limit = 0 - (low + strict)
             side = Interval(None, limit // c) if c > 0 else Interval(0 - limit // (0 - c), None)
-            found[name] = found.get(name, scope[name]).meet(side)
-    return {**scope, **found} if found else scope
+            bounds[name] = bounds.get(name, scope[name]).meet(side)
+    return {**scope, **bounds} if bounds else scope
 
 
 def _named(atom: Expr) -> str:
-    """The variable that an atom is: a coordinate, or a param as an index."""
+    """The name of the variable that an atom is, a coordinate or a param cast to an index; otherwise an empty string."""
     e = atom.value if isinstance(atom, Cast) else atom
     return e.name if isinstance(e, Var) else ""

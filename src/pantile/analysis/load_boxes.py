@@ -24,7 +24,7 @@ def hull(a: Box, b: Box) -> Box:
 
 
 def touched(roots: Iterable[Expr], scope: Scope, wanted: Collection[str] | None = None) -> dict[str, Box]:
-    """Buffer name -> hull of all its loads in the expressions; only of those wanted, if any are named."""
+    """Buffer -> the hull of all its loads in the expressions; only for the wanted buffers, if these are given."""
     boxes: dict[str, Box] = {}
 
     def seen(load: Load, box: Box, _: Scope) -> None:
@@ -40,8 +40,8 @@ def each_load(
     report: Callable[[Load, Box, Scope], None],
     wanted: Collection[str] | None = None,
 ) -> bool:
-    """Call report(load, box, scope) for every load (of wanted buffers), with the box of its indices over the scope it
-    is read in. Returns whether all conditions were kept. What loads nothing is not looked into."""
+    """Call report(load, box, scope) for every load (of wanted buffers), with the box of its indices over the scope that
+    it is read in. Return whether all conditions were considered. Subexpressions without loads are skipped."""
     top = Evaluator(scope)
     done: set[tuple[int, int]] = set()
     often: dict[int, int] = {}

@@ -21,7 +21,7 @@ def bounding(condition: Expr | None) -> list[Op]:
 
 
 def only_bounds(condition: Expr) -> bool:
-    """Whether a condition does nothing else."""
+    """Whether all parts of a condition bound loops."""
     return len(bounding(condition)) == len(conjuncts(condition))
 
 

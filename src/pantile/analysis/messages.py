@@ -1,4 +1,4 @@
-"""How the check of regions speaks: stages, places and limits in words, and the refusals themselves."""
+"""The messages of the check of regions: stages, places and limits in words, and the errors themselves."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MOST = (1 << 31) - 1  # indices of an axis; coordinates are int32
 
 @dataclass(frozen=True)
 class Room:
-    """Where a buffer may be read: the limits of each axis, whose they are, and what to do about reads outside, or about
-    limits that leave nothing.
+    """Where a buffer may be read: the limits of each axis, their owner, and the remedies for reads outside and for
+    limits that are empty.
     """
 
     buffer: str
@@ -32,7 +32,7 @@ class Room:
 
     @property
     def size(self) -> int:
-        """How many indices there are."""
+        """The number of indices."""
         return prod(max(0, high - low + 1) for low, high in self.limits)
 
     def holds(self, box: Box) -> bool:
@@ -46,7 +46,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Read:
-    """A read of a stage at places that are not known along an axis."""
+    """A read of a stage whose index along an axis has no known limits."""
 
     stage: Stage
     definition: Definition
@@ -78,7 +78,7 @@ def limits_text(limits: Limits) -> str:
 
 
 def read_outside(stage: Stage, d: Definition, load: Load, box: Box, room: Room, witness: Witness | None) -> UserError:
-    """The refusal of a read whose box is not inside its room."""
+    """The error for a read whose box is not inside its room."""
     start = f"{describe(stage)} reads {readable(load)}"
     if witness is None and not room.size:
         empty = next(k for k, (low, high) in enumerate(room.limits) if low > high)
@@ -108,7 +108,7 @@ class WrittenOutside(UserError):
 
 
 def written_outside(stage: Stage, d: Definition, shape: tuple[int, ...], witness: Witness | None) -> WrittenOutside:
-    """What is said of an update that writes outside the output's array, at places that are not known."""
+    """The error for an update that may write outside the output's array."""
     example = f": {_pixel(stage, d, witness)} would be written" if witness is not None else ""
     return WrittenOutside(
         f"{describe(stage)} is an output of shape {shape}, but its update {place(stage.name, d.indices)} at {d.where} "
@@ -118,7 +118,7 @@ def written_outside(stage: Stage, d: Definition, shape: tuple[int, ...], witness
 
 
 def output_outside(stage: Stage, shape: tuple[int, ...], room: Room) -> UserError:
-    """The refusal of a shape that is larger than the stated domain."""
+    """The error for a shape that is larger than the stated domain."""
     return UserError(
         f"{describe(stage)} is asked for over the shape {shape}, which leaves its stated domain, "
         f"{limits_text(room.limits)}; ask for a smaller shape=, or state a larger domain"
@@ -126,7 +126,7 @@ def output_outside(stage: Stage, shape: tuple[int, ...], room: Room) -> UserErro
 
 
 def stored_without_limits(stage: Stage, box: Box, read: Read | None = None) -> UserError:
-    """The refusal of storing a stage that is read anywhere, and the read itself if it is known."""
+    """The error for storing a stage whose required region is unbounded, with the read itself if it is known."""
     if read is None:
         return UserError(
             f"{describe(stage)} is computed before it is read, but what is read of it has no known limits: "
@@ -142,7 +142,7 @@ def stored_without_limits(stage: Stage, box: Box, read: Read | None = None) -> U
 
 
 def stored_beyond(stage: Stage, refusal: UserError) -> UserError:
-    """The refusal of storing a stage that cannot be computed at all places that it may be read at."""
+    """The error for storing a stage that cannot be computed at all places where it may be read."""
     why = str(refusal).removeprefix(f"{refusal.where}: ")
     return UserError(
         f"{describe(stage)} is computed before it is read, at all places that calls of any size may read it at, and "
@@ -151,13 +151,13 @@ def stored_beyond(stage: Stage, refusal: UserError) -> UserError:
 
 
 def too_large(stage: Stage, extents: Sequence[int]) -> UserError:
-    """The refusal of storing more than there can be memory."""
+    """The error for storing more than memory can hold."""
     size = " x ".join(map(str, extents))
     return UserError(f"{describe(stage)} would hold {size} values, more than memory can; ask for a smaller shape=")
 
 
 def overflows(stage: Stage, d: Definition, e: Op) -> UserError:
-    """The refusal of index arithmetic that would leave 64 bits."""
+    """The error for index arithmetic that may overflow 64 bits."""
     return UserError(
         f"{describe(stage)} computes the index {readable(e)} at {d.where}, which may leave 64 bits in this call; limit "
         "what it is made of with pt.clamp, or promise its range with pt.within"
@@ -182,7 +182,7 @@ def _is_unbounded(r: Interval) -> bool:
 
 
 def _pixel(stage: Stage, d: Definition, witness: Witness) -> str:
-    """The point of a stage that a witness stands for, with what else decides: "f[3, 4] (at r.0 = 1)"."""
+    """The point of a stage that a witness stands for, with its loops and data: "f[3, 4] (at r.0 = 1)"."""
     left = [witness.value(i) for i in d.indices]
     loops = [f"{r.name} = {witness.point[r.name]}" for r in d.domain if r.name in witness.point]
     data = [f"{readable(e)} = {value}" for e, value in witness.data]

@@ -41,9 +41,9 @@ class _Narrower:
     def node(self, e: Expr) -> Expr:
         old = _operands(e)
         new = tuple(self.memo[id(c)] for c in old)
-        found = self.narrowed(e, new) if isinstance(e, Op) else None
-        if found is not None:
-            return found
+        narrowed = self.narrowed(e, new) if isinstance(e, Op) else None
+        if narrowed is not None:
+            return narrowed
         if isinstance(e, Cast) and isinstance(new[0], Cast) and _is_extended(new[0]):
             return cast(e.dtype, new[0].value)
         return e if all(a is b for a, b in zip(new, old, strict=True)) else rebuild(e, new)
@@ -65,7 +65,7 @@ class _Narrower:
         return result if e.op in COMPARISON else cast(e.dtype, result)
 
     def type_for(self, expressions: list[Expr]) -> DType | None:
-        """One of 16 bits that holds all of these."""
+        """A type of 16 bits that holds the values of all expressions, or None."""
         ranges = [self.ranges.visit(e) for e in expressions]
         if not all(isinstance(r.low, int) and isinstance(r.high, int) for r in ranges):
             return None
@@ -74,7 +74,7 @@ class _Narrower:
 
 
 def _operands(e: Expr) -> tuple[Expr, ...]:
-    """Those that are values: what is loaded is, where it lies is none."""
+    """The operands that are values, which indices of loads are not."""
     return () if isinstance(e, Load) else children(e)
 
 
@@ -83,7 +83,7 @@ def _is_small(e: Expr) -> bool:
 
 
 def _is_extended(e: Cast) -> bool:
-    """Whether this is an integer of at most 16 bits, in a type that holds all of them."""
+    """Whether a cast extends an integer of at most 16 bits to a type that holds all its values."""
     t = e.value.dtype
     return t.is_int and t.bits <= 16 and e.dtype.is_int and e.dtype.min <= t.min and t.max <= e.dtype.max
 

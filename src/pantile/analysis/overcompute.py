@@ -1,7 +1,8 @@
-"""Whether a stage can be computed at any position along a dim, also where nobody needs it.
+"""Whether a stage can be computed at any position along a dim, also outside of its required region.
 
-A clamped input can be read anywhere, a plain one only where the caller's array is. What slides several rows at a time
-may begin with rows that nobody needs if it can be computed anywhere; then every step computes equally many.
+A clamped input can be read anywhere, a plain one only inside the caller's array. A sliding window that moves several
+rows at a time may begin with rows that are not required if they can be computed anywhere; then every step computes
+equally many.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from .regions import expressions, required, stage_reads, with_own_updates
 def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
     """The stages and dims along which no input is read beyond its extents, and no stage beyond its stated domain.
 
-    Most follow from those of the stages read; only where such a read is limited, all stages behind it are looked at.
+    Most follow from those of the stages that are read; only where such a read is limited, bounds inference runs through
+    all producers.
     """
-    found: set[tuple[str, int]] = set()
+    computable: set[tuple[str, int]] = set()
     stated: set[str] = set()  # stages that have a domain, or read of one that has
     for stage in graph.stages:
         read = {
@@ -45,21 +47,24 @@ def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
         for k, along in enumerate(moving):
             if _reads_where(stage, k) or _selects(stage, k, choices):
                 continue
-            follows = _follows(graph, stage, k, usual, found, facts) if along is None else _moves(graph, along, found)
-            if follows or follows is None and _found_by_looking(graph, stage, k, facts):
-                found.add((stage.name, k))
-    return found
+            if along is None:
+                follows = _follows(graph, stage, k, usual, computable, facts)
+            else:
+                follows = _moves(graph, along, computable)
+            if follows or follows is None and _follows_from_inputs(graph, stage, k, facts):
+                computable.add((stage.name, k))
+    return computable
 
 
 def _reads_where(stage: Stage, k: int) -> bool:
-    """Whether an update reads others under a condition on the dim: elsewhere, what it reads need not be there."""
+    """Whether an update reads other stages under a condition on the dim: elsewhere, these may not be computable."""
     conditional = (d for d in stage.updates if d.condition is not None and depends(d.condition, [stage.dims[k]]))
     return any(not loaded(e) <= set(stage.buffers) for d in conditional for e in expressions(d))
 
 
 def _selects(stage: Stage, k: int, choices: Iterable[Op]) -> bool:
-    """Whether there is a choice by the dim, and a read of another stage that does not move along it: perhaps it is the
-    one that is chosen, and elsewhere need not be there."""
+    """Whether some select depends on the dim, and some load of another stage does not: the load may be in a branch of
+    that select, and not be computable elsewhere."""
     dim = [stage.dims[k]]
     return any(depends(e.args[0], dim) for e in choices) and any(
         e.buffer not in stage.buffers and not depends(e, dim) for d in stage.definitions for e in d.loads
@@ -67,19 +72,19 @@ def _selects(stage: Stage, k: int, choices: Iterable[Op]) -> bool:
 
 
 def _moving(stage: Stage, dim: str) -> set[tuple[str, int]] | None:
-    """The buffers and axes along which reads move with the dim, as far as it goes; None if some place may not."""
-    found: set[tuple[str, int]] = set()
+    """The buffers and axes along which loads move with the dim without limits; None if some index may be limited."""
+    axes: set[tuple[str, int]] = set()
     for load in stage.pure.loads:
         for axis, index in enumerate(load.indices):
             if dim in names(index):
                 if not _goes_far(index, dim):
                     return None
-                found.add((load.buffer, axis))
-    return found
+                axes.add((load.buffer, axis))
+    return axes
 
 
 def _goes_far(index: Expr, dim: str) -> bool:
-    """Whether a place has no limits where the dim, which it depends on, has none: x, 2*x + r and x//2 - 1."""
+    """Whether an index that depends on the dim is unbounded if the dim is, such as x, 2*x + r and x//2 - 1."""
     while isinstance(index, Op) and index.dtype is INDEX and len(index.args) == 2:
         a, b = index.args if dim in names(index.args[0]) else index.args[::-1]
         by = int(b.value) if isinstance(b, Const) else 0
@@ -90,9 +95,9 @@ def _goes_far(index: Expr, dim: str) -> bool:
     return isinstance(index, Var)
 
 
-def _moves(graph: Graph, moving: Iterable[tuple[str, int]], found: Container[tuple[str, int]]) -> bool:
-    """Whether stages can be computed wherever they are read so: no input can."""
-    return all(b in graph.producer and (graph.producer[b].name, axis) in found for b, axis in moving)
+def _moves(graph: Graph, moving: Iterable[tuple[str, int]], computable: Container[tuple[str, int]]) -> bool:
+    """Whether all of these buffers belong to stages that are computable anywhere along these axes; no input is."""
+    return all(b in graph.producer and (graph.producer[b].name, axis) in computable for b, axis in moving)
 
 
 def _here(stage: Stage) -> Box:
@@ -101,7 +106,7 @@ def _here(stage: Stage) -> Box:
 
 
 def _along(stage: Stage, k: int) -> Box:
-    """All points that differ from it along one dim."""
+    """All points of a stage that differ from one point along a single dim."""
     return tuple(EVERYTHING if j == k else side for j, side in enumerate(_here(stage)))
 
 
@@ -110,9 +115,10 @@ def _reads(stage: Stage, box: Box) -> dict[str, Box]:
 
 
 def _follows(
-    graph: Graph, stage: Stage, k: int, usual: Mapping[str, Box], found: Container[tuple[str, int]], facts: Facts
+    graph: Graph, stage: Stage, k: int, usual: Mapping[str, Box], computable: Container[tuple[str, int]], facts: Facts
 ) -> bool | None:
-    """Whether what is known of the stages read decides it, and how. `usual`: what one point reads."""
+    """Whether the stage is computable anywhere along dim k, by what is known of the stages that it reads; None if that
+    does not decide it. `usual` holds the boxes that one point reads."""
     boxes = _reads(stage, _along(stage, k))
     limited = False
     for buffer, box in boxes.items():
@@ -121,7 +127,7 @@ def _follows(
                 return False
             continue
         for j, (side, other) in enumerate(zip(box, usual[buffer], strict=True)):
-            if _is_same(side, other) or (graph.producer[buffer].name, j) in found:
+            if _is_same(side, other) or (graph.producer[buffer].name, j) in computable:
                 continue
             if not side.bounded:
                 return False
@@ -129,13 +135,14 @@ def _follows(
     return None if limited else True
 
 
-def _found_by_looking(graph: Graph, stage: Stage, k: int, facts: Facts) -> bool:
+def _follows_from_inputs(graph: Graph, stage: Stage, k: int, facts: Facts) -> bool:
+    """Whether bounds inference from the stage to the inputs shows that it is computable anywhere along dim k."""
     usual, boxes = (required(graph, {stage.name: box}, {}) for box in (_here(stage), _along(stage, k)))
     return all(_inside(boxes[i.name], usual[i.name], i, facts) for i in graph.inputs if i.name in boxes)
 
 
 def _inside(box: Box, usual: Box, source: InputInfo, facts: Facts) -> bool:
-    """Whether each side of the box is the usual one, and so does not depend on the dim, or inside the input."""
+    """Whether each side of the box is the usual one, which does not depend on the dim, or lies inside the input."""
     for axis, (side, other) in enumerate(zip(box, usual, strict=True)):
         if _is_same(side, other):
             continue

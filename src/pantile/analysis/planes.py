@@ -1,9 +1,9 @@
-"""Planes that are told apart by their number: each has a formula of its own, and the first coordinate says which.
+"""Numbered planes: each has a different formula, and the first coordinate selects it.
 
     part[k, y, x] = select(k == 0, img[2*y, x] - img[2*y + 1, x], select(k == 1, img[2*y + 1, x], ...))
 
-Written out side by side, a plane is its own formula alone, and what formulas have in common is computed once; in a loop
-over planes, all of them would be computed for every value.
+In an unrolled loop over planes, each plane evaluates only its own formula, and common subexpressions of formulas are
+computed once; in a loop that is not unrolled, all formulas would be computed for every value.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from ..expr.visit import names, walk_values
 from ..graph.nodes import Definition, Graph, Stage
 from .channels import LEAST_AXES, MOST_CHANNELS, channels, extents
 
-MOST_NUMBERED = 32  # planes that are written out
+MOST_NUMBERED = 32  # planes that are unrolled
 
 
 def numbered(graph: Graph) -> dict[str, int]:
-    """Stage -> how many planes it has, more than a few, if they are so, or if they are sums of such, plane by plane."""
+    """Stage -> its number of planes, if these are numbered planes, or reductions of such plane by plane, and if there
+    are more than a few."""
     able = [s for s in graph.stages if s.ndim >= LEAST_AXES]
-    able = [s for s in able if s.ndim > LEAST_AXES or s.name not in channels(graph)]  # which would be rows of pixels
+    able = [s for s in able if s.ndim > LEAST_AXES or s.name not in channels(graph)]  # their first dim is rows
     chosen = {s.name for s in able if _chooses(s)}
     if not chosen:
         return {}
@@ -29,7 +30,7 @@ def numbered(graph: Graph) -> dict[str, int]:
 
 
 def _chooses(stage: Stage) -> bool:
-    """Whether the first coordinate, and nothing else, decides between formulas."""
+    """Whether some select compares the first coordinate, and nothing else, for equality."""
     values = () if stage.updates else walk_values(*stage.pure.values)
     conditions = [e.args[0] for e in values if isinstance(e, Op) and e.op == "select"]
     return any(isinstance(c, Op) and c.op == "eq" and names(c) == {stage.dims[0]} for c in conditions)

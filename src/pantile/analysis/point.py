@@ -25,7 +25,7 @@ def value_at(e: Expr, point: Point) -> Number | None:
 
 
 class AtPoints:
-    """An expression of which the values at several points are asked for: what is the same for all is found once."""
+    """An expression that is evaluated at several points: its nodes are put in order once for all."""
 
     def __init__(self, e: Expr) -> None:
         nodes = operands_first(e, _operands)
@@ -33,7 +33,7 @@ class AtPoints:
         self._steps = [(node, [place[id(c)] for c in _operands(node)]) for node in nodes]
 
     def value(self, point: Point) -> Number | None:
-        """None where it depends on something that the point does not give."""
+        """The value at a point, or None where it depends on something that the point does not give."""
         values: list[Number | None] = []
         with np.errstate(all="ignore"):
             for node, operands in self._steps:
@@ -70,7 +70,7 @@ def _operation(e: Op, args: list[Number | None]) -> Number | None:
 
 
 def _converted(value: Number | None, to: DType) -> Number | None:
-    """The value in a type: rounded, truncated or wrapped."""
+    """The value converted to a type: rounded, truncated or wrapped."""
     if value is None:
         return None
     if to.is_bool:

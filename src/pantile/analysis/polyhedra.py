@@ -6,7 +6,7 @@
 It holds for given sizes. Indices that are affine (quotients, remainders and clamps included) are exact; any other one,
 such as an index that data decides, may be anywhere in the interval that the interval evaluator gives it. Reads inside a
 `select` happen where its condition can hold, as far as intervals can tell. Relations of many pieces or sides are
-enlarged (`simplified`), so that all that is asked of them takes a bounded time. Nothing that is, is left out.
+over-approximated (`simplified`), so that all queries take a bounded time. No element that is read is left out.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from .load_boxes import Box, each_load
 from .regions import definition_scope, expressions
 
 Affine = isl.PwAff
-# A relation of more pieces than this is replaced by its hull, and more than that many are not even tried to merge: what
-# is asked of a relation takes time that grows with its pieces squared.
+# A relation of more than MOST_PIECES pieces is replaced by its hull, and more than MOST_TO_MERGE pieces are not even
+# coalesced: the time of queries grows with the square of the number of pieces.
 MOST_PIECES, MOST_TO_MERGE = 6, 12
 MOST_SIDES = 4  # per dim, of a piece
 
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """One definition of a stage. `reads` are by stage or input; what it reads of its own stage is not among them."""
+    """One definition of a stage. `reads` are by stage or input, without what it reads of its own stage."""
 
     name: str  # the stage's, for a pure definition; name.1, name.2, ... for updates
     stage: str
@@ -45,10 +45,8 @@ class Statement:
 
 def statements(graph: Graph, stage: Stage, box: Box, scope: Scope) -> tuple[Statement, ...]:
     """The statements of a stage that is computed over a box; `scope` has the values of params and input extents."""
-    return tuple(
-        _Reader(graph, stage, d, definition_scope(stage, d, box, scope)).statement(stage.name + f".{k}" * (k > 0))
-        for k, d in enumerate(stage.definitions)
-    )
+    builders = (_StatementBuilder(graph, stage, d, definition_scope(stage, d, box, scope)) for d in stage.definitions)
+    return tuple(b.statement(stage.name + f".{k}" * (k > 0)) for k, b in enumerate(builders))
 
 
 def simplified(relation: isl.Map) -> isl.Map:
@@ -62,16 +60,16 @@ def simplified(relation: isl.Map) -> isl.Map:
 
 
 def _has_many_sides(piece: isl.BasicMap) -> bool:
-    """More than boxes, and quotients of their ends, have."""
+    """Whether a piece has more constraints than a box, or than one with quotients of its ends."""
     dims = piece.dim(isl.dim_type.in_) + piece.dim(isl.dim_type.out)
     return len(piece.get_constraints()) > MOST_SIDES * dims or piece.dim(isl.dim_type.div) > dims
 
 
 def rectangular(relation: isl.Map) -> isl.Map:
-    """The relation to the smallest box around what each point is related to.
+    """The relation from each point to the smallest box around all points that it is related to.
 
-    Chains of reads that are no boxes, such as the diamonds of 5-point stencils, have shapes with more and more sides;
-    what is stored of them is a box in any case (post-tiling-fusion §V-B).
+    Chains of reads that are not boxes, such as the diamonds of 5-point stencils, have shapes with more and more sides;
+    their storage is a box in any case (post-tiling-fusion §V-B).
     """
     rank = relation.dim(isl.dim_type.out)
     boxes = isl.Map.from_domain(relation.domain().remove_divs())
@@ -96,8 +94,8 @@ def box_set(name: str, ranges: tuple[range, ...]) -> isl.Set:
     return points
 
 
-class _Reader:
-    """Reads one definition, whose loops range over intervals."""
+class _StatementBuilder:
+    """Builds the statement of one definition, whose loops range over intervals."""
 
     def __init__(self, graph: Graph, stage: Stage, definition: Definition, scope: Scope) -> None:
         self.graph, self.stage, self.definition, self.scope = graph, stage, definition, scope
@@ -123,8 +121,8 @@ class _Reader:
         for r in self.definition.domain:
             low, extent = self._affine(r.min), self._affine(r.extent)
             if low is not None and extent is not None:
-                at = self._loop(r.name)
-                points = points.intersect(low.le_set(at)).intersect(at.lt_set(low.add(extent)))
+                loop = self._loop(r.name)
+                points = points.intersect(low.le_set(loop)).intersect(loop.lt_set(low.add(extent)))
         return points
 
     def _box(self, name: str, scope: Scope) -> isl.Set:
@@ -137,7 +135,7 @@ class _Reader:
     # ---- reads
 
     def _reads(self, name: str) -> dict[str, isl.Map]:
-        found: dict[str, dict[object, isl.Map]] = {}
+        maps_of: dict[str, dict[object, isl.Map]] = {}
 
         def seen(load: Load, box: Box, scope: Scope) -> None:
             source = self.graph.producer[load.buffer].name if load.buffer in self.graph.producer else load.buffer
@@ -145,12 +143,12 @@ class _Reader:
                 return
             where = tuple((_range(scope[n]).start, _range(scope[n]).stop) for n in self.loops)
             access = (*(key(i) for i in load.indices), where)
-            if access not in found.setdefault(source, {}):
+            if access not in maps_of.setdefault(source, {}):
                 relation = self._access(source, load.indices, box)
-                found[source][access] = relation.intersect_domain(self._box(name, scope))
+                maps_of[source][access] = relation.intersect_domain(self._box(name, scope))
 
         each_load(expressions(self.definition), self.scope, seen)
-        return {source: _union(list(maps.values())) for source, maps in found.items()}
+        return {source: _union(list(maps.values())) for source, maps in maps_of.items()}
 
     def _access(self, target: str, indices: tuple[Expr, ...], box: Box) -> isl.Map:
         """From instances to elements of `target`."""
@@ -158,11 +156,11 @@ class _Reader:
         for index, limits in zip(indices, box, strict=True):
             place = self._affine(index)
             if place is not None:
-                one = isl.Map.from_pw_aff(place)
+                element = isl.Map.from_pw_aff(place)
             else:
                 anywhere = _interval_set(limits)
-                one = isl.Map.from_domain_and_range(isl.Set.universe(self.space), anywhere)
-            relation = relation.flat_range_product(one)
+                element = isl.Map.from_domain_and_range(isl.Set.universe(self.space), anywhere)
+            relation = relation.flat_range_product(element)
         return relation.set_tuple_name(isl.dim_type.out, target)
 
     # ---- indices
@@ -191,16 +189,16 @@ class _Reader:
         return _RULES[e.op](*known) if len(known) == len(parts) else None
 
     def _scalar(self, e: Var) -> Affine | None:
-        at = self.scope.get(e.name)
-        is_known = e.dtype.is_int and at is not None and at.bounded and at.low == at.high
-        return self._constant(int(at.low)) if is_known and at is not None else None
+        value = self.scope.get(e.name)
+        is_known = e.dtype.is_int and value is not None and value.bounded and value.low == value.high
+        return self._constant(int(value.low)) if is_known and value is not None else None
 
     def _constant(self, value: int) -> Affine:
         return isl.PwAff.from_aff(isl.Aff.zero_on_domain(self.local).set_constant_val(_number(value)))
 
 
 def _number(value: int) -> isl.Val:
-    """Of any size: islpy itself takes no int that needs more than 64 bits with its sign."""
+    """An integer of any size as a value of isl: islpy itself takes no int of more than 64 bits."""
     return isl.Val.read_from_str(isl.DEFAULT_CONTEXT, str(value))
 
 
@@ -209,7 +207,7 @@ def _range(r: Interval) -> range:
 
 
 def _interval_set(limits: Interval) -> isl.Set:
-    """The numbers of an interval, one end of which may be open."""
+    """The numbers of an interval, whose ends may be unknown."""
     numbers = isl.Set.universe(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, 1))
     if limits.low is not None:
         numbers = numbers.lower_bound_val(isl.dim_type.set, 0, _number(int(limits.low)))
@@ -223,7 +221,7 @@ def _union(relations: list[isl.Map]) -> isl.Map:
 
 
 def _keeps_value(e: Cast, scope: Scope) -> bool:
-    """Whether an integer survives a cast: the type holds all it can be."""
+    """Whether a cast keeps the value of an integer: the type holds all values that it can have."""
     if not (e.dtype.is_int and e.value.dtype.is_int):
         return False
     r = interval(e.value, scope)
@@ -236,7 +234,7 @@ def _keeps_value(e: Cast, scope: Scope) -> bool:
 
 
 def _scaled(a: Affine, b: Affine) -> Affine | None:
-    """A product with a constant."""
+    """The product of two functions, if one of them is constant."""
     for value, other in ((_value(b), a), (_value(a), b)):
         if value is not None:
             return other.scale_val(_number(value))
@@ -254,7 +252,7 @@ def _remainder(a: Affine, b: Affine) -> Affine | None:
 
 
 def _value(a: Affine) -> int | None:
-    """Of a function that is the same number everywhere."""
+    """The value of a constant function."""
     pieces = a.get_pieces()
     if len(pieces) != 1 or not pieces[0][1].is_cst():
         return None

@@ -1,4 +1,4 @@
-"""Reduction loops that are as long as data say, point by point: the rows of a sparse matrix.
+"""Ragged reduction loops, whose bounds depend on data and differ from point to point: the rows of a sparse matrix.
 
     own = blocks.where((blocks.e >= start[i]) & (blocks.e < start[i + 1]))
     out[i] = pt.sum(k[own.e] * now[column[own.e]], over=own)
@@ -17,7 +17,7 @@ _BELOW, _ABOVE = {"lt", "le"}, {"gt", "ge"}
 
 
 def ragged(definition: Definition) -> dict[str, frozenset[str]]:
-    """Loop -> the coordinates by which data say where it begins and ends."""
+    """Loop whose bounds both depend on data -> the coordinates at which these data are read."""
     ends: dict[tuple[str, bool], frozenset[str]] = {}
     for c in conjuncts(definition.condition) if definition.condition is not None else ():
         if isinstance(c, Op) and c.op in _BELOW | _ABOVE:

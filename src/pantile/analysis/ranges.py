@@ -3,8 +3,8 @@
     level[x] = clamp(data[x], 0, 9)                  level[x] = clamp(data[x], 0, 9)
     out[x] = lut[level[x]]                           out[x] = lut[within(level[x], 0, 9)]
 
-The range is written down as a promise, which all that comes after understands. It holds: the reference, which checks
-promises, would say so otherwise. Only what indices are made of is looked at, each stage once.
+The range is expressed as a promise (`within`), which all later passes understand. It holds: the reference evaluator,
+which checks promises, would report it otherwise. Only buffers that indices depend on are analysed, each stage once.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ..graph.nodes import Definition, Graph, InputInfo, Stage
 from .interval import EVERYTHING, Interval, Scalar, interval, type_range, values_of
 from .regions import definition_scope, expressions
 
-_ANYWHERE = Interval(-(1 << 20), 1 << 20)  # where an index may be; whether something limits it hardly depends on that
-_ROUNDS = 3  # of looking whether what updates make of a range stays inside
+_ANYWHERE = Interval(-(1 << 20), 1 << 20)  # an arbitrary wide range of coordinates
+_ROUNDS = 3  # iterations in search of a fixed point of updates
 
 Ranges = dict[str, Interval]  # of the values of buffers
 
 
 def with_ranges(graph: Graph) -> Graph:
-    """The graph with a promise around each value that finds a place and has a range of its own."""
-    wanted = _finding_places(graph)
+    """The graph with a promise around each value that is used in an index and whose range is known."""
+    wanted = _used_in_indices(graph)
     if not wanted:
         return graph
     known = {i.name: r for i in graph.inputs if i.name in wanted and (r := _of_table(i)) is not None}
@@ -38,12 +38,12 @@ def with_ranges(graph: Graph) -> Graph:
     for s in graph.stages:
         if not wanted.isdisjoint(s.buffers):
             known |= _of_stage(s, known)
-        stages.append(_promising(s, known))
+        stages.append(_with_promises(s, known))
     return replace(graph, stages=tuple(stages))
 
 
-def _finding_places(graph: Graph) -> set[str]:
-    """The buffers that indices are made of, directly or by way of the values of others."""
+def _used_in_indices(graph: Graph) -> set[str]:
+    """The buffers that indices depend on, directly or through the values of other buffers."""
     wanted: set[str] = set()
     for s in reversed(graph.stages):
         for d in s.definitions:
@@ -64,7 +64,7 @@ def _of_table(i: InputInfo) -> Interval | None:
 
 
 def _of_stage(s: Stage, known: Ranges) -> Ranges:
-    """Of each of its buffers: what all definitions give, where updates of these values give no others in turn."""
+    """The range of each buffer of a stage: a fixed point of its definitions, if a few iterations find one."""
     own = _values(s, s.pure, known)
     for _ in range(_ROUNDS):
         new = own
@@ -74,11 +74,11 @@ def _of_stage(s: Stage, known: Ranges) -> Ranges:
         if all(_inside(new[b], own[b]) for b in own):
             return own
         own = new
-    return _settled(s, known)
+    return _of_any_values(s, known)
 
 
-def _settled(s: Stage, known: Ranges) -> Ranges:
-    """What holds whatever the values were before an update."""
+def _of_any_values(s: Stage, known: Ranges) -> Ranges:
+    """The range of each buffer of a stage, whatever the values were before an update."""
     own = _values(s, s.pure, known)
     for d in s.updates:
         given = _values(s, d, known)
@@ -94,7 +94,7 @@ def _values(s: Stage, d: Definition, known: Ranges) -> Ranges:
 
 
 def _inside(a: Interval, b: Interval) -> bool:
-    """Whether that is plain to see."""
+    """Whether an interval certainly lies inside another."""
     low = a.low is b.low or _are_numbers(a.low, b.low) and b.low <= a.low
     return low and (a.high is b.high or _are_numbers(a.high, b.high) and a.high <= b.high)
 
@@ -106,16 +106,16 @@ def _are_numbers(*ends: object) -> bool:
 # ---- writing it down
 
 
-def _promising(s: Stage, known: Ranges) -> Stage:
-    """The stage with promises in its indices; itself if there is nothing to promise."""
-    new = [_Writer(s, d, known).definition() for d in s.definitions]
+def _with_promises(s: Stage, known: Ranges) -> Stage:
+    """The stage with promises in its indices; the same object if there is nothing to promise."""
+    new = [_PromiseWriter(s, d, known).definition() for d in s.definitions]
     if all(a is b for a, b in zip(new, s.definitions, strict=True)):
         return s
     return replace(s, pure=new[0], updates=tuple(new[1:]))
 
 
-class _Writer:
-    """Writes promises into the indices of one definition, where they say something new of an index."""
+class _PromiseWriter:
+    """Writes promises into the indices of one definition, where they narrow the range of an index."""
 
     def __init__(self, s: Stage, d: Definition, known: Ranges) -> None:
         self._definition = d
@@ -148,7 +148,7 @@ class _Writer:
         return e if all(map(is_, new, old)) else rebuild(e, tuple(new))
 
     def _place(self, index: Expr, rebuilt: Expr) -> Expr:
-        """An index, whose own loads are promised to lie where they do, if that limits it."""
+        """The index with promises around its own loads, if that narrows its range."""
         if loaded(index).isdisjoint(self._known):
             return rebuilt
         without, with_values = interval(index, self._scope), interval(index, self._with_values)
@@ -187,7 +187,7 @@ def _is_tighter(r: Interval, t: DType) -> bool:
 
 
 def _of_any_call(r: Interval) -> Interval:
-    """The range with numbers in the place of ends that are made of params: those that hold whatever params are."""
+    """The range with numbers in the place of symbolic ends: bounds that hold for any values of params."""
     return Interval(_extreme(r.low).low, _extreme(r.high).high)
 
 
@@ -199,5 +199,5 @@ def _extreme(end: Scalar) -> Interval:
 
 
 def _depends_on_call(r: Interval) -> bool:
-    """Whether it has ends that are made of params and extents."""
+    """Whether a range has ends that depend on params and extents."""
     return r.bounded and not _are_numbers(r.low, r.high)

@@ -1,6 +1,6 @@
-"""Which box of every stage and input a pipeline needs, from the outputs' boxes backwards.
+"""Bounds inference: the required region of every stage and input, from the outputs' boxes backwards.
 
-Generic in its scalars: ints for checking a call, NumPy arrays for pricing tiles, expressions for lowering.
+It is generic in its scalars: ints for checking a call, NumPy arrays for the cost of tiles, expressions for lowering.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ FAR = 1 << 33  # farther apart than any coordinates
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts besides the ends of ranges.
+    """Hooks of bounds inference.
 
-    missing   1 where one of some ranges has no values, else 0: nothing is read there, wherever the ends are
-    computed  what is computed of a stage of which a box is needed
-    needed    is told of each box that is needed of a stage, before its own updates make it larger
-    perhaps   is told of each buffer that is read where ranges may have no values
-    loosely   is told when conditions were left out, being too many: boxes may be larger than what is read
+    missing   returns 1 where one of some ranges is empty, else 0: nothing is read there, wherever the ends are
+    computed  returns the box to compute of a stage, given its required region
+    needed    is called with the required region of each stage, before its own updates extend it
+    perhaps   is called with each buffer that is read where ranges may be empty
+    loosely   is called when there were too many conditions to consider: boxes may be larger than what is read
     """
 
     missing: Callable[[Iterable[Interval]], Scalar] = lambda _: 0
@@ -38,12 +38,12 @@ ENDS_ONLY = Rules()
 
 
 def expressions(d: Definition) -> list[Expr]:
-    """Everything a definition evaluates."""
+    """All expressions that a definition evaluates."""
     return [*d.indices, *d.values, *([d.condition] if d.condition is not None else [])]
 
 
 def definition_scope(stage: Stage, d: Definition, box: Box, scope: Scope) -> Scope:
-    """Scope of one definition: its pure dims over the box, its reduction dims over their domain."""
+    """The scope of one definition: its pure dims range over the box, its reduction dims over their domain."""
     inner = {**scope, **dict(zip(stage.dims, box, strict=True))}
     for r in d.domain:
         low = interval(r.min, inner)
@@ -59,7 +59,7 @@ def where_it_holds(d: Definition, scope: Scope) -> Scope:
 
 
 def with_own_updates(stage: Stage, box: Box, scope: Scope, rules: Rules = ENDS_ONLY) -> Box:
-    """The box extended by what the stage's updates write and read of the stage itself."""
+    """The box extended by the elements of the stage itself that its updates write and read."""
     for d in stage.updates:
         inner = where_it_holds(d, definition_scope(stage, d, box, scope))
         written = tuple(interval(i, inner) for i in d.indices)
@@ -71,7 +71,7 @@ def with_own_updates(stage: Stage, box: Box, scope: Scope, rules: Rules = ENDS_O
 
 
 def _extend(box: Box, other: Box, stage: Stage, d: Definition) -> Box:
-    """Hull, except along pure dims, where an update covers just the box asked for."""
+    """The hull of two boxes, except along pure dims, where an update covers exactly the first box."""
     pure = [d.indices[k] for k in range(len(box))]
     return tuple(
         mine if getattr(index, "name", None) == dim else mine.hull(theirs)
@@ -80,21 +80,21 @@ def _extend(box: Box, other: Box, stage: Stage, d: Definition) -> Box:
 
 
 def stage_reads(stage: Stage, box: Box, scope: Scope, rules: Rules = ENDS_ONLY) -> dict[str, Box]:
-    """Boxes of the other buffers that computing the stage over `box` reads."""
+    """The boxes of other buffers that computing the stage over `box` reads."""
     reads: dict[str, Box] = {}
     for d in stage.definitions:
         everywhere = definition_scope(stage, d, box, scope)
         tested = {} if d.condition is None else _reads(stage, d, [d.condition], everywhere, rules)
         used = _reads(stage, d, [*d.indices, *d.values], where_it_holds(d, everywhere), rules)
-        for found in (tested, used):
-            for name, b in found.items():
+        for boxes in (tested, used):
+            for name, b in boxes.items():
                 if name not in stage.buffers:
                     reads[name] = hull(reads[name], b) if name in reads else b
     return reads
 
 
 def _reads(stage: Stage, d: Definition, roots: list[Expr], scope: Scope, rules: Rules) -> dict[str, Box]:
-    """Buffer name -> hull of all its loads in some expressions of a definition."""
+    """Buffer -> the hull of all its loads in some expressions of a definition."""
     boxes: dict[str, Box] = {}
     missing: dict[int, Scalar] = {}
 
@@ -112,12 +112,12 @@ def _reads(stage: Stage, d: Definition, roots: list[Expr], scope: Scope, rules: 
 
 
 def _missing(stage: Stage, d: Definition, scope: Scope, rules: Rules) -> Scalar:
-    """1 where a definition has no points in the scope. What scalars alone decide is not looked at."""
+    """Return 1 where a definition has no points in the scope; conditions on scalars alone are ignored."""
     return rules.missing([scope[name] for name in (*stage.dims, *(r.name for r in d.domain))])
 
 
 def _unless(missing: Scalar, box: Box) -> Box:
-    """The box, or where it is missing one that adds nothing to a hull."""
+    """The box, or an empty one that adds nothing to a hull where it is missing."""
     if isinstance(missing, int) and missing == 0:
         return box
     far = missing * FAR
@@ -131,7 +131,7 @@ def required(
     rules: Rules = ENDS_ONLY,
     reads: Callable[[Stage, Box, Scope, Rules], dict[str, Box]] = stage_reads,
 ) -> dict[str, Box]:
-    """Boxes of all stages and inputs, by stage or input name. `reads`: `stage_reads`, or what remembers its answers."""
+    """The required regions of all stages and inputs, by name. `reads` is `stage_reads`, or a memoized version of it."""
     boxes: dict[str, Box] = dict(outputs)
     for stage in reversed(graph.stages):
         if stage.name not in boxes:

@@ -1,9 +1,9 @@
-"""What rounding may do to each stage: nothing, the last digits of floats, or steps that are taken at another place.
+"""The effect of rounding on each stage: none, in the last digits of floats, or steps that are taken at another place.
 
 a = img[x] * 3                          exact: no float takes part
 b = sqrt(img[x] * 0.1)                  rounded: another order of operations changes the last digits
 c = cast("uint8", b[x])                 rounded, with steps: where b is 7.0000001 or 6.9999999, c is 7 or 6
-d = select(b[x] > 0.5, 1.0, lut[c[x]])  likewise: a condition or a place that is made of floats is a step, too
+d = select(b[x] > 0.5, 1.0, lut[c[x]])  also with steps: a condition or an index that depends on floats is a step
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _STEPS = frozenset({"floor", "ceil", "round", "trunc", "floordiv", "mod"})
 
 @dataclass(frozen=True)
 class Rounding:
-    """`epsilon`: of the coarsest floating type that takes part, 0 if none does. `has_steps`: whether a float becomes an
-    integer, a condition or a place on the way, or is rounded to a whole number."""
+    """The effect of rounding on a stage. `epsilon` is that of the coarsest floating type that takes part, or 0 if none
+    does. `has_steps` says whether a float becomes an integer, a condition or an index on the way, or is rounded to a
+    whole number."""
 
     epsilon: float = 0.0
     has_steps: bool = False
@@ -31,12 +32,12 @@ EXACT = Rounding()
 
 
 def roundings(graph: Graph) -> dict[str, Rounding]:
-    """By stage, with all that it is computed of."""
-    found: dict[str, Rounding] = {}
+    """The effect of rounding on each stage, including that of all stages that it depends on."""
+    result: dict[str, Rounding] = {}
     for s in graph.stages:
         sources = {graph.producer[e.buffer].name for d in s.definitions for e in d.loads if e.buffer in graph.producer}
-        found[s.name] = _joined([_own(s), *(found[name] for name in sources if name != s.name)])
-    return found
+        result[s.name] = _joined([_own(s), *(result[name] for name in sources if name != s.name)])
+    return result
 
 
 def _own(stage: Stage) -> Rounding:

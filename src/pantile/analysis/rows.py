@@ -14,21 +14,22 @@ from ..graph.nodes import Definition, Graph, Stage
 
 
 def rows_read(graph: Graph, inlined: Collection[str]) -> dict[str, dict[str, int]]:
-    """Stage -> dim -> different places along it, through inlined stages; at most as many as this."""
+    """Stage -> dim -> an upper bound on the distinct places of a buffer that are read along it, through inlined
+    stages."""
     rows: dict[str, dict[str, int]] = {}
     for s in graph.stages:
-        found: dict[str, dict[str, int]] = {dim: {} for dim in s.dims}
+        counts_of: dict[str, dict[str, int]] = {dim: {} for dim in s.dims}
         for d in s.definitions:
             for (dim, buffer), count in _places(graph, s, d, rows, inlined).items():
-                found[dim][buffer] = found[dim].get(buffer, 0) + count
-        rows[s.name] = {dim: max(counts.values(), default=1) for dim, counts in found.items()}
+                counts_of[dim][buffer] = counts_of[dim].get(buffer, 0) + count
+        rows[s.name] = {dim: max(counts.values(), default=1) for dim, counts in counts_of.items()}
     return rows
 
 
 def _places(
     graph: Graph, s: Stage, d: Definition, rows: dict[str, dict[str, int]], inlined: Collection[str]
 ) -> dict[tuple[str, str], int]:
-    """Dim and buffer -> places that a definition reads."""
+    """Dim and buffer -> the number of places that a definition reads."""
     seen: set[tuple[str, str, object]] = set()
     count: dict[tuple[str, str], int] = {}
     for e in d.loads:
@@ -47,6 +48,6 @@ def _places(
     return count
 
 
-def _terms(d: Definition, found: Collection[str]) -> int:
-    """Over how many places constant loops of a domain move an index."""
-    return math.prod(int(r.extent.value) for r in d.domain if r.name in found and isinstance(r.extent, Const))
+def _terms(d: Definition, used: Collection[str]) -> int:
+    """The number of places over which reduction loops of constant extent move an index that uses these variables."""
+    return math.prod(int(r.extent.value) for r in d.domain if r.name in used and isinstance(r.extent, Const))

@@ -1,8 +1,8 @@
-"""How much of a stage's work is the same for all planes, or rows: stage + dim -> what they share, what each does alone.
+"""How much of a stage's work is the same for all planes, or rows: stage + dim -> (shared work, work of each).
 
     out[c, y, x] = ratio[y, x] * img[c, y, x], with ratio inlined   ->   (what ratio takes, a product and a load)
 
-What a row has in common counts as nothing, and so do places in memory, and whether they are inside a picture.
+Work that is constant along a row counts as nothing, and so do index arithmetic and conditions.
 """
 
 from __future__ import annotations
@@ -20,78 +20,79 @@ from ..graph.nodes import Definition, Graph, Stage
 from .conversions import terms
 from .cost import weight
 
-MUCH = 16.0  # operations: weights of an interpolation, not a factor
-SHARING_ROWS = 4  # that are written out
+MUCH = 16.0  # operations that are worth sharing: the weights of an interpolation, not a factor
+SHARING_ROWS = 4  # rows that are unrolled to share work
 
 Dims = frozenset[str]
 Work = tuple[float, float]  # shared, own
 
-# Asked for again for each set of stages that are inlined.
-_DIFFERENT: WeakKeyDictionary[Definition, list[Expr]] = WeakKeyDictionary()
+# The distinct subexpressions of definitions, which are the same for each set of inlined stages.
+_DISTINCT: WeakKeyDictionary[Definition, list[Expr]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
 class Alike:
-    """Of a graph of which some stages are inlined."""
+    """The shared work of the stages of a graph, given the stages that are inlined."""
 
     graph: Graph
     inlined: Collection[str] = ()
     _known: dict[tuple[str, Dims, Dims], Work] = field(default_factory=dict)
 
     def is_worth_sharing(self, stage: Stage, dim: str, most: float = inf) -> bool:
-        """Whether planes, written out around a vector, save as much as each computes for itself, or more; `most`: of
-        that, since it is written out for each."""
+        """Whether planes that are unrolled around a vector share at least as much work as each does alone. The latter
+        may be at most `most`, since it is unrolled for each plane."""
         shared, own = self._work(stage, frozenset({dim}), frozenset(stage.dims[-1:]))
         return 0 < shared >= own <= most
 
     def is_worth_sharing_rows(self, stage: Stage, dim: str, across: str, copies: int = 1) -> bool:
-        """Whether some rows, written out around a vector along a dim, save much: a lot that depends on the column only,
-        and half of what each row does alone, for so many channels."""
+        """Whether unrolling some rows around a vector along `across` saves much: a lot of work depends on the column
+        only, and at least half as much as each row does alone for all `copies` channels."""
         shared, own = self._work(stage, frozenset({dim}), frozenset({across}))
         return not stage.updates and shared >= MUCH and 2 * shared >= copies * own
 
     def _work(self, stage: Stage, planes: Dims, along: Dims) -> Work:
-        """Of a value, where some dims count planes, and others move along a row."""
-        pending = [_Question(stage, planes, along)]
+        """The shared and the own work of a value, where `planes` are the dims that count planes, and `along` those that
+        move along a row."""
+        pending = [_Query(stage, planes, along)]
         while pending:
-            asked = pending[-1]
-            first = [q for e in asked.loads for q in self._inside(e, asked) if q.key not in self._known]
-            if asked.key not in self._known and first:
+            query = pending[-1]
+            first = [q for e in query.loads for q in self._inside(e, query) if q.key not in self._known]
+            if query.key not in self._known and first:
                 pending += first
                 continue
             pending.pop()
-            if asked.key not in self._known:
-                self._known[asked.key] = self._answer(asked)
+            if query.key not in self._known:
+                self._known[query.key] = self._answer(query)
         return self._known[stage.name, planes, along]
 
-    def _answer(self, q: _Question) -> Work:
-        """What is inlined is known."""
+    def _answer(self, q: _Query) -> Work:
+        """The work of a query, given that of the inlined stages that it reads."""
         shared = own = 0.0
         for d in q.stage.definitions:
-            for e in _different(d):
+            for e in _distinct(d):
                 more = next((self._known[i.key] for i in self._inside(e, q)), None) or self._of(e, q)
                 shared, own = shared + terms(d) * more[0], own + terms(d) * more[1]
         return shared, own
 
-    def _of(self, e: Expr, q: _Question) -> Work:
-        """Of what is not inlined."""
+    def _of(self, e: Expr, q: _Query) -> Work:
+        """The work of a node that is no load of an inlined stage."""
         if not isinstance(e, Load):
-            return _told_apart(weight(e), names(e), q.planes, q.along)
+            return _shared_or_own(weight(e), names(e), q.planes, q.along)
         is_own = self.graph.producer.get(e.buffer) is q.stage
-        return (0.0, 0.0) if is_own else _told_apart(1.0, names(e), q.planes, q.along)
+        return (0.0, 0.0) if is_own else _shared_or_own(1.0, names(e), q.planes, q.along)
 
-    def _inside(self, e: Expr, q: _Question) -> Iterator[_Question]:
-        """What is asked of the stage that an expression reads, if that is inlined."""
+    def _inside(self, e: Expr, q: _Query) -> Iterator[_Query]:
+        """The query for the stage that an expression loads, if that is inlined."""
         producer = self.graph.producer.get(e.buffer) if isinstance(e, Load) else None
         if isinstance(e, Load) and producer is not None and producer is not q.stage and producer.name in self.inlined:
             moving = dict(zip(producer.dims, map(names, e.indices), strict=True))
-            asked = (frozenset(d for d, found in moving.items() if found & dims) for dims in (q.planes, q.along))
-            yield _Question(producer, *asked)
+            planes, along = (frozenset(d for d, n in moving.items() if n & dims) for dims in (q.planes, q.along))
+            yield _Query(producer, planes, along)
 
 
 @dataclass(frozen=True, eq=False)
-class _Question:
-    """How much of a stage's work planes share."""
+class _Query:
+    """The question how much of a stage's work planes share."""
 
     stage: Stage
     planes: Dims
@@ -103,17 +104,17 @@ class _Question:
 
     @property
     def loads(self) -> Iterator[Load]:
-        return (e for d in self.stage.definitions for e in _different(d) if isinstance(e, Load))
+        return (e for d in self.stage.definitions for e in _distinct(d) if isinstance(e, Load))
 
 
-def _different(d: Definition) -> list[Expr]:
-    """What a definition computes, each once."""
-    if d not in _DIFFERENT:
-        _DIFFERENT[d] = list({key(e): e for e in walk(*d.values) if e.dtype not in (INDEX, BOOL)}.values())
-    return _DIFFERENT[d]
+def _distinct(d: Definition) -> list[Expr]:
+    """The distinct subexpressions of a definition, without indices and conditions."""
+    if d not in _DISTINCT:
+        _DISTINCT[d] = list({key(e): e for e in walk(*d.values) if e.dtype not in (INDEX, BOOL)}.values())
+    return _DISTINCT[d]
 
 
-def _told_apart(work: float, moving: frozenset[str], planes: Dims, along: Dims) -> Work:
+def _shared_or_own(work: float, moving: frozenset[str], planes: Dims, along: Dims) -> Work:
     if moving & planes:
         return 0.0, work
     return (work, 0.0) if moving & along else (0.0, 0.0)

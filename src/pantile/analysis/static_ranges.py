@@ -1,5 +1,5 @@
-"""Places as code sees them. Coordinates are names there, and what becomes of some of them is known by its limits alone:
-`x % 4` is any of 0 .. 3 wherever x is, and a shift of a byte by a param any byte.
+"""Indices as compiled code sees them. Coordinates are symbolic there, and of some expressions only the range is known:
+`x % 4` is any of 0 .. 3 wherever x is, and a shift of a byte by a param is any byte.
 
 A stage that is stored is computed at all of these, even in a call so small that it needs fewer of them:
 
@@ -18,28 +18,29 @@ from ..expr.visit import key, loaded, names, transform, walk
 from ..graph.nodes import Definition, Graph, Stage
 from .interval import Interval, Scalar, Scope, interval
 
-_INEXACT = ("mod", "shl", "shr")  # operations on indices of which ranges may be wider in code than in a call
+_INEXACT = ("mod", "shl", "shr")  # index operations whose ranges may be wider in compiled code than in a call
 
 
 @dataclass(frozen=True)
 class InCode:
-    """A graph that has names in the place of what code knows by limits alone, and these limits, made of scalars."""
+    """A graph with variables in the place of expressions of which compiled code knows only the range, and these ranges,
+    which depend on scalars."""
 
     graph: Graph
     limits: Mapping[str, Interval]
 
     def scope(self, scalars: Scope) -> dict[str, Interval]:
-        """The scalars of a call, and the limits in it."""
+        """The scope of a call: its scalars, and the ranges of the variables."""
         return {**scalars, **{name: _in_call(r, scalars) for name, r in self.limits.items()}}
 
 
 def between_names(name: str) -> Interval:
-    """The range of a coordinate in code: its ends have names."""
+    """The range of a coordinate in compiled code, whose ends are symbolic."""
     return Interval(coordinate(f"{name}.min"), coordinate(f"{name}.max"))
 
 
 def in_code(graph: Graph) -> InCode | None:
-    """The graph as code sees its places; None where that is as calls see them."""
+    """The graph as compiled code sees its indices; None if calls see them in the same way."""
     if not any(_may_be_inexact(e) for s in graph.stages for d in s.definitions for e in walk(*_places(d))):
         return None
     limits: dict[bytes, tuple[str, Interval]] = {}
@@ -48,7 +49,7 @@ def in_code(graph: Graph) -> InCode | None:
 
 
 class _Renaming:
-    """Gives names to what code knows by limits alone, in one stage."""
+    """Replaces expressions of which compiled code knows only the range by variables, in one stage."""
 
     def __init__(self, graph: Graph, stage: Stage, limits: dict[bytes, tuple[str, Interval]]) -> None:
         self._stage, self._limits = stage, limits
@@ -76,7 +77,7 @@ class _Renaming:
         return Var(e.dtype, e.lanes, name)
 
     def _is_of_call(self, end: Scalar) -> bool:
-        """Whether an end does not move with coordinates."""
+        """Whether an end does not depend on coordinates."""
         return not isinstance(end, Expr) or names(end) <= self._scalars
 
 

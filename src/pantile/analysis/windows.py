@@ -18,36 +18,38 @@ from ..graph.nodes import Definition, Graph, Stage
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """A term without a loop: what it is at `dim` is what it was where `base` and the loop add up to that."""
+    """A term from which a loop was eliminated: its value at `dim` is that of the original term at all points where
+    `base` plus the loop equals `dim`."""
 
     term: Expr
     dim: str
     base: Expr  # the dim, or something in which it alone occurs
-    scale: int  # how far that goes when the dim goes one
+    scale: int  # the step of the base per step of the dim
 
 
 def without_loop(term: Expr, loop: str, dims: Collection[str], loops: Collection[str]) -> Moved | None:
-    """The term of a reduction as one of a place, if the loop does nothing but move it along one of the dims."""
+    """Eliminate a loop from the term of a reduction, if it does nothing but shift the term along one of the dims."""
     base = _base(term, loop)
     if base is None or not names(base.expr()).isdisjoint(loops):
         return None
-    found = [d for d in dims if d in names(base.expr())]
-    if len(found) != 1:
+    moving = [d for d in dims if d in names(base.expr())]
+    if len(moving) != 1:
         return None
-    place = coordinate(f"{found[0]}'")  # no name of a graph has a prime
+    (dim,) = moving
+    place = coordinate(f"{dim}'")  # no name of a graph has a prime
 
     def change(e: Expr) -> Expr | None:
-        return _moved(e, loop, base, place) if isinstance(e, Load) else None
+        return _shift_load(e, loop, base, place) if isinstance(e, Load) else None
 
     moved = transform(term, change)
-    if not names(moved).isdisjoint({loop, found[0]}):
+    if not names(moved).isdisjoint({loop, dim}):
         return None
-    at_dim = substitute(moved, {place.name: coordinate(found[0])})
-    return Moved(at_dim, found[0], base.expr(), abs(base.coefficient(found[0])) or 1)
+    at_dim = substitute(moved, {place.name: coordinate(dim)})
+    return Moved(at_dim, dim, base.expr(), abs(base.coefficient(dim)) or 1)
 
 
 def _base(term: Expr, loop: str) -> Linear | None:
-    """What the loop is added to in the first index in which it stands alone, without constants."""
+    """The terms that the loop is added to in the first index in which its coefficient is 1, without constants."""
     for load in walk_loads(term):
         for form in map(linear, load.indices):
             if form.coefficient(loop) == 1:
@@ -55,8 +57,8 @@ def _base(term: Expr, loop: str) -> Linear | None:
     return None
 
 
-def _moved(load: Load, loop: str, base: Linear, place: Var) -> Expr | None:
-    """The read from `place`, where its indices are base + loop and a constant; others stay as they are."""
+def _shift_load(load: Load, loop: str, base: Linear, place: Var) -> Expr | None:
+    """The load with `place` in the place of base + loop in its indices; other indices stay as they are."""
     if not any(loop in names(i) for i in load.indices):
         return None
     indices = []
@@ -67,8 +69,9 @@ def _moved(load: Load, loop: str, base: Linear, place: Var) -> Expr | None:
 
 
 def overlaps(graph: Graph, inlined: Collection[str]) -> dict[str, dict[str, int]]:
-    """Stage -> dim -> how many terms a window has along it, all of which count alike, through inlined stages."""
-    found: dict[str, dict[str, int]] = {}
+    """Stage -> dim -> the number of terms of its windows along the dim, all with equal weights, through inlined
+    stages."""
+    windows: dict[str, dict[str, int]] = {}
     for s in graph.stages:
         own = dict.fromkeys(s.dims, 1)
         for d in s.updates:
@@ -78,13 +81,13 @@ def overlaps(graph: Graph, inlined: Collection[str]) -> dict[str, dict[str, int]
             if producer is not None and producer is not s and producer.name in inlined:
                 for i, dim in zip(e.indices, producer.dims, strict=True):
                     if isinstance(i, Var) and i.name in own:
-                        own[i.name] = max(own[i.name], found[producer.name][dim])
-        found[s.name] = own
-    return found
+                        own[i.name] = max(own[i.name], windows[producer.name][dim])
+        windows[s.name] = own
+    return windows
 
 
 def _window(s: Stage, d: Definition) -> dict[str, int]:
-    """Of an update."""
+    """The extents of the window that an update reads, by dim."""
     term = _term(s, d)
     if term is None:
         return {}
@@ -98,7 +101,7 @@ def _window(s: Stage, d: Definition) -> dict[str, int]:
 
 
 def _term(s: Stage, d: Definition) -> Expr | None:
-    """What an update of one value combines with that value."""
+    """The term that an update of one value combines with that value."""
     value = d.values[0]
     if len(d.values) > 1 or not isinstance(value, Op) or value.op not in ("add", "min", "max"):
         return None

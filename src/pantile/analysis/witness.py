@@ -22,7 +22,7 @@ _ALL_UP_TO = 16  # a range of so many values is tried in full
 
 @dataclass(frozen=True)
 class Witness:
-    """A point, the indices it leads to, and what the data that decides them would have to be."""
+    """A point, its indices, and the values of loads on which the indices depend."""
 
     point: Point
     indices: tuple[int, ...]
@@ -65,7 +65,7 @@ def _ranges(exprs: Sequence[Expr], scope: Scope) -> dict[str | int, list[int]]:
 
 
 def outside_loads(exprs: Sequence[Expr], is_whole: Callable[[Expr], bool] = lambda _: False) -> Iterator[Expr]:
-    """Every node that is not inside a load, or inside of what else counts as a whole."""
+    """Every node that is not inside a load, or inside a node that counts as a whole."""
     stack = list(exprs)
     seen: set[int] = set()
     while stack:
@@ -87,7 +87,7 @@ def _values(r: Interval) -> list[int]:
 
 
 def _corners_first(ranges: dict[str | int, list[int]]) -> Iterator[dict[str | int, int]]:
-    """Points, those at the ends of all ranges before the others."""
+    """All points, those at the ends of the ranges before the others."""
     ends = [[v[0], v[-1]] if v else [] for v in (sorted(v) for v in ranges.values())]
     for values in itertools.chain(itertools.product(*ends), itertools.product(*ranges.values())):
         yield dict(zip(ranges, values, strict=True))
@@ -95,13 +95,13 @@ def _corners_first(ranges: dict[str | int, list[int]]) -> Iterator[dict[str | in
 
 def guards_of(roots: Sequence[Expr], load: Load) -> list[Expr]:
     """The conditions of the selects around a load, as they must hold for it to be read."""
-    above: dict[int, tuple[Expr, Expr | None] | None] = {}  # of each node that by which it was found, and under what
+    above: dict[int, tuple[Expr, Expr | None] | None] = {}  # node -> its parent, and the condition of the branch
     stack: list[tuple[Expr, tuple[Expr, Expr | None] | None]] = [(r, None) for r in reversed(roots)]
     while stack:
-        e, found = stack.pop()
+        e, parent = stack.pop()
         if id(e) in above:
             continue
-        above[id(e)] = found
+        above[id(e)] = parent
         if e is load:
             break
         stack += [(child, (e, guard)) for child, guard in reversed(_branches(e))]
@@ -110,16 +110,16 @@ def guards_of(roots: Sequence[Expr], load: Load) -> list[Expr]:
 
 def _guards_above(load: Load, above: dict[int, tuple[Expr, Expr | None] | None]) -> list[Expr]:
     guards: list[Expr] = []
-    at = above.get(id(load))
-    while at is not None:
-        parent, guard = at
+    link = above.get(id(load))
+    while link is not None:
+        parent, guard = link
         guards += [] if guard is None else [guard]
-        at = above[id(parent)]
+        link = above[id(parent)]
     return guards[::-1]
 
 
 def _branches(e: Expr) -> list[tuple[Expr, Expr | None]]:
-    """Children, with the condition under which they are evaluated."""
+    """The children of a node, with the conditions under which they are evaluated."""
     if isinstance(e, Op) and e.op == "select":
         condition, then, otherwise = e.args
         return [(condition, None), (then, condition), (otherwise, ~condition)]
@@ -127,5 +127,5 @@ def _branches(e: Expr) -> list[tuple[Expr, Expr | None]]:
 
 
 def depends_on_data(e: Expr) -> bool:
-    """Whether a load decides the value."""
+    """Whether the value depends on a load."""
     return any(isinstance(n, Load) for n in walk(e))

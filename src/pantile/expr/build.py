@@ -35,7 +35,7 @@ _LARGEST_PRODUCT = 16  # x ** n multiplies up to this exponent
 
 
 def expr(value: ExprLike, like: DType | None = None) -> Expr:
-    """`value` as an expression. A number takes the type `like` where it fits it, else its default type."""
+    """Convert `value` to an expression. A number takes the type `like` where it fits it, else its default type."""
     if isinstance(value, Expr):
         return value
     if type(value) is int:
@@ -61,19 +61,19 @@ def expr(value: ExprLike, like: DType | None = None) -> Expr:
     raise UserTypeError(f"{shown(value)} ({kind}) cannot be used in an expression; use numbers and expressions")
 
 
-# NumPy's own default types: a scalar of one of them, standing alone, says no more than Python's number.
+# NumPy's own default types: a scalar of one of them is as weak as Python's number.
 _UNSPECIFIC = (np.dtype("float64"), np.dtype("int64"))
 
 
 def plain_number(value: Any) -> Any:
-    """NumPy's scalars, and its arrays of a single number, as the Python number that they are; all else as it is."""
+    """Convert NumPy's scalars, and its arrays of a single number, to a Python number; leave all else as it is."""
     if isinstance(value, (np.generic, np.ndarray)) and value.size == 1 and value.dtype.kind in "biuf":
         return value.item()
     return value
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a weak number: of Python, or a single one of NumPy."""
+    """Whether a value is a weak number: one of Python, or a single one of NumPy."""
     return isinstance(plain_number(value), (int, float))
 
 
@@ -120,7 +120,7 @@ def broadcast(value: Expr, lanes: int) -> Expr:
 
 
 def ramp(base: Expr, stride: Expr | int, lanes: int) -> Expr:
-    """base, base+stride, ..."""
+    """The vector base, base+stride, ..."""
     stride = expr(stride, base.dtype)
     return base if lanes == 1 else Ramp(base.dtype, lanes, base, stride)
 
@@ -138,14 +138,14 @@ def cast(to: DTypeLike, value: ExprLike) -> Expr:
     if isinstance(e, Broadcast):
         return Broadcast(to, e.lanes, cast(to, e.value))
     if isinstance(e, Cast) and e.dtype is INDEX and e.value.dtype.is_int and (to.is_int or e.value.dtype is not UINT64):
-        return cast(to, e.value)  # an index holds every other number, and of that type the same bits
+        return cast(to, e.value)  # an index holds the values of all types but uint64, of which it has the bits
     if isinstance(e, Cast) and e.dtype is INT64 and to is INDEX and e.value.dtype.is_int:
         return cast(to, e.value)
     return Cast(to, e.lanes, e)
 
 
 def cast_value(value: Number, source: DType, to: DType) -> Number | None:
-    """What `cast` does, on a Python number (None where only run time can)."""
+    """The result of `cast` on a Python number (None where only run time can compute it)."""
     if source.is_float:
         rounded = round_to(float(value), source)
         if rounded is None:
@@ -163,7 +163,7 @@ def cast_value(value: Number, source: DType, to: DType) -> Number | None:
 
 
 def round_to(value: float | np.generic, to: DType) -> float | None:
-    """`value` rounded once to the float type (None where only run time can: bfloat16)."""
+    """`value` rounded once to the float type (None for bfloat16, which only run time can round to)."""
     if to.kind == "bfloat":
         return None
     with np.errstate(all="ignore"):
@@ -179,7 +179,7 @@ def bits(to: DTypeLike, value: Expr) -> Expr:
 
 
 def unary(name: str, value: ExprLike) -> Expr:
-    """neg, not, abs and the one-argument math functions."""
+    """A unary operation: neg, not, abs or a math function of one argument."""
     a: Expr = expr(value)
     if name in FLOATING and not a.dtype.is_float:
         if name in ("floor", "ceil", "round", "trunc"):
@@ -206,7 +206,7 @@ def unary(name: str, value: ExprLike) -> Expr:
 
 
 def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
-    """Any two-argument operation, typed and lightly folded."""
+    """A binary operation, typed and lightly folded."""
     if name in COMPARISON:
         return _compare(name, a, b)
     if name == "pow":
@@ -244,7 +244,7 @@ def _power(base: Expr, exponent: int) -> Expr:
 def _compare(name: str, a: ExprLike, b: ExprLike) -> Expr:
     a, b = plain_number(a), plain_number(b)
     for value, other in ((a, b), (b, a)):
-        if _is_outside(value, other):  # above or below everything that the other side can be
+        if _is_outside(value, other):  # above or below all values that the other side can have
             a, b = (const(0 if x is other else (1 if value > 0 else -1), INT32, other.lanes) for x in (a, b))
             break
     a, b = pair(a, b)
@@ -304,7 +304,8 @@ def fold(name: str, x: Number, y: Number, t: DType) -> Number | None:
 
 
 def _identity(name: str, a: Expr, b: Expr) -> Expr | None:
-    """x+0, x*1, x*0, x//1, min(x, x) and their like, for integers and conditions; exact float ones too."""
+    """Simplify x+0, x*1, x*0, x//1, min(x, x) and similar operations on integers and conditions, and on floats where
+    that is exact."""
     if name in ("min", "max") and a is b:
         return a
     if isinstance(a, Const) and not isinstance(b, Const):
@@ -338,7 +339,7 @@ def _identity(name: str, a: Expr, b: Expr) -> Expr | None:
 
 
 def _offset(name: str, a: Expr, value: int) -> Expr | None:
-    """(x + c1) + c2 as x + c, and x - c as x + (-c), which keeps index arithmetic short and alike.
+    """Write (x + c1) + c2 as x + c, and x - c as x + (-c), which keeps index arithmetic short and uniform.
 
     Signed constants that would wrap are left alone: an index is wider than the type of its constants.
     """
@@ -369,17 +370,17 @@ def select(condition: ExprLike, then: ExprLike, otherwise: ExprLike) -> Expr:
 
 
 def minimum(a: ExprLike, b: ExprLike) -> Expr:
-    """The smaller; NaN if either is NaN."""
+    """The smaller of two values; NaN if either is NaN."""
     return binary("min", a, b)
 
 
 def maximum(a: ExprLike, b: ExprLike) -> Expr:
-    """The larger; NaN if either is NaN."""
+    """The larger of two values; NaN if either is NaN."""
     return binary("max", a, b)
 
 
 def logical_and(*conditions: Expr) -> Expr:
-    """All of them; true for none."""
+    """The conjunction of conditions; true if there are none."""
     result: Expr = const(True, BOOL)
     for c in conditions:
         result = c if isinstance(result, Const) and result.value else binary("and", result, c)

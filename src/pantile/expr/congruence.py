@@ -1,7 +1,7 @@
-"""What is known of an integer modulo something.
+"""Congruence classes of integer expressions.
 
-A class (m, r) holds the numbers r + k*m for whole k: of modulus 1 all of them, of modulus 0 just r. The class of an
-expression follows from those of its parts, so the parity of `min(64*strip, h//32*32 - 64) + 1` is odd, whatever h is.
+A class (m, r) holds the numbers r + k*m for integers k: all of them for modulus 1, just r for modulus 0. The class of
+an expression follows from those of its operands, so that `min(64*strip, h//32*32 - 64) + 1` is odd, whatever h is.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ ANY: Class = (1, 0)
 
 
 def known_remainder(e: Expr, divisor: int, known: Mapping[str, Class]) -> int | None:
-    """e % divisor, if it is known to be one number. `known`: of variables."""
+    """The value of e % divisor, if it is known to be one number. `known` holds the classes of variables."""
     modulus, r = congruence(e, known)
     return r % divisor if modulus % divisor == 0 else None
 
 
 def congruence(e: Expr, known: Mapping[str, Class], memo: dict[int, Class] | None = None) -> Class:
-    """The smallest class that an index expression is known to be in. `memo`: by the ids of nodes, for calls with the
-    same `known`; it must not outlive the expressions."""
+    """The smallest class that an index expression is known to be in. `memo` holds the classes of nodes by id, for calls
+    with the same `known`; it must not outlive the expressions."""
     if known.keys().isdisjoint(names(e)):
         return _class_of_any(e)
-    found = {} if memo is None else memo
-    return each_once(e, found, lambda node: _node(node, known, lambda a: found[id(a)]), _deciding)
+    classes = {} if memo is None else memo
+    return each_once(e, classes, lambda node: _node(node, known, lambda a: classes[id(a)]), _deciding)
 
 
 def _deciding(e: Expr) -> tuple[Expr, ...]:
@@ -48,13 +48,13 @@ def _node(e: Expr, known: Mapping[str, Class], of: Callable[[Expr], Class]) -> C
     if isinstance(e, Var):
         return known.get(e.name, ANY)
     if not isinstance(e, Op) or e.dtype.kind != INDEX.kind:
-        return ANY  # what wraps forgets its class
+        return ANY  # data wraps
     return _operation(e, of)
 
 
 @once_per_node("_class", _deciding)
 def _class_of_any(e: Expr) -> Class:
-    """Whatever its variables are."""
+    """The class of an expression, whatever its variables are."""
     return _node(e, {}, _class_of_any)
 
 
@@ -88,7 +88,7 @@ def _product(a: Class, b: Class) -> Class:
 
 
 def either(a: Class, b: Class) -> Class:
-    """Of what is in one of the two."""
+    """The smallest class that contains two others."""
     return _class(gcd(a[0], b[0], a[1] - b[1]), a[1])
 
 

@@ -1,8 +1,8 @@
-"""A stack for what nests as deep as a pipeline is long.
+"""A large stack for recursion that is as deep as a pipeline is long.
 
-Expressions are walked without recursion (see `visit`). Statements of the loop IR lie inside each other by the thousand
-where stages do, code is written along them, and LLVM follows expressions as deep as they go: that work runs on a thread
-of its own, with a stack that is large enough whatever the caller's is.
+Expressions are walked without recursion (see `visit`). Statements of the loop IR are nested by the thousand where
+stages are, code generation recurses along them, and LLVM recurses through expressions: that work runs on a separate
+thread, with a stack that is large enough whatever the caller's is.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .interpreter_settings import Meanwhile
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_STACK = 512 << 20  # bytes of addresses; memory is what is used of it
+_STACK = 512 << 20  # bytes of address space; only what is used takes memory
 _DEEPEST = 300_000  # calls, each of which takes up to a kilobyte and a half of the stack
-_FRAMES = 16 << 20  # bytes of addresses, half of them for frames
-_PATIENCE = 0.1  # seconds until it is asked again whether a thread has ended
+_FRAMES = 16 << 20  # bytes of address space, half of them for frames
+_PATIENCE = 0.1  # seconds between checks whether a thread has ended
 
 _deep_calls = Meanwhile(sys.getrecursionlimit, sys.setrecursionlimit, lambda usual: max(usual, _DEEPEST)).inside
 _starting = Lock()
@@ -33,7 +33,7 @@ _this_thread = threading.local()
 
 
 def on_deep_stack(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, run where calls may nest deep. It ends with the caller when that is interrupted."""
+    """Decorate a function to run on a large stack. It ends with the caller when that is interrupted."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -45,7 +45,7 @@ def on_deep_stack(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def side_by_side(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """What the calls return, each run at once, where calls may nest deep. They end with the caller when that is
+    """Run all calls in parallel, each on a large stack, and return their results. They end with the caller when that is
     interrupted; if one raises an error, the others are waited for."""
     works = [_Work(call) for call in calls]
     try:
@@ -74,7 +74,7 @@ class _Work(Generic[T]):
         self._running = threading.Lock()
 
     def start(self) -> None:
-        """Run on a large stack, or here and now if there is none to be had."""
+        """Run the call on a large stack, or on this thread if there is no memory for one."""
         self._running.acquire()
         if not _start(self._thread):
             self._result.append(self._call())
@@ -91,12 +91,12 @@ class _Work(Generic[T]):
             self._running.release()
 
     def wait(self) -> None:
-        """Until it has ended. Looks up now and then: one that waits on behalf of others may be interrupted, too."""
+        """Wait until the call has ended, in short intervals: a thread that waits for others may be interrupted, too."""
         while self._thread.is_alive() and not self._running.acquire(timeout=_PATIENCE):
             pass
 
     def interrupt(self) -> None:
-        """End what it does, between two steps of Python."""
+        """Interrupt the call between two bytecodes of Python."""
         if self._thread.ident is not None and self._thread.is_alive():
             thread = ctypes.c_ulong(self._thread.ident)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(KeyboardInterrupt))
@@ -123,7 +123,7 @@ _with_frames_in_one_piece.__code__ = _with_frames_in_one_piece.__code__.replace(
 
 
 def _start(thread: threading.Thread) -> bool:
-    """Whether there was a large stack to be had."""
+    """Start a thread with a large stack, and return whether there was memory for one."""
     with _starting:
         usual = threading.stack_size(_STACK)
         try:
@@ -131,7 +131,7 @@ def _start(thread: threading.Thread) -> bool:
         except RuntimeError:
             return False
         finally:
-            found = threading.stack_size(usual)
-            if found != _STACK:  # another thread has changed it meanwhile
-                threading.stack_size(found)
+            current = threading.stack_size(usual)
+            if current != _STACK:  # another thread has changed it meanwhile
+                threading.stack_size(current)
     return True

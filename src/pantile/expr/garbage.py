@@ -1,5 +1,5 @@
-"""Expressions are many small objects, nearly all of which live until code is made; here Python is told not to look
-through the young ones for garbage all the time."""
+"""Rare garbage collection: expressions are many small objects, nearly all of which live until code is generated, so
+that Python need not look for garbage among the young ones all the time."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import gc
 
 from .interpreter_settings import Meanwhile
 
-_YOUNG = 5_000_000  # objects made before any is looked at: a chain of some thousand stages
+_YOUNG = 5_000_000  # objects made before a collection: a chain of some thousand stages
 _Thresholds = tuple[int, int, int]
 
 
 def _rare(usual: _Thresholds) -> _Thresholds:
-    """0 means that it is off."""
+    """The thresholds of rare collections; a first threshold of 0 means that collection is off, and stays."""
     return (max(usual[0], _YOUNG), *usual[1:]) if usual[0] else usual
 
 

@@ -1,7 +1,7 @@
-"""What NumPy is told when one of its arrays is indexed with an expression, `array[e]`.
+"""Recognize that a NumPy array is indexed with an expression, `array[e]`, to refuse it with a useful message.
 
-It asks for `__index__` first, swallows whatever that raises, and asks for `__array__` next, from where it passes errors
-on. It also asks for `__array__`, and for nothing else, when an array of objects is filled with expressions.
+NumPy calls `__index__` first, swallows whatever that raises, and calls `__array__` next, whose errors it passes on. It
+also calls `__array__`, but not `__index__`, when an array of objects is filled with expressions.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from ..errors import is_ours
 
 _Place = tuple[int, int, int]  # the expression, the frame of the user's code and the instruction that runs in it
 
-_asked_for_index: list[_Place] = []  # the last
+_index_call: list[_Place] = []  # the last call of `__index__`
 
 
 def note_index(e: object) -> None:
-    """Called by the `__index__` of an expression, before it refuses."""
-    _asked_for_index[:] = [_place(e)]
+    """Record a call of the `__index__` of an expression, before it raises its error."""
+    _index_call[:] = [_place(e)]
 
 
 def is_index(e: object) -> bool:
     """Whether the `__array__` of an expression is called for the index of an array."""
-    return _asked_for_index == [_place(e)]
+    return _index_call == [_place(e)]
 
 
 def as_object(e: object) -> np.ndarray[Any, np.dtype[Any]]:
-    """An expression as an array that holds it."""
+    """An array of objects that holds an expression."""
     array = np.empty((), object)
     array[()] = e
     return array

@@ -1,4 +1,4 @@
-"""Settings of the Python interpreter that are other than usual while somebody works with expressions."""
+"""Settings of the Python interpreter that are changed temporarily, while some thread works with expressions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 class Meanwhile(Generic[T]):
-    """The first to enter changes a setting for all threads, the last to leave restores it."""
+    """A temporary setting: the first thread to enter changes it for all threads, the last to leave restores it."""
 
     def __init__(self, read: Callable[[], T], write: Callable[[T], object], changed: Callable[[T], T]) -> None:
         self._read, self._write, self._changed = read, write, changed
         self._lock = Lock()
         self._inside: Counter[int] = Counter()  # how often each thread has entered
-        self._usual: T | None = None  # known while somebody is inside
-        os.register_at_fork(after_in_child=self._alone)
+        self._usual: T | None = None  # known while some thread is inside
+        os.register_at_fork(after_in_child=self._forget_other_threads)
 
     @contextmanager
     def inside(self) -> Iterator[None]:
@@ -37,16 +37,16 @@ class Meanwhile(Generic[T]):
         finally:
             with self._lock:
                 self._inside[me] -= 1
-                self._left()
+                self._restore_if_empty()
 
-    def _alone(self) -> None:
-        """In a forked child: threads that were inside will not leave."""
+    def _forget_other_threads(self) -> None:
+        """In a forked child, forget the other threads that were inside, which will not leave."""
         me = get_ident()
         self._inside = Counter({me: self._inside[me]})
-        self._left()
+        self._restore_if_empty()
 
-    def _left(self) -> None:
-        """Restore the setting if nobody is inside."""
+    def _restore_if_empty(self) -> None:
+        """Restore the setting if no thread is inside."""
         self._inside = +self._inside
         if not self._inside and self._usual is not None:
             self._write(self._usual)

@@ -1,6 +1,6 @@
 """Integer expressions as linear sums, and what can be proved with them.
 
-`linear(e)` writes an index expression as  constant + sum(coefficient * atom)  where an atom is a variable or an
+`linear(e)` writes an index expression as constant + sum(coefficient * atom), where an atom is a variable or an
 opaque subexpression; equal atoms cancel. `Facts` hold known bounds of variables. From these, `lower` and `upper`
 find constant bounds, which is all that lowering needs to make extents static and to drop clamps.
 """
@@ -24,14 +24,14 @@ _LINEAR = frozenset({"add", "sub", "neg", "mul"})
 # A proof may look at this many linear forms; expressions that need more are left as they are.
 _EFFORT = 120
 _UNKNOWN = object()
-_MOST_FOUND = 1 << 16
-_found: dict[tuple[object, ...], object] = {}  # bounds, by form and what was known about its variables: all passes ask
-_LARGE = 1 << 32  # a divisor that leaves little of a number
+_MOST_BOUNDS = 1 << 16
+_bounds: dict[tuple[object, ...], object] = {}  # by form and the facts about its variables, for all passes
+_LARGE = 1 << 32  # a divisor from which on a quotient is small whatever its dividend is
 
 
 @node()
 class Linear:
-    """constant + sum of coefficient * atom; atoms by structural key."""
+    """A linear form: constant + sum of coefficient * atom, with atoms by structural key."""
 
     constant: int
     terms: Mapping[Key, tuple[Expr, int]] = field(default_factory=dict)
@@ -49,20 +49,20 @@ class Linear:
         return Linear(self.constant + scale * other.constant, terms)
 
     def without(self, k: Key) -> Linear:
-        """All but one term."""
+        """The form without one of its terms."""
         return Linear(self.constant, {j: t for j, t in self.terms.items() if j != k})
 
     def coefficient(self, name: str) -> int:
-        """How often the variable occurs as an atom of its own."""
+        """The coefficient of a variable that is an atom."""
         return sum(c for atom, c in self.terms.values() if isinstance(atom, Var) and atom.name == name)
 
     @property
     def fits(self) -> bool:
-        """Whether its numbers are indices: where some are not, only sums and products of it, which wrap, are right."""
+        """Whether all coefficients fit an index. Otherwise only wrapping sums and products of the form are right."""
         return all(INDEX.min <= n <= INDEX.max for n in (self.constant, *[c for _, c in self.terms.values()]))
 
     def expr(self) -> Expr:
-        """As an expression again, constant last; a sum knows its form."""
+        """The form as an expression, constant last; a sum caches its form."""
         result: Expr | None = None
         for atom, c in self.terms.values():
             term = atom if c in (1, -1) else op("mul", atom, const(abs(c), atom.dtype))
@@ -82,7 +82,7 @@ class Linear:
 
 
 class _Terms:
-    """The terms of a sum while it is added up; one that has cancelled is gone, and comes last if it comes again."""
+    """The terms of a sum while it is added up. A term that has cancelled is removed, and is last if it comes again."""
 
     def __init__(self) -> None:
         self.constant = 0
@@ -111,7 +111,7 @@ class _Terms:
 
 
 def linear(e: Expr) -> Linear:
-    """The linear form of a scalar index expression. Data wraps, so that a sum of it is one atom."""
+    """The linear form of a scalar index expression. Data wraps, so that a sum of data is one atom."""
     if isinstance(e, Op):
         known: Linear | None = e._linear
         if known is not None:
@@ -124,12 +124,13 @@ def linear(e: Expr) -> Linear:
 
 
 def _is_product(e: Op) -> bool:
-    """Of variables: an atom. It does not note its form, which would refer to it: such rings stay in memory."""
+    """Whether a node is a product of variables, which is an atom. It does not cache its form, which would refer to it:
+    such reference cycles stay in memory."""
     return e.op == "mul" and not isinstance(e.args[0], Const) and not isinstance(e.args[1], Const)
 
 
 def _scaled_parts(e: Expr) -> list[tuple[Expr, int]]:
-    """What a sum consists of, and how often; nothing if this is none, such as a product of variables."""
+    """The parts of a sum with their coefficients; empty for other nodes, such as a product of variables."""
     if not (isinstance(e, Op) and e.op in _LINEAR and e.dtype is INDEX):
         return []
     if e.op == "mul":
@@ -142,46 +143,45 @@ def _scaled_parts(e: Expr) -> list[tuple[Expr, int]]:
 
 @once_per_node("_linear", lambda _: ())
 def _linear_sum(e: Op) -> Linear:
-    """The whole sum at once: a form for each partial sum, with all of its terms, would add up to a square of them."""
-    found = _Terms()
+    """The linear form of a whole sum at once: a form for each partial sum would take quadratic time and memory."""
+    total = _Terms()
     seen: set[int] = set()
     stack: list[tuple[Expr, int]] = [(e, 1)]
     while stack:
         part, c = stack.pop()
         if not isinstance(part, Op):
-            found.add_part(part, c)
+            total.add_part(part, c)
             continue
         known: Linear | None = part._linear
         parts = _scaled_parts(part) if known is None else []
         if known is not None:
-            found.add_form(known, c)
+            total.add_form(known, c)
         elif not parts:
-            found.add_part(part, c)
+            total.add_part(part, c)
         elif id(part) in seen:
             return _sum_of_shared(e)
         else:
             seen.add(id(part))
             stack += [(inner, c * scale) for inner, scale in reversed(parts)]
-    return found.form()
+    return total.form()
 
 
 def _sum_of_shared(e: Op) -> Linear:
-    """The linear form of a sum whose partial sums are shared: how often each one counts is known before it is
-    expanded."""
+    """The linear form of a sum whose partial sums are shared: the coefficient of each is computed before its terms."""
     inside = operands_first(e, lambda s: [part for part, _ in _scaled_parts(s)])
     times = {id(e): 1}
     for s in reversed(inside):
         for part, scale in _scaled_parts(s):
             times[id(part)] = times.get(id(part), 0) + times[id(s)] * scale
-    found = _Terms()
+    total = _Terms()
     for s in inside:
         if not _scaled_parts(s):
-            found.add_part(s, times[id(s)])
-    return found.form()
+            total.add_part(s, times[id(s)])
+    return total.form()
 
 
 class _Simplified(NamedTuple):
-    """An expression, what was known about its variables, and what it was simplified to."""
+    """An expression, the facts about its variables, and the simplified expression."""
 
     original: Expr
     known: list[object]
@@ -189,7 +189,7 @@ class _Simplified(NamedTuple):
 
 
 class _Rewritten(NamedTuple):
-    """What nodes of one structure became, by what was known about their variables."""
+    """The rewritten nodes of one structure, by the facts about their variables."""
 
     names: tuple[str, ...]
     results: dict[tuple[object, ...], Expr]
@@ -214,7 +214,7 @@ class Facts:
         return Facts(self.bounds, self.classes)
 
     def about(self, e: Expr) -> list[object]:
-        """All that is known about the variables of an expression: what may decide how it is simplified."""
+        """All facts about the variables of an expression, on which its simplification may depend."""
         return [(self.bounds.get(n), self.classes.get(n)) for n in names(e)]
 
     def lower(self, e: Expr) -> int | None:
@@ -231,68 +231,68 @@ class Facts:
         return low is not None and low >= 0
 
     def bound(self, form: Linear, side: int) -> int | None:
-        """Constant bound of a linear form; side +1: from above, -1: from below."""
+        """The constant bound of a linear form: from above for side +1, from below for -1."""
         terms = form.terms.items()
         if not any(isinstance(atom, Op) for _, (atom, _) in terms):
-            return self._searched(form, side)
+            return self._prove_bound(form, side)
         known = self.bounds
-        asked = side, form.constant, *[(k, c, *[(n, known.get(n)) for n in names(atom)]) for k, (atom, c) in terms]
-        found = _found.get(asked, _UNKNOWN)
-        if found is _UNKNOWN:
-            if len(_found) >= _MOST_FOUND:
-                _found.clear()
-            found = _found[asked] = self._searched(form, side)
-        return found  # type: ignore[return-value]
+        query = side, form.constant, *[(k, c, *[(n, known.get(n)) for n in names(atom)]) for k, (atom, c) in terms]
+        bound = _bounds.get(query, _UNKNOWN)
+        if bound is _UNKNOWN:
+            if len(_bounds) >= _MOST_BOUNDS:
+                _bounds.clear()
+            bound = _bounds[query] = self._prove_bound(form, side)
+        return bound  # type: ignore[return-value]
 
-    def _searched(self, form: Linear, side: int) -> int | None:
-        return _Search(self.bounds).bound(form, side)
+    def _prove_bound(self, form: Linear, side: int) -> int | None:
+        return _BoundProver(self.bounds).bound(form, side)
 
 
-class _Search:
-    """Looks for one bound. What was met before is not looked for again, but takes as much of the effort as it did: what
-    is found is the same."""
+class _BoundProver:
+    """Proves one bound. Bounds of forms that were met before are memoized, but take as much of the effort as they did
+    the first time, so that the result does not depend on the memo."""
 
     def __init__(self, bounds: Mapping[str, tuple[int | None, int | None]]) -> None:
         self.bounds = bounds
         self._effort = _EFFORT
-        self._met: dict[tuple[object, ...], tuple[int | None, int]] = {}  # form and side -> its bound, effort
+        self._memo: dict[tuple[object, ...], tuple[int | None, int]] = {}  # form and side -> its bound, effort
 
     def bound(self, form: Linear, side: int) -> int | None:
         if self._effort <= 0:
             return None
         for atom, _ in form.terms.values():
             if isinstance(atom, Op):
-                return self._met_before(form, side)
+                return self._memoized_bound(form, side)
         self._effort -= 1
         return self._bound_sum(form, side)
 
-    def _met_before(self, form: Linear, side: int) -> int | None:
-        asked = side, form.constant, *form.terms, *[c for _, c in form.terms.values()]
-        found, effort = self._met.get(asked, (None, _EFFORT))
+    def _memoized_bound(self, form: Linear, side: int) -> int | None:
+        query = side, form.constant, *form.terms, *[c for _, c in form.terms.values()]
+        bound, effort = self._memo.get(query, (None, _EFFORT))
         if effort < self._effort:
             self._effort -= effort
-            return found
+            return bound
         before = self._effort
-        found = self._bound(form, side)
-        if self._effort > 0:  # else there may be more to find
-            self._met[asked] = found, before - self._effort
-        return found
+        bound = self._bound(form, side)
+        if self._effort > 0:  # otherwise the search was cut short
+            self._memo[query] = bound, before - self._effort
+        return bound
 
     def _bound(self, form: Linear, side: int) -> int | None:
         self._effort -= 1
         # Opaque atoms first: replacing one by a bound of itself may cancel against the others.
         for k, (atom, c) in form.terms.items():
             if isinstance(atom, Op) and self._effort > 0:
-                found = self._bound_op(form, k, atom, c, side)
-                if found is not None:
-                    return found
+                bound = self._bound_op(form, k, atom, c, side)
+                if bound is not None:
+                    return bound
         scaled, total = self._bound_quotients(form, side), self._bound_sum(form, side)
         if scaled is None or total is None:
             return scaled if total is None else total
         return min(total, scaled) if side > 0 else max(total, scaled)
 
     def _bound_sum(self, form: Linear, side: int) -> int | None:
-        """Term by term."""
+        """The sum of the bounds of all terms."""
         total = form.constant
         for atom, c in form.terms.values():
             limit = self._bound_atom(atom, side if c > 0 else -side)
@@ -360,7 +360,7 @@ class _Search:
         return None
 
     def _bound_data(self, data: Expr, side: int) -> int | None:
-        """By its limits, by what is known of a param, else by its type."""
+        """The bound of data by its clamps, by the facts about a param, or else by its type."""
         self._effort -= 1
         if isinstance(data, Const):
             return int(data.value)
@@ -390,7 +390,7 @@ class _Search:
 
 
 def _divisor(atom: Expr) -> int | None:
-    """d of a quotient e // d by a positive number."""
+    """The divisor d of a quotient e // d by a positive number."""
     if isinstance(atom, Op) and atom.op == "floordiv" and isinstance(atom.args[1], Const):
         d = int(atom.args[1].value)
         return d if d > 0 else None
@@ -401,12 +401,13 @@ NO_FACTS = Facts()
 
 
 def simplify(e: Expr, facts: Facts = NO_FACTS) -> Expr:
-    """An equal expression, its indices shorter: sums cancelled, provable min/max and conditions dropped."""
-    return (Simplifier(facts) if facts is NO_FACTS else _Remembering(facts)).visit(e)
+    """An equal expression with shorter indices: sums are cancelled, provable min/max and conditions dropped."""
+    return (Simplifier(facts) if facts is NO_FACTS else _CachingSimplifier(facts)).visit(e)
 
 
 class Simplifier:
-    """Simplifies expressions under the same facts, each shared node once. `names`: variables to replace."""
+    """Simplifies expressions under the same facts, each shared node once. `names` maps variables to their
+    replacements."""
 
     def __init__(self, facts: Facts, names: Mapping[str, Expr] | None = None) -> None:
         self.facts = facts
@@ -417,11 +418,11 @@ class Simplifier:
     def visit(self, e: Expr) -> Expr:
         if isinstance(e, Var):
             return self.names.get(e.name, e)
-        found = self.memo.get(id(e))
-        if found is None:
-            found = self.memo[id(e)] = self.node(e)
+        result = self.memo.get(id(e))
+        if result is None:
+            result = self.memo[id(e)] = self.node(e)
             self.keep.append(e)
-        return found
+        return result
 
     def node(self, e: Expr) -> Expr:
         if isinstance(e, Op) and e.op in _LINEAR and e.dtype == INDEX and e.lanes == 1:
@@ -434,7 +435,7 @@ class Simplifier:
         return self.rewrite(result)
 
     def sum(self, e: Op) -> Expr:
-        """A whole sum at once: its atoms simplified, equal ones cancelled."""
+        """Simplify a whole sum at once: its atoms are simplified, and equal ones cancel."""
         form = linear(e)
         old = [atom for atom, _ in form.terms.values()]
         if old and old[0] is e:  # a product of variables
@@ -450,11 +451,11 @@ class Simplifier:
         return total.form().expr()
 
     def tidied(self, e: Op, form: Linear) -> Expr:
-        """A sum of atoms that are simple already."""
+        """A sum in its normal form, with atoms that are simplified already."""
         return form.expr()
 
     def rewrite(self, e: Expr) -> Expr:
-        """The node itself, its operands being simple already."""
+        """Simplify the node itself, whose operands are simplified already."""
         if not isinstance(e, Op) or e.lanes > 1 or e.args[-1].dtype != INDEX:
             return _without_difference(e)
         if e.op in ("min", "max"):
@@ -541,7 +542,7 @@ class Simplifier:
 
 
 def _without_difference(e: Expr) -> Expr:
-    """Zero for a number less itself, of integers that became floats: those are never infinite, nor no number."""
+    """Zero for the difference of equal floats that were cast from integers, which are never infinite or NaN."""
     if not isinstance(e, Op) or e.op != "sub" or e.dtype not in (FLOAT32, FLOAT64):
         return e
     a, b = e.args
@@ -549,45 +550,46 @@ def _without_difference(e: Expr) -> Expr:
     return const(0.0, e.dtype, e.lanes) if whole and same(a, b) else e
 
 
-class _Sharing(Simplifier):
-    """Keeps nodes that are as simple as they can be, so that expressions come to share them."""
+class _SharingSimplifier(Simplifier):
+    """Keeps nodes that are in normal form, so that expressions share them."""
 
     def tidied(self, e: Op, form: Linear) -> Expr:
         return e if e._is_normal else form.expr()
 
 
-class _Remembering(_Sharing):
-    """Looks up what was simplified before under the same facts: regions of long chains of stages are made of those of
-    the stages before, which are simple already."""
+class _CachingSimplifier(_SharingSimplifier):
+    """Looks up expressions that were simplified before under the same facts: regions of long chains of stages contain
+    those of earlier stages, which are simplified already."""
 
     def node(self, e: Expr) -> Expr:
         if isinstance(e, Const):
             return e
         known = self.facts.about(e)
-        found = self.facts.simplified.get(id(e))
-        if found is not None and found.known == known:
-            return found.result
+        cached = self.facts.simplified.get(id(e))
+        if cached is not None and cached.known == known:
+            return cached.result
         result = super().node(e)
         if result is not e and same(e, result):
-            result = e  # what is made of it keeps its identity, too, and is found here
+            result = e  # expressions that contain it keep their identity, too, and are found in the cache
         self.facts.simplified[id(e)] = _Simplified(e, known, result)
         return result
 
 
-class VersionsSimplifier(_Sharing):
-    """For versions of the same code one after the other: a node like one before, with the same facts about its
-    variables, becomes the same, without another proof. Unrolled iterations share nodes: those are looked up as such."""
+class VersionsSimplifier(_SharingSimplifier):
+    """Simplifies several versions of the same code: a node that is equal to an earlier one, with equal facts about its
+    variables, gets the same result without another proof. Unrolled iterations share nodes, which are looked up by
+    identity."""
 
     def node(self, e: Expr) -> Expr:
         if not isinstance(e, Op) or e.dtype is not INDEX:
             return super().node(e)
         instead = tuple([self.names.get(n) for n in names(e)])
         known = [fact for n in (e, *instead) if n is not None for fact in self.facts.about(n)]
-        asked = (id(e), *map(id, instead), *known)
-        found = self.facts.versions.get(asked)
-        if found is None:
-            found = self.facts.versions[asked] = (e, instead, super().node(e))  # alive, as their ids are
-        return found[2]
+        query = (id(e), *map(id, instead), *known)
+        cached = self.facts.versions.get(query)
+        if cached is None:
+            cached = self.facts.versions[query] = (e, instead, super().node(e))  # kept alive while their ids are keys
+        return cached[2]
 
     def rewrite(self, e: Expr) -> Expr:
         if not isinstance(e, Op) or e.lanes > 1 or e.args[-1].dtype != INDEX:
@@ -596,7 +598,7 @@ class VersionsSimplifier(_Sharing):
         if like is None:
             like = self.facts.rewritten[key(e)] = _Rewritten(tuple(names(e)), {})
         known = tuple([(self.facts.bounds.get(n), self.facts.classes.get(n)) for n in like.names])
-        found = like.results.get(known)
-        if found is None:
-            found = like.results[known] = super().rewrite(e)
-        return found
+        result = like.results.get(known)
+        if result is None:
+            result = like.results[known] = super().rewrite(e)
+        return result

@@ -31,7 +31,7 @@ from .indexed_array import as_object, is_index, note_index
 from .types import BOOL, INDEX, DType
 
 Number = bool | int | float
-# What may stand where an expression is expected.
+# Values that are accepted where an expression is expected.
 ExprLike = Any
 T = TypeVar("T")
 
@@ -42,19 +42,19 @@ if TYPE_CHECKING:
 
     @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
     def node(*, init: bool = True) -> Callable[[type[T]], type[T]]:
-        """The dataclass of a node, and of what is as many: frozen, compared by identity."""
+        """Decorate the dataclass of a node, or of another object that is made often: frozen, compared by identity."""
 
 else:
 
     def node(*, init=True):
-        # Frozen for the type checker alone: enforced at run time, it makes nodes four times as slow to make.
+        # Frozen for the type checker alone: enforced at run time, it would make construction four times as slow.
         return dataclass(init=init, eq=False, repr=False, slots=True)
 
 
 @node()
 class _Notes:
-    """What is found out about a node once, None until then (asking an empty slot takes four times as long); see
-    `once_per_node` in `visit`."""
+    """Results of analyses that are cached in a node, None until then (reading an unset slot takes four times as long);
+    see `once_per_node` in `visit`."""
 
     _class: Any = field(default=None, init=False)
     _depth: Any = field(default=None, init=False)
@@ -69,8 +69,8 @@ class _Notes:
 
 
 class Meaning:
-    """What operators do and how expressions are written: functions of files that know all kinds of nodes, which the
-    package puts here when it is imported."""
+    """The functions behind the operators and the text of expressions. They need all kinds of nodes, so the package sets
+    them when it is imported."""
 
     binary: Callable[[str, ExprLike, ExprLike], Expr]
     unary: Callable[[str, ExprLike], Expr]
@@ -89,8 +89,8 @@ class Expr(_Notes):
 
     dtype: DType
     lanes: int
-    # The expressions that it is made of. Asked for more often than anything else: where a field holds just these, this
-    # is another name for it.
+    # The expressions that a node is made of. No attribute is read more often: if one field holds exactly these, this is
+    # another name for it.
     operands: ClassVar[tuple[Expr, ...]] = ()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Expr:
@@ -257,7 +257,7 @@ class Expr(_Notes):
         )
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        """What it is, without what was found out about it."""
+        """The state without cached results of analyses."""
         return None, {f.name: getattr(self, f.name) if f.init else None for f in fields(self)}
 
     def __str__(self) -> str:
@@ -337,7 +337,7 @@ class Load(Expr):
 
 @node()
 class Ramp(Expr):
-    """base + i*stride in lane i."""
+    """A vector with base + i*stride in lane i."""
 
     base: Expr
     stride: Expr
@@ -360,7 +360,8 @@ class Shuffle(Expr):
 
 @node()
 class FromLane(Expr):
-    """On a GPU: `value` as thread number `lane` of the same warp has it. All threads of the warp ask at once."""
+    """A warp shuffle on a GPU: `value` as thread number `lane` of the same warp has it. All threads of the warp execute
+    it together."""
 
     value: Expr
     lane: Expr
@@ -394,7 +395,7 @@ FIXED_POINT = {
     "saturating_sub": 2,
     "absd": 2,  # |a - b| in the unsigned type of the same size
     "mul_shift": 3,  # floor(a * b / 2**s) computed wide, saturated to the type; s a constant
-    "rounding_mul_shift": 3,  # floor((a * b + 2**(s-1)) / 2**s), likewise
+    "rounding_mul_shift": 3,  # floor((a * b + 2**(s-1)) / 2**s), computed wide and saturated as well
 }
 SELECT = {"select": 3}  # condition, then, otherwise
 HINT = {"within": 3}  # the first argument, promised to lie in [second, third]
@@ -444,25 +445,24 @@ def const(value: Number, dtype: DType, lanes: int = 1) -> Const:
     return Const(dtype, lanes, value)
 
 
-_NEAR = 1 << 12  # indices up to this one, of either sign, are most of all constants
+_NEAR = 1 << 12  # most constants are indices up to this one, of either sign
 
 
 @cache
 def _near_index(value: int) -> Const:
-    """One node for all that are equal: they are quicker to find than to make, and what is noted of one is noted of
-    all."""
+    """The only node of a small index: a lookup is faster than construction, and cached results are shared."""
     return Const(INDEX, 1, value)
 
 
 def neutral(operation: str, dtype: DType) -> Const:
-    """The literal that changes nothing when combined with others by add, mul, min, max, and, or, xor."""
+    """The neutral element of add, mul, min, max, and, or, xor."""
     if operation in ("min", "max") and dtype.is_float:
         return const(math.inf if operation == "min" else -math.inf, dtype)
     return const({"mul": 1, "and": -1, "min": dtype.max, "max": dtype.min}.get(operation, 0), dtype)
 
 
 def var(name: str, dtype: DType = INDEX, lanes: int = 1) -> Var:
-    """A loop-IR name."""
+    """A variable of the loop IR."""
     return Var(dtype, lanes, name)
 
 

@@ -1,4 +1,4 @@
-"""Runs: neighbours at places that data decides, which each lane of a vector loads at once.
+"""Runs: adjacent elements at indices that depend on data, which each lane of a vector loads at once.
 
 t[i], t[i + 1], t[i + 2] of 32 bits     ->     a run of two elements, and one element
 """
@@ -11,32 +11,32 @@ from ..dataclass import dataclass
 from .types import DType
 
 _RUN_BYTES = 16  # a vector register
-_LEAST_BYTES = 4  # narrower elements take longer to take apart than to load, but for the bytes of a pixel
-_PIXELS = (4, 3)  # of so many bytes
+_LEAST_BYTES = 4  # narrower elements take longer to extract than to load, except the bytes of a pixel
+_PIXELS = (4, 3)  # bytes of a pixel
 
 
 @dataclass(frozen=True)
 class Run:
-    """Neighbouring offsets, from the first on."""
+    """A run of `width` adjacent offsets that begins at `first`."""
 
     first: int
     width: int
 
 
 def runs(offsets: Iterable[int], dtype: DType, lanes: int) -> dict[int, Run]:
-    """The run that serves each offset: gapless stretches, cut into the longest that one load of a lane may bring."""
+    """Offset -> its run: contiguous offsets are cut into the longest runs that one load of a lane may fetch."""
     ordered, widths = sorted(set(offsets)), _widths(dtype, lanes)
-    there, found = set(ordered), dict[int, Run]()
+    present, run_of = set(ordered), dict[int, Run]()
     for first in ordered:
-        if first in found:
+        if first in run_of:
             continue
-        width = next((n for n in widths if there.issuperset(range(first, first + n))), 1)
-        found |= {first + k: Run(first, width) for k in range(width)}
-    return found
+        width = next((n for n in widths if present.issuperset(range(first, first + n))), 1)
+        run_of |= {first + k: Run(first, width) for k in range(width)}
+    return run_of
 
 
 def _widths(t: DType, lanes: int) -> tuple[int, ...]:
-    """How many elements a run may have, the most first."""
+    """The numbers of elements that a run may have, the largest first."""
     if t.bytes == 1 and not t.is_bool:
         return _PIXELS if lanes % 2 == 0 else ()  # two lanes at a time
     widest = _RUN_BYTES // t.bytes

@@ -1,4 +1,4 @@
-"""Expressions as people would write them, and no longer than people would read."""
+"""Expressions as readable text of limited length."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _Part = str | tuple[Expr, int]  # an operand is put in parentheses unless it bin
 
 
 def show(e: Expr) -> str:
-    """One line of text; fully parenthesised only where Python's precedence needs it. What is too long ends in dots."""
+    """The expression as one line of text, parenthesized only where Python's precedence needs it. Text that is too long
+    ends in dots."""
     return _text(e, _nothing, {})
 
 
@@ -35,15 +36,15 @@ def as_written(e: Expr) -> str:
 
 
 class Sharing:
-    """Expressions as text, in which what occurs several times, and would be long written out, has a name: `lets` are
-    these names and what they stand for, in order.
+    """Expressions as text, with names for common subexpressions that are long: `lets` holds these names and their
+    texts, in order.
 
         before:  (a[x]*... + 1)/(2 + (a[x]*... + 1))
         after:   let e1 = a[x]*... + 1
                  e1/(2 + e1)
 
-    As they are in a graph if `as_written`; names are none of `taken`. What takes no more characters than `short`, all
-    written out, has none.
+    With `as_written`, the casts that a graph adds are left out. Names avoid those in `taken`. Expressions that take no
+    more than `short` characters in all get no names.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Sharing:
             self._name(nodes, uses, (name for name in map("e{}".format, count(1)) if name not in taken))
 
     def _name(self, nodes: Mapping[Key, Expr], uses: Mapping[Key, int], fresh: Iterator[str]) -> None:
-        """Name what is worth it, until that is more than people would read."""
+        """Name the subexpressions that are worth it, until their text is too long to read."""
         size = 0
         for k, node in nodes.items():
             if size > _LONGEST:
@@ -73,11 +74,11 @@ class Sharing:
                 size += length
 
     def text(self, e: Expr) -> str:
-        """One of the roots."""
+        """The text of one of the roots."""
         return _text(e, self._left_out, self._names)
 
     def _nodes(self, roots: Sequence[Expr]) -> tuple[dict[Key, Expr], Counter[Key]]:
-        """All nodes by key, operands first, and how often each occurs where others are written once."""
+        """All nodes by key, operands first, and how often each is an operand of distinct nodes or a root."""
         nodes: dict[Key, Expr] = {}
         uses: Counter[Key] = Counter()
         stack = [(bare, False) for bare in map(self._bare, reversed(roots))]
@@ -101,7 +102,7 @@ class Sharing:
         return e
 
     def _length(self, e: Expr) -> int:
-        """Of the text, parentheses aside."""
+        """The length of a node's text without parentheses."""
         return sum(len(part) if isinstance(part, str) else self._written(part[0]) for part in _parts(e)[0])
 
     def _written(self, e: Expr) -> int:
@@ -138,7 +139,7 @@ def _text(e: Expr, left_out: Callable[[Expr], bool], named: Mapping[Key, str]) -
 
 
 def _parts(e: Expr) -> tuple[list[_Part], int]:
-    """What a node is written with, and how tight it binds."""
+    """The text and operands that a node is written with, and its precedence."""
     if isinstance(e, Const):
         text = _number(e)
         return [text], _ATOM if not text.startswith("-") else 7
@@ -156,7 +157,7 @@ def _number(e: Const) -> str:
 
 
 def _is_silent(e: Expr) -> bool:
-    """From data to an index, or of a coordinate to the type that it has for users."""
+    """Whether a node is a cast that users do not write: from data to an index, or from a coordinate to int32."""
     return isinstance(e, Cast) and (e.dtype is INDEX or e.value.dtype is INDEX and e.dtype is INT32)
 
 

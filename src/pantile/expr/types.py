@@ -2,9 +2,8 @@
 
 An integer meeting a float takes the float's type; two integers meet as in NumPy; bool gives way to anything.
 
-`INDEX` is the type of coordinates, extents and of all arithmetic that finds places in memory: 64 bits, and known never
-to overflow, so that it may be rearranged. Users have no values of it. Data, of int64 too, wraps; it becomes an index by
-a cast alone.
+`INDEX` is the type of coordinates, extents and all index arithmetic: 64 bits, and known never to overflow, so that it
+may be rearranged. Users have no values of it. Data wraps, that of int64 too; only a cast makes it an index.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class DType:
 
     kind: str
     bits: int
-    if TYPE_CHECKING:  # found when a type is made: a property takes three times as long to ask, and these are all asked
+    if TYPE_CHECKING:  # set when a type is made: properties would take three times as long, and these are used often
         name: str = field(init=False)
         is_float: bool = field(init=False)
         is_int: bool = field(init=False)  # signed or unsigned (not bool)
@@ -42,7 +41,7 @@ class DType:
 
     def __post_init__(self) -> None:
         is_signed = self.kind in ("int", "index")
-        found = {
+        attributes = {
             "name": self.kind if self.kind in ("bool", "index") else f"{self.kind}{self.bits}",
             "is_float": self.kind in ("float", "bfloat"),
             "is_int": is_signed or self.kind == "uint",
@@ -52,7 +51,7 @@ class DType:
             "min": -(1 << (self.bits - 1)) if is_signed else 0,
             "max": (1 << (self.bits - is_signed)) - 1,
         }
-        for name, value in found.items():
+        for name, value in attributes.items():
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[type[DType], tuple[str, int]]:
@@ -66,7 +65,7 @@ class DType:
 
     @cached_property
     def epsilon(self) -> float:
-        """Of a floating type: the distance from 1 to the next number."""
+        """The distance from 1 to the next number of a floating type."""
         return 2.0**-7 if self.kind == "bfloat" else float(np.finfo(self.numpy).eps)
 
     @cached_property
@@ -95,12 +94,12 @@ def dtype(like: DTypeLike) -> DType:
     if isinstance(like, str) and like in _BY_NAME:
         return _BY_NAME[like]
     try:
-        found = _BY_NAME.get(np.dtype(like).name)
+        named = _BY_NAME.get(np.dtype(like).name)
     except (TypeError, ValueError):
-        found = None
-    if found is None:
+        named = None
+    if named is None:
         raise UserTypeError(f"{shown(like)} is not a pixel type; use one of {', '.join(_BY_NAME)}")
-    return found
+    return named
 
 
 def promote(a: DType, b: DType) -> DType:

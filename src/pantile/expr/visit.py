@@ -46,9 +46,9 @@ def children(e: Expr) -> tuple[Expr, ...]:
 def each_once(
     e: Expr, memo: dict[int, T], visit: Callable[[Expr], T], operands: Operands = attrgetter("operands")
 ) -> T:
-    """What `visit` makes of a node, after all below it: memo[id(node)] is there for each of a node's operands.
+    """The result of `visit` for a node, after those of all nodes below it: memo[id(c)] holds that of each operand c.
 
-    `memo` must not outlive the expressions; no result is None. `operands`: those that `visit` asks for.
+    `memo` must not outlive the expressions, and no result is None. `operands` are those whose results `visit` uses.
     """
     if id(e) in memo:
         return memo[id(e)]
@@ -72,28 +72,28 @@ def each_once(
 
 def operands_first(e: Expr, operands: Operands = children) -> list[Expr]:
     """Every node once, in the order of `each_once`."""
-    found: list[Expr] = []
+    nodes: list[Expr] = []
 
     def visit(node: Expr) -> bool:
-        found.append(node)
+        nodes.append(node)
         return True
 
     each_once(e, {}, visit, operands)
-    return found
+    return nodes
 
 
-# Walks ask nodes for what they have noted hundreds of thousands of times: written out for a slot, it takes half as long
-# as with a getter. Mostly, a node is met soon after it is made, of nodes that were met before.
+# Walks look up cached results of nodes hundreds of thousands of times: code generated for a slot takes half as long as
+# a getter. Mostly, a node is visited soon after it is made, and its operands were visited before.
 _REMEMBERING = """
 def remembered(e):
-    found = e.{slot}
-    if found is not None:
-        return found
+    result = e.{slot}
+    if result is not None:
+        return result
     for c in {operands}:
         if c.{slot} is None:
             return nested(e)
-    found = e.{slot} = function(e)
-    return found
+    result = e.{slot} = function(e)
+    return result
 
 def nested(e):
     stack = [e]
@@ -107,16 +107,16 @@ def nested(e):
                 else:
                     c.{slot} = function(c)
         if len(stack) == below:
-            found = e.{slot} = function(e)
+            result = e.{slot} = function(e)
             stack.pop()
             if not stack:
-                return found
+                return result
 """
 
 
 def once_per_node(slot: str, operands: Operands | None = None) -> Callable[[Callable[[Any], T]], Callable[[Expr], T]]:
-    """Makes a function of a node remember its result, in the node. It may ask for the results of its operands, or of
-    those that `operands` says."""
+    """Decorate a function of a node so that its result is cached in the node. The function may use the results of the
+    node's operands, or of those that `operands` returns."""
     text = _REMEMBERING.format(slot=slot, operands="e.operands" if operands is None else "operands(e)")
 
     def remembering(function: Callable[[Any], T]) -> Callable[[Expr], T]:
@@ -128,13 +128,13 @@ def once_per_node(slot: str, operands: Operands | None = None) -> Callable[[Call
     return remembering
 
 
-# What `names`, `loaded`, `has_floats` and `key` have noted of operands: they are asked of these first.
+# The cached results of `names`, `loaded`, `has_floats` and `key`, which operands have before the node itself.
 _noted_names, _noted_loads, _noted_floats, _noted_key = map(attrgetter, ("_names", "_loaded", "_has_floats", "_key"))
 
 
-def note(e: Expr, **found: object) -> None:
-    """Have a node remember what is known of it without asking, as `once_per_node` does."""
-    for slot, value in found.items():
+def note(e: Expr, **results: object) -> None:
+    """Cache results in a node, as `once_per_node` does, that are known without computing them."""
+    for slot, value in results.items():
         setattr(e, slot, value)
 
 
@@ -171,9 +171,9 @@ def masked_load(dtype: DType, lanes: int, buffer: str, indices: tuple[Expr, ...]
     if isinstance(mask, Const):
         if not mask.value:
             return const(0, dtype, lanes)
-        found = max((i.lanes for i in indices), default=1)  # one, if every lane is at one place
-        return build.broadcast(Load(dtype, found, buffer, indices), lanes)
-    if all(i.lanes < lanes for i in indices):  # every lane at one place, but not every lane
+        distinct = max((i.lanes for i in indices), default=1)  # one if all lanes load the same element
+        return build.broadcast(Load(dtype, distinct, buffer, indices), lanes)
+    if all(i.lanes < lanes for i in indices):  # all lanes load the same element, but some are masked out
         indices = tuple([build.broadcast(i, lanes) for i in indices])
     return Load(dtype, lanes, buffer, indices, build.broadcast(mask, lanes))
 
@@ -196,11 +196,11 @@ def transform(
     memo: dict[int, Expr] | None = None,
     concerns: Callable[[Expr], object] | None = None,
 ) -> Expr:
-    """Rewrite bottom-up: operands first, then `change` on the rebuilt node (None keeps it). Where that is one of its
-    operands, as a select between equal ones is, it has been changed already.
+    """Rewrite bottom-up: operands first, then `change` on the rebuilt node (None keeps it). If the rebuilt node is one
+    of its operands, as a select between equal ones is, it has been changed already.
 
     `memo` maps id -> result and must not outlive the expressions; share one among calls with the same `change`.
-    `concerns`: whether a node is one that `change` may not keep, or has such below it; others are not looked into.
+    `concerns` says whether `change` may rewrite a node or some node below it; others are skipped.
     """
     memo = {} if memo is None else memo
     stack = [e]
@@ -234,7 +234,7 @@ def transform(
 
 
 def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
-    """Replace variables by name, all at once: what is put in is not looked at again."""
+    """Replace variables by name, all at once: the replacements themselves are not rewritten."""
     replaced = values.keys()
     memo: dict[int, Expr] = {}
 
@@ -257,7 +257,7 @@ def walk(*roots: Expr) -> Iterator[Expr]:
 
 
 def walk_values(*roots: Expr) -> Iterator[Expr]:
-    """Every node that values are made of, once, parents before children; not what places in memory are made of."""
+    """Every node once, parents before children, without the nodes of indices of loads."""
     return _walk(roots, into_places=False)
 
 
@@ -276,7 +276,7 @@ def _walk(roots: tuple[Expr, ...], into_places: bool) -> Iterator[Expr]:
 
 
 def walk_loads(*roots: Expr) -> Iterator[Load]:
-    """Every load once, parents before children. What has no loads below it is not looked into."""
+    """Every load once, parents before children. Subexpressions without loads are skipped."""
     seen: set[int] = set()
     stack = [e for e in reversed(roots) if loaded(e)]
     while stack:
@@ -306,7 +306,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 def union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    """All names; one of the sets itself where it holds the others, so that what is nested deep does not hold copies."""
+    """The union of sets; one of the sets itself if it contains the others, so that deep expressions hold no copies."""
     whole = _NONE
     for s in sets:
         if s is not whole and not s <= whole:
@@ -316,20 +316,20 @@ def union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
 
 @once_per_node("_has_floats")
 def has_floats(e: Expr) -> bool:
-    """Whether floats take part anywhere in it."""
+    """Whether some node of an expression is a float."""
     return e.dtype.is_float or any(map(_noted_floats, e.operands))
 
 
 @once_per_node("_loaded")
 def loaded(e: Expr) -> frozenset[str]:
-    """The buffers that are loaded from."""
+    """The names of the buffers that an expression loads from."""
     inside = union(map(_noted_loads, e.operands))
     return inside | {e.buffer} if isinstance(e, Load) and e.buffer not in inside else inside
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
-    """The conditions that a condition consists of: all of them must hold."""
-    found: list[Expr] = []
+    """The conjuncts of a condition, all of which must hold."""
+    parts: list[Expr] = []
     seen: set[int] = set()
     stack = [condition]
     while stack:
@@ -340,8 +340,8 @@ def conjuncts(condition: Expr) -> list[Expr]:
         if isinstance(c, Op) and c.op == "and" and c.dtype.is_bool:
             stack += reversed(c.args)
         else:
-            found.append(c)
-    return found
+            parts.append(c)
+    return parts
 
 
 def depends(e: Expr, wanted: Iterable[str]) -> bool:
@@ -351,8 +351,8 @@ def depends(e: Expr, wanted: Iterable[str]) -> bool:
 
 @once_per_node("_key")
 def key(e: Expr) -> Key:
-    """Equal for structurally equal expressions: a digest, so that it takes no longer to compare and to hash than that
-    of a leaf, however much an expression shares (nested tuples would be walked again at each use, as trees)."""
+    """A digest that is equal for structurally equal expressions, so that they are compared and hashed in constant time,
+    however much they share (nested tuples would be walked again at each use, as trees)."""
     kind = type(e)
     own = _described(kind.__name__, e.dtype.name, e.lanes, _ATTRIBUTES[kind](e) if kind in _ATTRIBUTES else "")
     operands = e.operands
@@ -361,11 +361,11 @@ def key(e: Expr) -> Key:
 
 @lru_cache(maxsize=1 << 14)
 def _described(*parts: object) -> bytes:
-    """As bytes; nodes of a kind are many."""
+    """The attributes of a node as bytes, cached because many nodes have the same ones."""
     return " ".join(map(str, parts)).encode() + b"\0"
 
 
-# What a node is besides its type and operands.
+# The attributes of a node besides its type and operands.
 _ATTRIBUTES: dict[type[Expr], Callable[[Any], object]] = {
     Op: attrgetter("op"),
     Var: attrgetter("name"),
@@ -378,5 +378,5 @@ _ATTRIBUTES: dict[type[Expr], Callable[[Any], object]] = {
 
 
 def same(a: Expr, b: Expr) -> bool:
-    """Structural equality."""
+    """Whether two expressions are structurally equal."""
     return a is b or key(a) == key(b)
