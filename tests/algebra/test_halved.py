@@ -65,7 +65,7 @@ def test_any_window_stays_within_the_bound(data: st.DataObject) -> None:
     sides = data.draw(st.integers(halve_rows.FEWEST_ROWS, 20)), data.draw(st.integers(1, 4))
     height, width = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 5))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(halve_rows, "_price", lambda _, n: 1 + abs(n - halvings))
+        patch.setattr(halve_rows, "_cost", lambda _, n: 1 + abs(n - halvings))
         patch.setattr(halve_rows, "WORTH", 2)
         p = convolved(
             sides,

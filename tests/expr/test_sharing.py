@@ -78,13 +78,13 @@ def test_other_facts_are_noticed() -> None:
 
 def test_bounds_are_searched_once_for_all_that_know_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[int] = []
-    search = Facts._searched
+    search = Facts._prove_bound
 
     def counted(facts: Facts, form: Linear, side: int) -> int | None:
         searched.append(side)
         return search(facts, form, side)
 
-    monkeypatch.setattr(Facts, "_searched", counted)
+    monkeypatch.setattr(Facts, "_prove_bound", counted)
     e = minimum(var("searched.x"), var("searched.y")) + 1
     known = {"searched.x": (0, 9), "searched.y": (3, 5)}
     assert [Facts(known).upper(e), Facts({**known, "z": (0, 1)}).upper(e), len(searched)] == [6, 6, 1]

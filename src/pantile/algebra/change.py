@@ -1,4 +1,4 @@
-"""What a rewrite returns, and what it may ask for."""
+"""The result of a rewrite, and the context that it runs in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .overcompute import reaches_beyond
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """The stages that take the place of one, which is the last of them, and what this saves in operations per value."""
+    """The stages that replace one stage, which is the last of them, and the operations per value before and after."""
 
     stages: tuple[Stage, ...]
     what: str  # "a sum of 17 x 17 terms as rows and columns"
@@ -39,15 +39,15 @@ class Context:
         self._taken = {*graph.input, *graph.stage, *self.scalars}
 
     def fresh(self, stage: str, kind: str) -> str:
-        """A name for what is made for the sake of a stage."""
+        """A new name for a stage that is made for another."""
         name = first_free(derived(stage, kind), self._taken)
         self._taken.add(name)
         return name
 
     def reaches_beyond(self, value: Expr, dim: str) -> bool:
-        """Whether a value may be asked for anywhere along a dim."""
+        """Whether a value is computable anywhere along a dim."""
         return reaches_beyond(self._graph, value, dim)
 
     def table(self, name: str) -> np.ndarray[Any, np.dtype[Any]] | None:
-        """The elements of an input that is a constant."""
+        """The elements of an input that is a constant table, or None."""
         return self._tables.get(name)

@@ -1,4 +1,4 @@
-"""A product in two parts: the factors of a kind, and all others."""
+"""Split a product into its weights and its other factors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..expr.nodes import Expr, Op
 
 
 def factors(term: Expr, is_weight: Callable[[Expr], bool]) -> tuple[Expr | None, Expr | None]:
-    """The weights of a term, multiplied, and the rest of it; None where there are none."""
+    """The product of the weights of a term, and the product of its other factors; None if there are none."""
     parts: list[Expr | None] = [None, None]
     pending = [term]
     while pending:

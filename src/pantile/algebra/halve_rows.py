@@ -19,13 +19,13 @@ pairs and columns), have a sum in common:
 Each of the three is a sum over half of the rows, which is halved again. A plane is one of the three for each halving:
 the digits of its number.
 
-Differences must not make pixels infinite that are not, nor spread what is no number: the pixels are made of integers of
-a few bits, so that a difference is exact, too. Of the error of a sum there is a bound, terms*epsilon*(largest pixel)*
-(sum of |weights|). A plane with d differences has products up to 2**d times as large, 3**n in all planes of a value
-together if there are n halvings, and each sums up a part of 2**n of the terms: the bound becomes 1.5**n times as large.
+Differences must neither overflow to infinity nor propagate NaN: the pixels are computed from integers of a few bits, so
+that a difference is exact, too. The error of a sum is bounded by terms*epsilon*(largest pixel)*(sum of |weights|). A
+plane with d differences has products up to 2**d times as large, 3**n in all planes of a value together if there are n
+halvings, and each sums up a part of 2**n of the terms: the bound becomes 1.5**n times as large.
 
-Groups are whole, and weights are filled up with zeros, so that some rows beyond are read: the pixels are those of a
-boundary condition, or of something else that is defined there (`beyond`).
+Groups are whole, and weights are padded with zeros, so that some rows beyond the required region are read: the pixels
+must be those of a boundary condition, or of another stage that is computable there (`overcompute`).
 """
 
 from __future__ import annotations
@@ -46,32 +46,32 @@ from .halved_stages import Halved, Window, extent, low
 
 MOST_HALVINGS = 3  # 27 planes, all of which are written out where they are computed
 FEWEST_ROWS = 5
-SMALL = 16  # bits of the integers that pixels are made of
-LARGEST = 2.0**64  # of the numbers that are made of them
+SMALL = 16  # the most bits of the integers that pixels are computed from
+LARGEST = 2.0**64  # the largest number that is computed from them
 # Products that take as long as a value of a plane of pixels and one of a plane of sums, stored and loaded again.
 STORED_PLANE = 36
-WORTH = 0.85  # of the sum as written: what saves less is not worth the memory, nor the code
+WORTH = 0.85  # of the cost of the sum as written: smaller savings are not worth the memory and the code
 _TIMES = ("", "once", "twice", "three times")
 _FINITE = frozenset({"add", "sub", "mul", "div", "neg", "abs", "min", "max"})  # of finite numbers, where they fit
 
 
 def halve_rows(stage: Stage, context: Context) -> Change | None:
-    """The stages of pixels, weights and products, and the sum of some of these; None if that is not cheaper, or if it
-    might not be close enough."""
+    """The stages of pixels, weights and products, and the sum of some of these; None if that is not cheaper, or might
+    not be accurate enough."""
     window = _window(stage, context)
     if window is None:
         return None
-    prices = [_price(window, n) for n in range(MOST_HALVINGS + 1)]
-    best = prices.index(min(prices))
-    if prices[best] >= WORTH * prices[0]:
+    costs = [_cost(window, n) for n in range(MOST_HALVINGS + 1)]
+    best = costs.index(min(costs))
+    if costs[best] >= WORTH * costs[0]:
         return None
     terms = " x ".join(str(extent(r)) for r in stage.updates[0].domain)
     what = f"a sum of {terms} products, its rows halved {_TIMES[best]}"
-    return Change(Halved(window, best, context).stages(), what, round(prices[0]), round(prices[best]))
+    return Change(Halved(window, best, context).stages(), what, round(costs[0]), round(costs[best]))
 
 
-def _price(window: Window, halvings: int) -> float:
-    """Per value: products, and what it takes to have planes in memory; as written, pixels are converted and stored."""
+def _cost(window: Window, halvings: int) -> float:
+    """The cost per value: products, and the planes in memory. Without halvings, pixels are converted and stored."""
     rows = -(-extent(window.rows) // (1 << halvings))
     planes = math.pow(1.5, halvings)
     return planes * (rows * math.prod(map(extent, window.others)) + STORED_PLANE)
@@ -87,18 +87,18 @@ def _window(stage: Stage, context: Context) -> Window | None:
     is_constant = all(isinstance(e, Const) for r in update.domain for e in (r.min, r.extent))
     if context.strict or not is_constant or update.condition is not None or not keeps_to(stage, update, stage.dims):
         return None
-    found = accumulation(stage, update)
-    if found is None or found[0].op != "add" or not any(extent(r) >= FEWEST_ROWS for r in update.domain):
+    sums = accumulation(stage, update)
+    if sums is None or sums[0].op != "add" or not any(extent(r) >= FEWEST_ROWS for r in update.domain):
         return None
-    window = _moving(stage, update.domain, _forwards(found[0].term, update.domain, stage))
+    window = _moving(stage, update.domain, _forwards(sums[0].term, update.domain, stage))
     return window if window is not None and context.reaches_beyond(window.pixel, window.dim) else None
 
 
 def _forwards(term: Expr, loops: tuple[ReductionDim, ...], stage: Stage) -> Expr:
-    """The term with loops that go backwards, as those of a convolution do, turned round."""
+    """The term with loops that run backwards over the pixels, as those of a convolution do, reversed."""
     places = [linear(i) for e in walk(term) if isinstance(e, Load) for i in e.indices if names(i) & {*stage.dims}]
-    turned = [r for r in loops if any(p.coefficient(r.name) == -1 for p in places)]
-    return substitute(term, {r.name: const(2 * low(r) + extent(r) - 1, INDEX) - coordinate(r.name) for r in turned})
+    backwards = [r for r in loops if any(p.coefficient(r.name) == -1 for p in places)]
+    return substitute(term, {r.name: const(2 * low(r) + extent(r) - 1, INDEX) - coordinate(r.name) for r in backwards})
 
 
 def _moving(stage: Stage, loops: tuple[ReductionDim, ...], term: Expr) -> Window | None:
@@ -119,13 +119,13 @@ def _moving(stage: Stage, loops: tuple[ReductionDim, ...], term: Expr) -> Window
 
 
 def _moving_dims(term: Expr, stage: Stage, loops: set[str]) -> frozenset[str]:
-    """The dims along which a window moves: a place is made of both."""
-    places = [names(i) for e in walk(term) if isinstance(e, Load) for i in e.indices]
-    return frozenset(d for d in stage.dims if any(d in found and found & loops for found in places))
+    """The dims along which a window moves: some index depends on both the dim and a loop."""
+    indices = [names(i) for e in walk(term) if isinstance(e, Load) for i in e.indices]
+    return frozenset(d for d in stage.dims if any(d in index and index & loops for index in indices))
 
 
 def _is_small(pixel: Expr) -> bool:
-    """Whether it is made of small integers, so that it is finite, and so are differences."""
+    """Whether a pixel is computed from small integers, so that it and differences of such are finite."""
     pending = [pixel]
     while pending:
         e = pending.pop()

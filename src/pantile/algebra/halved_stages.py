@@ -10,6 +10,7 @@ from itertools import product
 from ..analysis.windows import Moved
 from ..cached import cached_property
 from ..dataclass import dataclass
+from ..errors import InternalError
 from ..expr.build import binary, logical_and, minimum, select
 from ..expr.nodes import Const, Expr, Load, const, coordinate
 from ..expr.types import INDEX
@@ -23,54 +24,55 @@ _LEFT, _RIGHT, _BOTH = range(3)  # of pairs of rows: the first weights, the seco
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A sum of pixel * weight over loops, one of which moves the pixel along rows, and the others along other dims."""
+    """A sum of pixel * weight over loops, one of which moves from row to row, and the others along other dims."""
 
     stage: Stage
     rows: ReductionDim
-    pixel: Expr  # at the places that loops move
-    moved: Mapping[str, tuple[Moved, ReductionDim]]  # dim -> what moves along it
-    dim: str  # of the rows
+    pixel: Expr  # the pixel, from which the loops were eliminated
+    moved: Mapping[str, tuple[Moved, ReductionDim]]  # dim -> the loop that moves along it
+    dim: str  # the dim that counts rows
     weight: Expr
 
     @property
     def others(self) -> list[ReductionDim]:
-        """The loops along rows."""
+        """The loops other than the one over rows."""
         return [r for _, r in self.moved.values() if r is not self.rows]
 
 
 @dataclass(frozen=True, eq=False)
 class Halved:
-    """The window, the number of halvings, and where names come from."""
+    """A window whose rows are halved a number of times."""
 
     window: Window
     halvings: int
     context: Context
 
     def stages(self) -> tuple[Stage, ...]:
-        """Of pixels, of weights, of products, and the one that all this is for."""
+        """The stages of pixels, of weights and of products, and the original stage as a sum of these."""
         rows, weights = self._rows(), self._weights()
         planes = self._planes(rows, weights)
         return rows, weights, planes, self._sum(planes)
 
     @property
     def _size(self) -> int:
-        """Rows of a group."""
+        """The number of rows of a group."""
         return 1 << self.halvings
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """Dims of new stages, that count planes, groups of rows, and rows of weights; and those of the other loops."""
+        """The names of the dims of new stages that count planes, groups of rows, and rows of weights, and of those for
+        the other loops."""
         stage, wanted = self.window.stage, ["plane", "group", "row", *(r.name for r in self.window.others)]
         taken = {*stage.dims, *(r.name for r in stage.updates[0].domain), *self.context.scalars}
-        found: dict[str, str] = {}
+        new: dict[str, str] = {}
         for name in wanted:
-            found[name] = first_free(name.replace(".", "_"), taken)
-            taken.add(found[name])
-        return found
+            new[name] = first_free(name.replace(".", "_"), taken)
+            taken.add(new[name])
+        return new
 
     @cached_property
     def _digits(self) -> list[Expr]:
-        """Of a plane, for each halving, the one of pairs of rows first."""
+        """The digits of a plane, one for each halving, that of pairs of rows first."""
         plane = coordinate(self._names["plane"])
         return [_digit(plane, 3, self.halvings - 1 - k) for k in range(self.halvings)]
 
@@ -80,22 +82,22 @@ class Halved:
         return Stage(self.context.fresh(self.window.stage.name, kind), dims, (value.dtype,), pure, (), where)
 
     def _in_groups(self, dims: tuple[str, ...]) -> tuple[str, ...]:
-        """A plane, and the dims with a group in the place of the row."""
+        """The dims of a stage of planes: the plane, and the given dims with a group in the place of the row."""
         return self._names["plane"], *(self._names["group"] if d == self.window.dim else d for d in dims)
 
     def _rows(self) -> Stage:
-        """Pixels of each row of a group, paired once and again: what a digit of the plane says of the rows at 2*n, at
-        2*n + 1 and at 2*n + 2 of the pairs before."""
+        """The stage of pixels: the rows of a group are paired once per halving, as a digit of the plane says for the
+        rows 2*n, 2*n + 1 and 2*n + 2 of the step before."""
         w = self.window
         first = coordinate(self._names["group"]) * const(self._size, INDEX) + const(low(w.rows), INDEX)
         rows = [substitute(w.pixel, {w.dim: first + const(n, INDEX)}) for n in range(2 * self._size - 1)]
         for digit in self._digits:
-            rows = [_paired(digit, *rows[n : n + 3]) for n in range(0, len(rows) - 2, 2)]
+            rows = [_pair_rows(digit, *rows[n : n + 3]) for n in range(0, len(rows) - 2, 2)]
         dims = tuple(d for d in w.stage.dims if d in names(w.pixel))
         return self._stage("rows", self._in_groups(dims), rows[0])
 
     def _weights(self) -> Stage:
-        """Sums of those rows of a group that the digits of the plane are for."""
+        """The stage of weights: sums of the rows of a group that the digits of the plane select."""
         w, names_of = self.window, self._names
         first = coordinate(names_of["row"]) * const(self._size, INDEX)
         rows = [self._weight(n, first + const(n, INDEX)) for n in range(self._size)]
@@ -105,7 +107,7 @@ class Halved:
         return self._stage("weights", (names_of["plane"], names_of["row"], *others, *columns), total)
 
     def _weight(self, n: int, row: Expr) -> Expr:
-        """Of the n-th row of a group; nothing for other planes, and beyond the last row."""
+        """The weight in the n-th row of a group; zero for planes that do not select it, and beyond the last row."""
         w, last = self.window, const(extent(self.window.rows) - 1, INDEX)
         is_for = [binary("or", _is(d, n >> k & 1), _is(d, _BOTH)) for k, d in enumerate(self._digits)]
         places: dict[str, Expr] = {r.name: coordinate(self._names[r.name]) for r in w.others}
@@ -113,7 +115,7 @@ class Halved:
         return select(logical_and(*is_for, row <= last), substitute(w.weight, places), const(0, w.weight.dtype))
 
     def _planes(self, rows: Stage, weights: Stage) -> Stage:
-        """Sums of products."""
+        """The stage of sums of products."""
         w, names_of, t = self.window, self._names, self.window.stage.dtypes[0]
         planes = self._stage("planes", self._in_groups(w.stage.dims), const(0, t))
         loops = {names_of[r.name]: coordinate(r.name) for r in w.others}
@@ -127,8 +129,8 @@ class Halved:
         return replace(planes, updates=(update,))
 
     def _sum(self, planes: Stage) -> Stage:
-        """Of the planes that a row consists of: of each pair that it is in, what both rows have in common, and what it
-        has alone."""
+        """The original stage as the sum of planes of a row: for each pair that the row is in, the plane that both rows
+        share, and the one of the row alone."""
         w, names_of, y = self.window, self._names, coordinate(self.window.dim)
         own = [_digit(y, 2, k) for k in range(self.halvings)]
         (start,) = w.stage.pure.values
@@ -141,30 +143,32 @@ class Halved:
         return replace(w.stage, pure=replace(w.stage.pure, values=(total,)), updates=())
 
 
-def _paired(digit: Expr, before: Expr, middle: Expr, after: Expr) -> Expr:
+def _pair_rows(digit: Expr, before: Expr, middle: Expr, after: Expr) -> Expr:
     right = select(_is(digit, _RIGHT), binary("sub", after, middle), middle)
     return select(_is(digit, _LEFT), binary("sub", before, middle), right)
 
 
 def _read(stage: Stage, places: Mapping[str, Expr]) -> Load:
-    """A stage at its own coordinates, but for some."""
+    """A load of a stage at its own coordinates, except for some dims."""
     return Load(stage.dtypes[0], 1, stage.name, tuple(places.get(d, coordinate(d)) for d in stage.dims))
 
 
 def extent(r: ReductionDim) -> int:
-    """Of a loop with constant ends."""
-    assert isinstance(r.extent, Const)
+    """The extent of a loop with constant bounds."""
+    if not isinstance(r.extent, Const):
+        raise InternalError(f"loop {r.name} of a rewritten window has no constant extent")
     return int(r.extent.value)
 
 
 def low(r: ReductionDim) -> int:
-    """Where it begins."""
-    assert isinstance(r.min, Const)
+    """The first iteration of a loop with constant bounds."""
+    if not isinstance(r.min, Const):
+        raise InternalError(f"loop {r.name} of a rewritten window has no constant minimum")
     return int(r.min.value)
 
 
 def _digit(number: Expr, base: int, k: int) -> Expr:
-    """The k-th one of a number, the last one first."""
+    """The k-th digit of a number, counted from the last."""
     return number // const(base**k, INDEX) % const(base, INDEX)
 
 

@@ -1,9 +1,9 @@
-"""Whether something may be computed for places that nobody asks for, however far along a dim.
+"""Whether an expression may be computed outside of its required region, however far along a dim.
 
     pt.edge(img)[y - 3, x]    along y: yes, what is read of img is clamped
     img[y - 3, x]             no
 
-Along the way, stages are computed farther, too; what is read of an input, or of a stage that ends somewhere, must not
+The stages that it reads are computed farther, too; reads of an input, or of a stage with a stated domain, must not
 depend on how far.
 """
 
@@ -16,11 +16,11 @@ from ..expr.nodes import Expr
 from ..expr.visit import names, walk_loads
 from ..graph.nodes import Graph
 
-Moving = frozenset[str]  # dims that go anywhere
+Moving = frozenset[str]  # unbounded dims
 
 
 def reaches_beyond(graph: Graph, value: Expr, dim: str) -> bool:
-    """Whether a value may be asked for anywhere along a dim."""
+    """Whether a value is computable anywhere along a dim."""
     pending: list[tuple[Iterable[Expr], Moving]] = [([value], frozenset({dim}))]
     seen: set[tuple[str, Moving]] = set()
     while pending:
@@ -32,10 +32,10 @@ def reaches_beyond(graph: Graph, value: Expr, dim: str) -> bool:
                 continue
             if producer is None or producer.domain is not None:
                 return False
-            asked = producer.name, frozenset(producer.dims[k] for k in far)
-            if asked not in seen:
-                seen.add(asked)
-                pending += [(d.expressions, asked[1]) for d in producer.definitions]
+            query = producer.name, frozenset(producer.dims[k] for k in far)
+            if query not in seen:
+                seen.add(query)
+                pending += [(d.expressions, query[1]) for d in producer.definitions]
     return True
 
 

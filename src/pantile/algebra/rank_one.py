@@ -12,14 +12,14 @@ from collections.abc import Sequence
 
 Number = int | float
 Matrix = Sequence[Sequence[Number]]
-Factors = tuple[list[Number], list[Number]]  # of the rows, of the columns
+Factors = tuple[list[Number], list[Number]]  # those of the rows, those of the columns
 
-_ROUNDING = 4  # how many times the rounding of its type a product of two factors may differ from a weight
+_ROUNDING = 4  # by how many roundings of its type a product of two factors may differ from a weight
 
 
 def rank_one(weights: Matrix, unit: float) -> Factors | None:
-    """A factor for each row and for each column whose products are the weights: of integers (`unit` is 0) exactly, of
-    floats within rounding, whose largest error is `unit` of a number."""
+    """Factors for each row and each column whose products are the weights: exactly for integers (`unit` is 0), within
+    rounding for floats, where `unit` is the largest relative error of rounding."""
     rows = [row for row in weights if any(row)]
     if not rows:
         return None
@@ -35,7 +35,7 @@ def _pairs(factors: Sequence[Number], row: Sequence[Number]) -> zip[tuple[Number
 
 
 def _of_integers(weights: Matrix, row: Sequence[Number]) -> Factors | None:
-    """The row without what its numbers have in common, and how often each row is that."""
+    """The row divided by its greatest common divisor, and the multiple of it that each row is."""
     common = math.gcd(*map(int, row))
     across: list[Number] = [int(w) // common for w in row]
     pivot = next(k for k, w in enumerate(across) if w)
@@ -44,7 +44,7 @@ def _of_integers(weights: Matrix, row: Sequence[Number]) -> Factors | None:
 
 
 def _of_floats(weights: Matrix) -> Factors | None:
-    """The row of the largest weight, scaled to a sum of one: sums along it are no larger than what is summed up."""
+    """The row of the largest weight, scaled to a sum of one, so that sums along it are no larger than their terms."""
     if not all(math.isfinite(w) for row in weights for w in row):
         return None
     largest = max(weights, key=lambda row: max(map(abs, row)))

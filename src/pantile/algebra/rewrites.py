@@ -1,4 +1,4 @@
-"""All rewrites, stage by stage, until none applies: graph -> graph and what was done to it."""
+"""All rewrites, stage by stage, until none applies: graph -> graph and the changes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _REWRITES: tuple[Callable[[Stage, Context], Change | None], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Rewritten:
-    """The graph to compute, and the changes that made it of the user's."""
+    """The graph to compute, and the changes by which it was derived from the user's."""
 
     graph: Graph
     changes: tuple[Change, ...] = ()
 
     @property
     def made(self) -> frozenset[str]:
-        """The stages that users have not written."""
+        """The stages that rewrites have added."""
         return frozenset(s.name for c in self.changes for s in c.stages[:-1])
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Rewritten:
 
 
 def rewritten(graph: Graph, strict: bool) -> Rewritten:
-    """Rewrite a pipeline to use fewer operations. `strict`: floats are computed as written."""
+    """Rewrite a pipeline to use fewer operations. With `strict`, floats are computed as written."""
     context = Context(graph, strict)
     changes: list[Change] = []
     stages: list[Stage] = []

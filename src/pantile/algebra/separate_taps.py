@@ -1,4 +1,4 @@
-"""A sum of neighbours that is written out, its weights a column times a row, becomes two such sums.
+"""A stencil that is written out, and whose weights are a column times a row, becomes two such sums.
 
 before:  smooth[y, x] = (a[y - 2, x - 2] + 4*a[y - 2, x - 1] + ... + 36*a[y, x] + ... + a[y + 2, x + 2])//256
 
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ..dataclass import dataclass
+from ..errors import InternalError
 from ..expr.build import binary, cast
 from ..expr.linear import Linear, linear
 from ..expr.nodes import Cast, Const, Expr, Load, Op, const, coordinate
@@ -21,16 +22,16 @@ from ..graph.nodes import Stage
 from .change import Change, Context
 from .cost import STORED
 from .rank_one import Factors, Number, rank_one
-from .weighted_sums import MOST_TAPS, Separated, price, unit, weighted_sum
+from .weighted_sums import MOST_TAPS, Separated, cost, unit, weighted_sum
 
-_FEWEST = 9  # terms that are worth a look
+_FEWEST = 9  # terms of a sum that is analysed
 _MOST = 1024
 
-Terms = list[tuple[Number, Expr]]  # weights and what they are multiplied with
+Terms = list[tuple[Number, Expr]]  # weights and the expressions that they are multiplied with
 
 
 def separate_taps(stage: Stage, context: Context) -> Change | None:
-    """The stage of the rows and the stage of the columns; None if that is not cheaper, or not the same."""
+    """The stage of the rows and the stage of the columns; None if that is not cheaper, or not equivalent."""
     if stage.updates or len(stage.dtypes) != 1 or len(stage.pure.loads) < _FEWEST:
         return None
     (value,) = stage.pure.values
@@ -53,28 +54,28 @@ def _is_sum(e: Expr) -> bool:
 
 
 def _sums(value: Expr) -> list[Op]:
-    """The sums in an expression that are no terms of others."""
+    """The sums in an expression that are not terms of other sums."""
     nodes = list(walk_values(value))
     inner = {id(a) for e in nodes if isinstance(e, Op) and _is_sum(e) for a in e.args}
     return [e for e in nodes if isinstance(e, Op) and _is_sum(e) and id(e) not in inner]
 
 
 def _terms(root: Op) -> Terms:
-    """What a sum consists of; nothing if parts of it occur in it more than once."""
-    found: Terms = []
+    """The terms of a sum; empty if parts of it occur in it more than once."""
+    terms: Terms = []
     seen: set[int] = set()
     pending: list[tuple[Number, Expr]] = [(1, root)]
     while pending:
         w, e = pending.pop()
         parts = _parts(e)
         if not parts:
-            found.append((w, e))
-        elif id(e) in seen or len(found) > _MOST:
+            terms.append((w, e))
+        elif id(e) in seen or len(terms) > _MOST:
             return []
         else:
             seen.add(id(e))
             pending += [(w * factor, part) for factor, part in reversed(parts)]
-    return found
+    return terms
 
 
 def _parts(e: Expr) -> Terms:
@@ -95,7 +96,7 @@ def _parts(e: Expr) -> Terms:
 
 @dataclass(frozen=True, eq=False)
 class _Stencil:
-    """Terms that read one buffer at places which differ along two axes: the weight at each pair of offsets."""
+    """Terms that load from one buffer at places that differ along two axes, with the weight at each pair of offsets."""
 
     sample: Expr  # one of the terms
     bases: tuple[Linear, ...]  # of its indices, without constants
@@ -111,7 +112,7 @@ class _Stencil:
     def matrix(self) -> list[list[Number]]:
         return [[self.weights.get((i, k), 0) for k in self.offsets(1)] for i in self.offsets(0)]
 
-    def turned(self) -> _Stencil:
+    def transposed(self) -> _Stencil:
         swapped = {(k, i): w for (i, k), w in self.weights.items()}
         return replace(self, axes=self.axes[::-1], weights=swapped)
 
@@ -141,11 +142,11 @@ def _read(e: Expr) -> Load | None:
 
 
 def _conversions(e: Expr) -> tuple[DType, ...]:
-    found = []
+    types = []
     while isinstance(e, Cast):
-        found.append(e.dtype)
+        types.append(e.dtype)
         e = e.value
-    return tuple(found)
+    return tuple(types)
 
 
 def _stencil(group: list[tuple[Number, Expr, tuple[Linear, ...]]]) -> _Stencil | None:
@@ -155,8 +156,8 @@ def _stencil(group: list[tuple[Number, Expr, tuple[Linear, ...]]]) -> _Stencil |
         return None
     weights: dict[tuple[int, int], Number] = {}
     for (w, _, _), place in zip(group, places, strict=True):
-        at = (place[axes[0]], place[axes[1]])
-        weights[at] = weights.get(at, 0) + w
+        offsets = (place[axes[0]], place[axes[1]])
+        weights[offsets] = weights.get(offsets, 0) + w
     _, sample, forms = group[0]
     ids = frozenset(id(e) for _, e, _ in group)
     return _Stencil(sample, tuple(Linear(0, f.terms) for f in forms), places[0], (axes[0], axes[1]), weights, ids)
@@ -166,13 +167,13 @@ def _stencil(group: list[tuple[Number, Expr, tuple[Linear, ...]]]) -> _Stencil |
 
 
 def _change(stage: Stage, root: Op, terms: Terms, stencil: _Stencil, context: Context) -> Change | None:
-    found = _separable(stencil, stage, root.dtype)
-    if found is None:
+    separable = _separable(stencil, stage, root.dtype)
+    if separable is None:
         return None
-    stencil, dim, (down, across) = found
-    before = price([w for _, w in sorted(stencil.weights.items())], stencil.sample)
+    stencil, dim, (down, across) = separable
+    before = cost([w for _, w in sorted(stencil.weights.items())], stencil.sample)
     scale = abs(stencil.bases[stencil.axes[0]].coefficient(dim)) or 1
-    after = scale * price(across, stencil.sample) + 2 * sum(w != 0 for w in down)
+    after = scale * cost(across, stencil.sample) + 2 * sum(w != 0 for w in down)
     if after + STORED >= before:
         return None
     rows, total = Separated(
@@ -197,19 +198,20 @@ def _separable(stencil: _Stencil, stage: Stage, t: DType) -> tuple[_Stencil, str
     """The stencil with its columns along a dim that nothing else depends on, that dim, and the factors."""
     if max(len(stencil.offsets(k)) for k in (0, 1)) > MOST_TAPS:
         return None
-    for turned in (stencil, stencil.turned()):
-        inside = [d for d in stage.dims if d in names(turned.bases[turned.axes[0]].expr())]
-        others = [b for k, b in enumerate(turned.bases) if k != turned.axes[0]]
+    for candidate in (stencil, stencil.transposed()):
+        inside = [d for d in stage.dims if d in names(candidate.bases[candidate.axes[0]].expr())]
+        others = [b for k, b in enumerate(candidate.bases) if k != candidate.axes[0]]
         if len(inside) == 1 and not any(inside[0] in names(b.expr()) for b in others):
-            factors = rank_one(turned.matrix, unit(t))
-            return None if factors is None else (turned, inside[0], factors)
+            factors = rank_one(candidate.matrix, unit(t))
+            return None if factors is None else (candidate, inside[0], factors)
     return None
 
 
 def _at(stencil: _Stencil, row: Expr, k: int) -> Expr:
     """The term in a row, at an offset along it."""
     load = _read(stencil.sample)
-    assert load is not None
+    if load is None:
+        raise InternalError(f"{stencil.sample} is a term of a stencil, but not a load")
     indices = [_plus(base, n) for base, n in zip(stencil.bases, stencil.fixed, strict=True)]
     indices[stencil.axes[0]], indices[stencil.axes[1]] = row, _plus(stencil.bases[stencil.axes[1]], k)
     result: Expr = Load(load.dtype, 1, load.buffer, tuple(indices))

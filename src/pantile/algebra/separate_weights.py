@@ -16,6 +16,7 @@ from dataclasses import replace
 from ..analysis.point import value_at
 from ..analysis.windows import Moved, without_loop
 from ..dataclass import dataclass
+from ..errors import InternalError
 from ..expr.build import binary
 from ..expr.nodes import Const, Expr, Load, Number, const
 from ..expr.types import INDEX
@@ -26,24 +27,24 @@ from .change import Change, Context
 from .cost import STORED
 from .factors import factors
 from .rank_one import rank_one
-from .weighted_sums import MOST_TAPS, Separated, price, unit
+from .weighted_sums import MOST_TAPS, Separated, cost, unit
 
 
 def separate_weights(stage: Stage, context: Context) -> Change | None:
-    """The stage of the rows and the stage of the columns; None if that is not cheaper, or not the same."""
-    found = _kernel(stage, context)
-    if found is None:
+    """The stage of the rows and the stage of the columns; None if that is not cheaper, or not equivalent."""
+    kernel = _weighted_window(stage, context)
+    if kernel is None:
         return None
-    down, across = found.loops
+    down, across = kernel.loops
     for first, other in ((across, down), (down, across)):
-        moved = without_loop(found.value, other.name, stage.dims, {first.name})
+        moved = without_loop(kernel.value, other.name, stage.dims, {first.name})
         if moved is not None:
-            return _change(stage, found, first, other, moved, context)
+            return _change(stage, kernel, first, other, moved, context)
     return None
 
 
 @dataclass(frozen=True, eq=False)
-class _Kernel:
+class _WeightedWindow:
     """A weighted sum over two loops: sum of weights[i][k] * value."""
 
     loops: tuple[ReductionDim, ReductionDim]
@@ -51,7 +52,7 @@ class _Kernel:
     weights: list[list[Number]]
 
 
-def _kernel(stage: Stage, context: Context) -> _Kernel | None:
+def _weighted_window(stage: Stage, context: Context) -> _WeightedWindow | None:
     if len(stage.updates) != 1 or len(stage.dtypes) != 1:
         return None
     (update,) = stage.updates
@@ -60,20 +61,20 @@ def _kernel(stage: Stage, context: Context) -> _Kernel | None:
         return None
     if any(not 1 < len(_values(r)) <= MOST_TAPS for r in update.domain) or not keeps_to(stage, update, stage.dims):
         return None
-    found = accumulation(stage, update)
-    if found is None or found[0].op != "add" or (context.strict and not found[0].is_exact):
+    sums = accumulation(stage, update)
+    if sums is None or sums[0].op != "add" or (context.strict and not sums[0].is_exact):
         return None
     down, across = update.domain
     loops = {down.name, across.name}
-    weight, value = factors(found[0].term, lambda e: _is_weight(e, loops, context))
+    weight, value = factors(sums[0].term, lambda e: _is_weight(e, loops, context))
     if weight is None or value is None:
         return None
     weights = _evaluated(weight, down, across, context)
-    return None if weights is None else _Kernel((down, across), value, weights)
+    return None if weights is None else _WeightedWindow((down, across), value, weights)
 
 
 def _is_weight(e: Expr, loops: set[str], context: Context) -> bool:
-    """Whether it depends on the loops and constants alone."""
+    """Whether an expression depends on the loops and on constant tables alone."""
     return bool(names(e)) and names(e) <= loops and all(context.table(b) is not None for b in loaded(e))
 
 
@@ -97,7 +98,7 @@ def _evaluated(weight: Expr, down: ReductionDim, across: ReductionDim, context: 
 
 
 def _element(e: Load, point: dict[str | int, Number], context: Context) -> Number | None:
-    """Of a table, if that is a plain number, read where the table has one."""
+    """The element of a table that a load reads at a point; None if it is not a number, or outside of the table."""
     table = context.table(e.buffer)
     place = [p for p in (value_at(i, point) for i in e.indices) if isinstance(p, int)]
     if table is None or table.dtype.kind not in "iuf" or e.dtype.kind == "bfloat" or len(place) < table.ndim:
@@ -109,16 +110,16 @@ def _element(e: Load, point: dict[str | int, Number], context: Context) -> Numbe
 
 
 def _change(
-    stage: Stage, kernel: _Kernel, first: ReductionDim, other: ReductionDim, moved: Moved, context: Context
+    stage: Stage, kernel: _WeightedWindow, first: ReductionDim, other: ReductionDim, moved: Moved, context: Context
 ) -> Change | None:
-    is_turned = first is kernel.loops[0]
-    weights = [list(column) for column in zip(*kernel.weights, strict=True)] if is_turned else kernel.weights
+    is_transposed = first is kernel.loops[0]
+    weights = [list(column) for column in zip(*kernel.weights, strict=True)] if is_transposed else kernel.weights
     factors = rank_one(weights, unit(stage.dtypes[0]))
     if factors is None:
         return None
     down, across = factors
-    before = price([w for row in weights for w in row], kernel.value)
-    after = moved.scale * price(across, moved.term) + 2 * sum(w != 0 for w in down)
+    before = cost([w for row in weights for w in row], kernel.value)
+    after = moved.scale * cost(across, moved.term) + 2 * sum(w != 0 for w in down)
     if after + STORED >= before:
         return None
     rows, total = Separated(
@@ -140,5 +141,6 @@ def _change(
 
 
 def _values(r: ReductionDim) -> range:
-    assert isinstance(r.min, Const) and isinstance(r.extent, Const)
+    if not isinstance(r.min, Const) or not isinstance(r.extent, Const):
+        raise InternalError(f"loop {r.name} of a rewritten window has no constant bounds")
     return range(int(r.min.value), int(r.min.value) + int(r.extent.value))

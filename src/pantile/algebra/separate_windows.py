@@ -1,4 +1,4 @@
-"""A reduction over a window of several loops becomes one over the others of what one loop gives.
+"""A reduction over a window of several loops becomes a reduction over one loop, and one over the others of its results.
 
 before:  box[y, x] = 0
          box[y, x] = box[y, x] + img[y + r.y, x + r.x]        over r.y in 0 .. 17, r.x in 0 .. 17
@@ -8,7 +8,7 @@ after:   box_rows[y, x] = 0
          box[y, x] = 0
          box[y, x] = box[y, x] + box_rows[y + r.y, x]         over r.y in 0 .. 17
 
-All terms count alike: sums, largest and smallest values, any and all. Integers that need no more are stored in 16 bits.
+All terms have equal weights: sums, minima, maxima, any and all. Integers that fit are stored in 16 bits.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from math import prod
 from ..analysis.windows import Moved, without_loop
 from ..cached import cached_property
 from ..dataclass import dataclass
+from ..errors import InternalError
 from ..expr.build import binary, cast
 from ..expr.nodes import Const, Expr, Load, coordinate, neutral
 from ..expr.visit import names
@@ -32,20 +33,20 @@ _WORDS = {"add": "a sum", "or": "a disjunction", "and": "a conjunction", "max": 
 
 
 def separate_windows(stage: Stage, context: Context) -> Change | None:
-    """The stage of one loop, and the stage over the others; None if that is not cheaper, or not the same."""
+    """The stage of one loop, and the stage over the others; None if that is not cheaper, or not equivalent."""
     window = _window(stage, context)
     if window is None:
         return None
     firsts = [r for r in window.loops if 1 < _extent(r) < window.points]
     splits = [s for r in firsts if (s := _split(stage, window, r)) is not None]
-    best = min(reversed(splits), key=lambda s: s.price, default=None)  # of equals, the innermost loop
-    before = _price(window.points, window.term)
-    return best.change(before, context) if best is not None and best.price + STORED < before else None
+    best = min(reversed(splits), key=lambda s: s.cost, default=None)  # the innermost loop if costs are equal
+    before = _cost(window.points, window.term)
+    return best.change(before, context) if best is not None and best.cost + STORED < before else None
 
 
 @dataclass(frozen=True, eq=False)
-class _Window:
-    """One accumulation per point over loops with constant ends."""
+class _UniformWindow:
+    """One accumulation per point over loops with constant bounds."""
 
     sum: Accumulation
     loops: tuple[ReductionDim, ...]
@@ -59,51 +60,52 @@ class _Window:
         return prod(map(_extent, self.loops))
 
 
-def _window(stage: Stage, context: Context) -> _Window | None:
+def _window(stage: Stage, context: Context) -> _UniformWindow | None:
     if len(stage.updates) != 1 or len(stage.dtypes) != 1:
         return None
     (update,) = stage.updates
     is_constant = all(isinstance(e, Const) for r in update.domain for e in (r.min, r.extent))
     if len(update.domain) < 2 or not is_constant or update.condition is not None:
         return None
-    if not keeps_to(stage, update, stage.dims) or (found := accumulation(stage, update)) is None:
+    if not keeps_to(stage, update, stage.dims) or (sums := accumulation(stage, update)) is None:
         return None
-    is_allowed = found[0].op in _WORDS and (found[0].is_exact or not context.strict)
-    window = _Window(found[0], update.domain)
+    is_allowed = sums[0].op in _WORDS and (sums[0].is_exact or not context.strict)
+    window = _UniformWindow(sums[0], update.domain)
     return window if is_allowed and all(_extent(r) > 0 for r in update.domain) else None
 
 
 @dataclass(frozen=True, eq=False)
 class _Split:
-    """The loop that comes first, the term at the places of the others, and how these are reached."""
+    """A window split into the loop that is reduced first and the others, which were eliminated from the term."""
 
     stage: Stage
-    window: _Window
+    window: _UniformWindow
     first: ReductionDim
     term: Expr
     moved: dict[str, tuple[Moved, ReductionDim]]  # by dim
 
     @property
-    def price(self) -> int:
-        """Of both stages, per value of the second."""
+    def cost(self) -> int:
+        """The cost of both stages per value of the second."""
         scale = prod(m.scale for m, _ in self.moved.values())
         others = self.window.points // _extent(self.first)
         own = self.window.sum.dtype
         again = 2 if stored_type(own, self._values) is own else 3
-        return scale * _price(_extent(self.first), self.term) + again * others
+        return scale * _cost(_extent(self.first), self.term) + again * others
 
     def change(self, before: int, context: Context) -> Change:
         rows = self._rows(context.fresh(self.stage.name, "rows"))
         terms = " x ".join(str(_extent(r)) for r in self.window.loops)
         what = f"{_WORDS[self.window.sum.op]} of {terms} terms, those of {self.first.name} first"
-        return Change((rows, self._rest(rows)), what, before, self.price)
+        return Change((rows, self._rest(rows)), what, before, self.cost)
 
     def _rows(self, name: str) -> Stage:
         dims = tuple(d for d in self.stage.dims if d in names(self.term))
-        t, at, where = stored_type(self.window.sum.dtype, self._values), tuple(map(coordinate, dims)), self.stage.where
+        t, point = stored_type(self.window.sum.dtype, self._values), tuple(map(coordinate, dims))
+        where = self.stage.where
         term, combine = cast(t, self.term), self.window.sum.op
-        pure = Definition(at, (neutral(combine, t),), (), None, where)
-        update = Definition(at, (binary(combine, Load(t, 1, name, at), term),), (self.first,), None, where)
+        pure = Definition(point, (neutral(combine, t),), (), None, where)
+        update = Definition(point, (binary(combine, Load(t, 1, name, point), term),), (self.first,), None, where)
         return Stage(name, dims, (t,), pure, (update,), where)
 
     def _rest(self, rows: Stage) -> Stage:
@@ -122,29 +124,30 @@ class _Split:
 
     @cached_property
     def _values(self) -> Range | None:
-        """What integers are stored, where they do not wrap."""
-        found = integers(self.term) if self.window.sum.dtype.is_int else None
-        if found is None or self.window.sum.op != "add":
-            return found
-        return _extent(self.first) * min(found[0], 0), _extent(self.first) * max(found[1], 0)
+        """The range of the integers that are stored, if they do not wrap."""
+        term = integers(self.term) if self.window.sum.dtype.is_int else None
+        if term is None or self.window.sum.op != "add":
+            return term
+        return _extent(self.first) * min(term[0], 0), _extent(self.first) * max(term[1], 0)
 
 
-def _split(stage: Stage, window: _Window, first: ReductionDim) -> _Split | None:
+def _split(stage: Stage, window: _UniformWindow, first: ReductionDim) -> _Split | None:
     term, moved = window.term, dict[str, tuple[Moved, ReductionDim]]()
     loops = {r.name for r in window.loops}
     for r in window.loops:
         if r is not first:
-            found = without_loop(term, r.name, stage.dims, loops - {r.name})
-            if found is None or found.dim in moved:
+            step = without_loop(term, r.name, stage.dims, loops - {r.name})
+            if step is None or step.dim in moved:
                 return None
-            term, moved[found.dim] = found.term, (found, r)
+            term, moved[step.dim] = step.term, (step, r)
     return _Split(stage, window, first, term, moved)
 
 
-def _price(terms: int, term: Expr) -> int:
+def _cost(terms: int, term: Expr) -> int:
     return terms * (operations(term) + 1)
 
 
 def _extent(r: ReductionDim) -> int:
-    assert isinstance(r.extent, Const)
+    if not isinstance(r.extent, Const):
+        raise InternalError(f"loop {r.name} of a rewritten window has no constant extent")
     return int(r.extent.value)

@@ -1,4 +1,4 @@
-"""In what type an intermediate stage is stored, and what may be said of its values where they are read."""
+"""The type in which an intermediate stage is stored, and the range of its values where they are read."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ Range = tuple[int, int]
 
 
 def integers(value: Expr) -> Range | None:
-    """The values that an integer expression may have, where those that it is made of do not wrap."""
-    found = interval(value, {})
-    return (found.low, found.high) if isinstance(found.low, int) and isinstance(found.high, int) else None
+    """The range of an integer expression, if it is known."""
+    r = interval(value, {})
+    return (r.low, r.high) if isinstance(r.low, int) and isinstance(r.high, int) else None
 
 
 def stored_type(own: DType, values: Range | None) -> DType:
-    """16 bits where integers of a larger type need no more."""
+    """The type to store values in: one of 16 bits if all integers of a larger type fit it."""
     if values is None or not own.is_int or own.bits <= 16:
         return own
     return next((t for t in (UINT16, INT16) if t.min <= values[0] and values[1] <= t.max), own)
 
 
 def as_type(own: DType, read: Load, values: Range | None) -> Expr:
-    """What is stored in fewer bits, in its own type again, with the range that says how many a sum of it needs."""
+    """A load of values that are stored in fewer bits, converted to their own type, with a promise of their range, from
+    which the bits that sums need are derived."""
     if values is None or read.dtype is own:
         return read
     return cast(own, op("within", read, const(values[0], read.dtype), const(values[1], read.dtype)))

@@ -1,4 +1,4 @@
-"""Weighted sums written out, and two of them in the place of one whose weights are a column times a row."""
+"""Unrolled weighted sums, and two of them in the place of one whose weights are a column times a row."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .cost import operations
 from .rank_one import Number
 from .stored_type import as_type, integers, stored_type
 
-MOST_TAPS = 64  # that are written out
+MOST_TAPS = 64  # terms that are unrolled
 
 
 def unit(t: DType) -> float:
-    """The distance of one from the next number of a type; of integers, which are exact, 0."""
+    """The distance from 1 to the next number of a floating type; 0 for integers, which are exact."""
     return t.epsilon if t.is_float else 0.0
 
 
 def weighted_sum(weights: Sequence[Number], values: Sequence[Expr], t: DType) -> Expr:
-    """The sum of products, the first one first. Nothing times an integer is nothing; a float may be no number."""
+    """The sum of products in order. Zero times an integer is left out; zero times a float may be NaN."""
     result: Expr | None = None
     for w, value in zip(weights, values, strict=True):
         if w == 0 and not t.is_float:
@@ -37,21 +37,21 @@ def weighted_sum(weights: Sequence[Number], values: Sequence[Expr], t: DType) ->
     return const(0, t) if result is None else result
 
 
-def price(weights: Sequence[Number], value: Expr) -> int:
-    """Of a weighted sum: what is multiplied is added in the same instruction."""
+def cost(weights: Sequence[Number], value: Expr) -> int:
+    """The cost of a weighted sum: a fused multiply-add per term, and the operations of its value."""
     return sum(w != 0 for w in weights) * (operations(value) + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Separated:
-    """The sums along rows as a stage, and the sum of these down a column.
+    """A separated sum: the sums along rows as a stage, and the sum of these down a column.
 
-    `across` are the weights of `taps`, which are those of the row at the dim `along`; `down` are the weights of the
-    rows at `places` of that dim.
+    `across` are the weights of `taps`, the values in the row at the dim `along`; `down` are the weights of the rows at
+    `places` of that dim.
     """
 
     name: str
-    dims: tuple[str, ...]  # of the stage that it is for
+    dims: tuple[str, ...]  # those of the original stage
     where: Location
     dtype: DType
     across: Sequence[Number]
@@ -61,12 +61,12 @@ class Separated:
     places: Sequence[Expr]
 
     def stages(self) -> tuple[Stage, Expr]:
-        """The new stage, and what takes the place of the whole sum."""
+        """The new stage, and the expression that replaces the whole sum."""
         value = weighted_sum(self.across, self.taps, self.dtype)
         values = integers(value) if self.dtype.is_int else None
         t, dims = stored_type(self.dtype, values), tuple(d for d in self.dims if d in names(value))
         pure = Definition(tuple(map(coordinate, dims)), (cast(t, value),), (), None, self.where)
         rows = Stage(self.name, dims, (t,), pure, (), self.where)
-        at = [tuple(place if d == self.along else coordinate(d) for d in dims) for place in self.places]
-        reads = [as_type(self.dtype, Load(t, 1, self.name, p), values) for p in at]
+        points = [tuple(place if d == self.along else coordinate(d) for d in dims) for place in self.places]
+        reads = [as_type(self.dtype, Load(t, 1, self.name, p), values) for p in points]
         return rows, weighted_sum(self.down, reads, self.dtype)

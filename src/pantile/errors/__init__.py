@@ -4,9 +4,9 @@
                  where something is of a wrong type, a `UserTypeError`, which is a TypeError, too.
 `RunError`       a failure while compiled code ran (out of memory, a checked access out of bounds), or that a forked
                  process cannot compile any.
-`InternalError`  a bug of ours: an invariant between two passes does not hold.
+`InternalError`  a bug in Pantile: an invariant between two passes does not hold.
 
-`DefinitionWarning` is a warning: of a definition that is legal, and probably not what was meant.
+`DefinitionWarning` warns about a definition that is legal, and probably not what was meant.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ..dataclass import dataclass
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _HELPERS = (contextlib.__file__, dataclasses.__file__)
-_waiting = threading.local()  # `where`: the line that waits for what this thread does; `alone`: nobody else's code runs
+_waiting = threading.local()  # `where`: the line that waits for this thread; `alone`: only Pantile's code runs
 _SHIPPED_PROGRAMS = (_PACKAGE + "apps" + os.sep, _PACKAGE + "cli" + os.sep, _PACKAGE + "bench" + os.sep)
 
-_OURS: dict[str, bool] = {}  # files that were asked about before: each directive of a search asks on its way down
+_OURS: dict[str, bool] = {}  # file -> whether it is Pantile's, cached because each directive of a search looks it up
 
-_MOST_SHOWN = 200  # characters of a value
+_MOST_SHOWN = 200  # characters of a value in a message
 _MOST_BITS = 128  # of an integer that is written out
 
 
@@ -57,15 +57,15 @@ class UserError(PantileError, ValueError):
         super().__init__(f"{self.where}: {message}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As it is: made anew in another process, it would name a line of that one."""
-        return _again, (type(self), self.args[0], self.where)
+        """Pickle the error with its location: constructed anew in another process, it would name a line of that one."""
+        return _restore_error, (type(self), self.args[0], self.where)
 
 
 class UserTypeError(UserError, TypeError):
     """A mistake that the user can mend: something is of a wrong type, or no argument at all."""
 
 
-def _again(kind: type[UserError], text: str, where: Location) -> UserError:
+def _restore_error(kind: type[UserError], text: str, where: Location) -> UserError:
     error = kind.__new__(kind, text)
     error.where = where
     return error
@@ -90,7 +90,7 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def shown(value: object) -> str:
-    """A value that a user gave, as a message shows it: on one line, and short, whatever it is."""
+    """A user's value as a message shows it: on one line, and short, whatever it is."""
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         return f"an integer of {value.bit_length()} bits"
     try:
@@ -119,7 +119,7 @@ def here() -> Location:
 
 @contextlib.contextmanager
 def on_behalf_of(where: Location) -> Iterator[None]:
-    """A thread of ours works for a line of the user's program, which errors are to point at."""
+    """Have errors of this thread, which belongs to Pantile, point at the line of the user's program it works for."""
     _waiting.where = where
     try:
         yield
@@ -129,8 +129,8 @@ def on_behalf_of(where: Location) -> Iterator[None]:
 
 @contextlib.contextmanager
 def working_alone() -> Iterator[None]:
-    """Only code of Pantile's runs in this thread until then, so that `here` is found once: a search writes thousands of
-    directives, deep down the stack."""
+    """Compute `here` once, while only Pantile's code runs in this thread: a search makes thousands of directives, deep
+    down the stack."""
     before = getattr(_waiting, "alone", None)
     _waiting.alone = here()
     try:
@@ -140,7 +140,7 @@ def working_alone() -> Iterator[None]:
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Whether it runs Pantile's code, what contextlib wraps around it or what dataclasses write for it."""
+    """Whether a frame runs Pantile's code, or code of contextlib or dataclasses around it."""
     file = frame.f_code.co_filename
     if file == "<string>":
         return str(frame.f_globals.get("__name__")).startswith("pantile.")

@@ -1,4 +1,4 @@
-"""How large an integer expression can be by its types and by clamps: whether arithmetic on it provably stays within 64
+"""Bounds of integer expressions by their types and clamps alone, to prove that arithmetic on them does not overflow 64
 bits.
 
     int64(b[x]) * 1000 + x, b of int32    ->    2**31 * 1000 + COORDINATE, far below 2**63
@@ -15,22 +15,22 @@ from .nodes import Cast, Const, Expr, Op, Var
 from .types import INDEX, DType
 from .visit import children
 
-# What a coordinate may be, in absolute value: those of outputs are int32, and stencils reach a little beyond.
+# The largest absolute value of a coordinate: those of outputs are int32, and stencils reach a little beyond.
 COORDINATE = (1 << 31) + (1 << 24)
 _LIMIT = 1 << 63
-# Operations on indices that may leave 64 bits.
+# Operations on indices that may overflow 64 bits.
 MAY_OVERFLOW = frozenset({"add", "sub", "neg", "abs", "mul", "floordiv"})
 _Range = tuple[int, int]  # the least and the greatest value
 
 
 class Magnitudes:
-    """Bounds of values, each found once per node. Coordinates and extents are the variables of type index."""
+    """Bounds of values, computed once per node. Coordinates and extents are the variables of type index."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Expr, _Range]] = {}  # by id, with what must stay alive for it
+        self._known: dict[int, tuple[Expr, _Range]] = {}  # by id, with the node, which must stay alive
 
     def fits(self, e: Expr) -> bool:
-        """Whether the value certainly fits 64 bits, as those of its operands do."""
+        """Whether the value certainly fits 64 bits, given that those of its operands do."""
         return self.of(e) < _LIMIT
 
     def of(self, e: Expr) -> int:
@@ -61,7 +61,7 @@ def _range(e: Expr, parts: list[_Range]) -> _Range:
 
 
 def _parts(e: Expr) -> tuple[Expr, ...]:
-    """The operands that bound a node; none where its type alone does. What wraps may be anything of its type."""
+    """The operands that bound a node; none if only its type does, as for arithmetic that wraps."""
     if isinstance(e, Op) and e.dtype.is_int and e.op in _RULES and (e.dtype is INDEX or e.op not in MAY_OVERFLOW):
         return e.args[1:] if e.op == "select" else e.args
     return children(e) if isinstance(e, Cast) and e.value.dtype.is_int else ()
@@ -84,8 +84,8 @@ def _hull(a: _Range, b: _Range) -> _Range:
 
 
 def _product(a: _Range, b: _Range) -> _Range:
-    found = list(starmap(mul, ((x, y) for x in a for y in b)))
-    return min(found), max(found)
+    products = list(starmap(mul, ((x, y) for x in a for y in b)))
+    return min(products), max(products)
 
 
 def _quotient(a: _Range, b: _Range) -> _Range:
@@ -96,9 +96,9 @@ def _quotient(a: _Range, b: _Range) -> _Range:
 
 
 def _promised(a: _Range, low: _Range, high: _Range) -> _Range:
-    """Of what a user promises; a promise that types show to be broken says nothing."""
-    found = max(a[0], low[0]), min(a[1], high[1])
-    return found if found[0] <= found[1] else a
+    """The range of a value with a promise; one that types show to be broken is ignored."""
+    least, most = max(a[0], low[0]), min(a[1], high[1])
+    return (least, most) if least <= most else a
 
 
 _RULES: dict[str, Callable[..., _Range]] = {

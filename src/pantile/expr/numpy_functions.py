@@ -1,7 +1,7 @@
 """NumPy's functions on expressions: `np.sqrt(e)` is `pt.sqrt(e)`, wherever the two have the same meaning.
 
-NumPy asks its arguments (`__array_ufunc__`, `__array_function__`); expressions answer by the two tables below. An array
-among the arguments is refused, as everywhere in expressions.
+NumPy dispatches to its arguments (`__array_ufunc__`, `__array_function__`), and expressions look the function up in the
+two tables below. An array among the arguments is refused, as everywhere in expressions.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def _logical(name: str, a: ExprLike, b: ExprLike) -> Expr:
 
 
 def _sign(e: Expr) -> Expr:
-    """-1, 0 or 1 in the type of `e`; NaN stays."""
+    """The sign of `e`: -1, 0 or 1 in its type; NaN stays NaN."""
     number = partial(expr, like=e.dtype)
     below = number(-1) if e.dtype.is_signed or e.dtype.is_float else number(0)
     return select(e > 0, number(1), select(e < 0, below, e))
 
 
 def _bit_count(value: ExprLike) -> Expr:
-    """Of the magnitude, and as uint8, as NumPy has it."""
+    """The number of one bits of the absolute value as uint8, as NumPy defines it."""
     return cast("uint8", unary("popcount", unary("abs", value)))
 
 
@@ -101,7 +101,7 @@ def rounded(a: ExprLike, decimals: object = None) -> Expr:
     return unary("round", a)
 
 
-def _chosen(condlist: Any, choicelist: Any, default: ExprLike = 0) -> Expr:
+def _select(condlist: Any, choicelist: Any, default: ExprLike = 0) -> Expr:
     result = default
     for condition, value in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = select(_truth(condition), value, result)
@@ -114,7 +114,7 @@ FUNCTIONS: dict[Any, Function] = {
     np.round: rounded,
     np.around: rounded,
     np.fix: partial(unary, "trunc"),
-    np.select: _chosen,
+    np.select: _select,
 }
 
 _REDUCTIONS = ("sum", "mean", "prod", "min", "max", "amin", "amax", "any", "all", "argmin", "argmax")
@@ -132,22 +132,22 @@ _INSTEAD = {
 
 
 def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Expr:
-    """What `ufunc` means for expressions."""
+    """Apply `ufunc` to expressions."""
     if method != "__call__":
         raise UserError(f"np.{ufunc.__name__}.{method} is for arrays; to reduce an expression write pt.sum(e, over=r)")
-    return _applied(UFUNCS.get(ufunc), ufunc.__name__, inputs, options)
+    return _apply(UFUNCS.get(ufunc), ufunc.__name__, inputs, options)
 
 
 def apply_function(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Expr:
-    """What one of NumPy's other functions means for expressions."""
+    """Apply one of NumPy's other functions to expressions."""
     known = FUNCTIONS.get(function)
     takes = ("a_min", "a_max", "min", "max") if known is _clip else ("decimals", "default")
     named = {name: value for name, value in options.items() if name in takes}
     rest = {name: value for name, value in options.items() if name not in takes}
-    return _applied(known and partial(known, **named), function.__name__, args, rest)
+    return _apply(known and partial(known, **named), function.__name__, args, rest)
 
 
-def _applied(known: Function | None, name: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> Expr:
+def _apply(known: Function | None, name: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> Expr:
     if known is None:
         have = sorted({f.__name__ for f in (*UFUNCS, *FUNCTIONS)})
         instead = _INSTEAD.get(name, f"of NumPy's functions there are {', '.join(have)}")

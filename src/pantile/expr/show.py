@@ -18,10 +18,10 @@ _INFIX = {
 }  # fmt: skip
 _PREFIX = {"neg": "-", "not": "~"}
 _ATOM = 9
-_LONGEST = 20_000  # characters: written out, what an expression shares may take any number
-_LONG, _WORTH_A_NAME = 16, 80  # characters of what is named instead of written again, and all that this saves
+_LONGEST = 20_000  # characters; an expression that shares much may be of any length written out
+_LONG, _WORTH_A_NAME = 16, 80  # characters of a subexpression that gets a name, and characters that the name must save
 
-_Part = str | tuple[Expr, int]  # an operand is put in parentheses unless it binds at least as tight as the number
+_Part = str | tuple[Expr, int]  # text, or an operand and the precedence below which it is put in parentheses
 
 
 def show(e: Expr) -> str:

@@ -1,4 +1,4 @@
-"""Extents that are known to be the same in all calls: graph + extents -> the graph with numbers in their place.
+"""Extents that are constant in all calls: graph + extents -> the graph with numbers in their place.
 
 before:  input img: uint8[h, w, img.shape.2];  out[y, x, c] = ...;  output out: uint8[h, w, img.shape.2]
 after:   input img: uint8[h, w, 3];            out[y, x, c] = ...;  output out: uint8[h, w, 3]
@@ -18,10 +18,10 @@ from .verify import verified
 
 def with_extents(graph: Graph, known: Mapping[str, int]) -> Graph:
     """The graph for calls whose inputs have these extents, by name ("img.shape.2")."""
-    return verified(_Writer(known).graph(graph), "known") if known else graph
+    return verified(_ExtentSubstitution(known).graph(graph), "known") if known else graph
 
 
-class _Writer:
+class _ExtentSubstitution:
     def __init__(self, known: Mapping[str, int]) -> None:
         self.known = known
         self.memo: dict[int, Expr] = {}  # of expressions that the graph keeps alive

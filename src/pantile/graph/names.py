@@ -1,4 +1,4 @@
-"""Names of a graph: how they are spelled; those that users gave, kept, and those made up, kept apart by a number."""
+"""Names of a graph: their spelling, names that users gave, and names that Pantile makes, made unique by a number."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..errors import Location, UserError, shown
 # Inputs and params are passed by keyword beside these options of a call.
 CALL_OPTIONS = frozenset({"out", "num_threads"})
 
-# Characters of a name: more would only fill listings.
+# The most characters of a name: more would only fill listings.
 LONGEST = 200
 
 
 def identifier(name: object, what: str) -> str:
-    """`name`, if it can be a name in Python; `what` says whose name it is."""
+    """Return `name` if it can be a name in Python, or raise an error; `what` says whose name it is."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise UserError(
             f"{shown(name)} cannot be the name of {what}; use letters, digits and _, as for a Python variable"
@@ -46,9 +46,9 @@ def is_normal(name: str) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def is_name(name: str) -> bool:
-    """Whether something of a graph, or a loop of its, can have the name: words with dots between."""
+    """Whether an element of a graph or a loop can have the name: words with dots between."""
     first, *others = name.split(".")
-    # What follows a dot may be a number, with a suffix if half of a split loop is meant: "r.0_u".
+    # After a dot there may be a number, with a suffix for half of a split loop: "r.0_u".
     return _is_word(first) and all(w and _is_word(f"_{w}") for w in others)
 
 
@@ -57,18 +57,18 @@ def _is_word(word: str) -> bool:
 
 
 def derived(name: str, kind: str) -> str:
-    """The name of what Pantile makes for the sake of something called `name`: img_edge, f_sum."""
+    """The name of a stage that Pantile makes for something called `name`, such as img_edge or f_sum."""
     return f"{name[: LONGEST - len(kind) - 1]}_{kind}"
 
 
 class Names:
-    """One namespace."""
+    """A namespace."""
 
     def __init__(self) -> None:
         self._owners: dict[str, str] = {}
 
     def claim(self, name: str, kind: str, where: Location) -> str:
-        """Take a name that a user gave; two owners are the user's mistake."""
+        """Register a name that a user gave; raise an error if it has an owner already."""
         owner = f"{kind} {name!r} (from {where})"
         if name in self._owners:
             raise UserError(f"{owner} and {self._owners[name]} have the same name; rename one of them")
@@ -76,7 +76,7 @@ class Names:
         return name
 
     def fresh(self, base: str) -> str:
-        """`base`, or `base` with the first number that makes it new."""
+        """Register and return `base`, or `base` with the first number that makes it new."""
         name = first_free(base, self._owners)
         self._owners[name] = name
         return name

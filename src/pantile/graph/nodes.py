@@ -28,7 +28,7 @@ from .pickling import Row, pickled, unpickled
 
 @dataclass(frozen=True, eq=False)
 class InputInfo:
-    """An array that the caller gives, or that the pipeline brings along."""
+    """An array that the caller passes, or a constant table of the pipeline."""
 
     name: str
     dtype: DType
@@ -49,7 +49,7 @@ class InputInfo:
 
 @dataclass(frozen=True, eq=False)
 class ParamInfo:
-    """A scalar that the caller gives (or leaves at its default)."""
+    """A scalar that the caller passes (or leaves at its default)."""
 
     name: str
     dtype: DType
@@ -68,7 +68,8 @@ class ReductionDim:
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """stage[indices] = values. Pure: indices are the dims. Update: runs over `domain` in order, where `condition`."""
+    """A definition stage[indices] = values. The indices of a pure definition are the dims. An update runs over `domain`
+    in order, where `condition` holds."""
 
     indices: tuple[Expr, ...]
     values: tuple[Expr, ...]
@@ -78,7 +79,7 @@ class Definition:
 
     @property
     def expressions(self) -> list[Expr]:
-        """All that a definition consists of, the bounds of its domain too."""
+        """All expressions of a definition, including the bounds of its domain."""
         bounds = [e for r in self.domain for e in (r.min, r.extent)]
         return [*self.indices, *self.values, *bounds, *([] if self.condition is None else [self.condition])]
 
@@ -123,7 +124,7 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """A stage the caller asked for, over 0 <= coordinate < shape in each dim."""
+    """A stage that the caller gets, over 0 <= coordinate < shape in each dim."""
 
     stage: str
     shape: tuple[Expr, ...]
@@ -154,7 +155,7 @@ class Graph:
 
     @cached_property
     def arguments(self) -> tuple[InputInfo, ...]:
-        """The inputs that the caller gives."""
+        """The inputs that the caller passes."""
         return tuple(i for i in self.inputs if i.table is None)
 
     @cached_property
@@ -169,39 +170,39 @@ class Graph:
 
     @cached_property
     def unproved(self) -> dict[int, tuple[Op, ...]]:
-        """Index arithmetic that types alone do not keep within 64 bits, by the id of its definition; mostly none."""
+        """Index arithmetic that types alone do not prove to fit 64 bits, by the id of its definition; mostly none."""
         magnitudes = Magnitudes()
 
         def far(roots: list[Expr]) -> tuple[Op, ...]:
             operations = (e for e in walk(*roots) if isinstance(e, Op) and e.dtype is INDEX and e.op in MAY_OVERFLOW)
             return tuple(e for e in operations if not magnitudes.fits(e))
 
-        found = {id(d): far(d.expressions) for s in self.stages for d in s.definitions}
-        return {k: operations for k, operations in found.items() if operations}
+        unproved = {id(d): far(d.expressions) for s in self.stages for d in s.definitions}
+        return {k: operations for k, operations in unproved.items() if operations}
 
     @cached_property
     def reads(self) -> dict[tuple[str, int], tuple[str, ...]]:
         """The other stages and the inputs that each definition reads, by its stage and number, in order."""
         producer = {b: s.name for b, s in self.producer.items()}
-        found: dict[tuple[str, int], tuple[str, ...]] = {}
+        reads: dict[tuple[str, int], tuple[str, ...]] = {}
         for s in self.stages:
             for k, d in enumerate(s.definitions):
                 sources = dict.fromkeys(producer.get(e.buffer, e.buffer) for e in d.loads)
-                found[s.name, k] = tuple(name for name in sources if name != s.name)
-        return found
+                reads[s.name, k] = tuple(name for name in sources if name != s.name)
+        return reads
 
     @cached_property
     def consumers(self) -> dict[str, tuple[str, ...]]:
         """The other stages that read a stage (or input), by name, in order."""
-        found: dict[str, dict[str, None]] = {n: {} for n in (*self.stage, *self.input)}
+        consumers: dict[str, dict[str, None]] = {n: {} for n in (*self.stage, *self.input)}
         for s in self.stages:
             for d in s.definitions:
                 roots = [*d.indices, *d.values, *([d.condition] if d.condition is not None else [])]
                 for buffer in frozenset().union(*map(loaded, roots)):
                     source = self.producer[buffer].name if buffer in self.producer else buffer
                     if source != s.name:
-                        found[source][s.name] = None
-        return {n: tuple(c) for n, c in found.items()}
+                        consumers[source][s.name] = None
+        return {n: tuple(c) for n, c in consumers.items()}
 
 
 def _unpickled(rows: list[Row], data: bytes) -> Graph:

@@ -1,7 +1,7 @@
 """Outputs that other stages read as well are split in two: the stage, and a copy of it that the caller gets.
 
-A stage may be needed over a larger box than the caller asked for; the caller's array has just the shape asked for. It
-is, too, where updates write outside of that shape, which is decided call by call (`calls`).
+The required region of a stage may be larger than the caller's array, because other stages read it, or because updates
+write outside of that shape, which is decided call by call (`calls`).
 """
 
 from __future__ import annotations
@@ -40,6 +40,6 @@ def _separated(graph: Graph, shared: set[str]) -> Graph:
 
 
 def _copy(s: Stage) -> Stage:
-    at = tuple(coordinate(d) for d in s.dims)
-    values = tuple(Load(t, 1, b, at) for b, t in zip(s.buffers, s.dtypes, strict=True))
-    return Stage(f"{s.name}.out", s.dims, s.dtypes, Definition(at, values, (), None, s.where), (), s.where)
+    point = tuple(coordinate(d) for d in s.dims)
+    values = tuple(Load(t, 1, b, point) for b, t in zip(s.buffers, s.dtypes, strict=True))
+    return Stage(f"{s.name}.out", s.dims, s.dtypes, Definition(point, values, (), None, s.where), (), s.where)

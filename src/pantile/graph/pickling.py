@@ -1,7 +1,7 @@
 """Graphs as bytes, to copy them and to send them to other processes.
 
-A graph's expressions are written as one list of rows, operands first, and the stages refer to them by number. So what
-is shared stays shared, and nothing recurses: pickle itself would, once per nested operation.
+A graph's expressions are written as one list of rows, operands first, and the stages refer to them by number. So shared
+nodes stay shared, and nothing recurses: pickle itself would, once per nested operation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..expr.nodes import Bits, Cast, Const, Expr, Load, Op, Var
 from ..expr.types import DType
 from ..expr.visit import children, each_once
 
-# kind of node, type, what it is besides its operands, numbers of the operands
+# kind of node, type, attribute besides its operands, numbers of the operands
 Row = tuple[type[Expr], DType, Any, tuple[int, ...]]
 
 _ATTRIBUTE: dict[type[Expr], Callable[[Any], Any]] = {
@@ -45,7 +45,7 @@ def pickled(parts: Any) -> tuple[list[Row], bytes]:
 
 
 def unpickled(rows: list[Row], data: bytes) -> Any:
-    """The parts again."""
+    """The parts of a graph that `pickled` wrote."""
     nodes: list[Expr] = []
     for kind, t, attribute, operands in rows:
         nodes.append(_NODE[kind](t, attribute, tuple([nodes[k] for k in operands])))

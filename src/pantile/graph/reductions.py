@@ -21,10 +21,10 @@ from .nodes import Definition, ReductionDim, Stage
 
 @dataclass(frozen=True)
 class _Rule:
-    """How a reduction begins, with what is neutral to an operation, and goes on."""
+    """The operation whose neutral element a reduction begins with, and how it combines values."""
 
     neutral_to: str
-    combine: Callable[[Expr, Expr], Expr]  # of the value so far and the next; of an arg-reduction: is the next better?
+    combine: Callable[[Expr, Expr], Expr]  # of the value so far and the next; for argmin/argmax: is the next better?
 
 
 _FOLDS = {
@@ -43,7 +43,7 @@ _SEARCHES = {
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A reduction of the language with its reads already those of the graph."""
+    """A reduction of the language whose reads are already loads of the graph."""
 
     kind: str
     value: Expr
@@ -69,10 +69,10 @@ class Reduction:
         if self.kind in _FOLDS:
             return (_FOLDS[self.kind].combine(so_far[0], self.value),)
         better = _SEARCHES[self.kind].combine(so_far[-1], self.value)
-        found: tuple[Expr, ...] = (*(Var(INT32, 1, d.name) for d in self.domain), self.value)
-        return tuple(select(better, new, old) for new, old in zip(found, so_far, strict=True))
+        new_values: tuple[Expr, ...] = (*(Var(INT32, 1, d.name) for d in self.domain), self.value)
+        return tuple(select(better, new, old) for new, old in zip(new_values, so_far, strict=True))
 
 
 def result_types(kind: str, value: DType, loops: int) -> tuple[DType, ...]:
-    """The types of what a reduction yields: the value; of a search, the coordinates before it."""
+    """The types of the values of a reduction; those of argmin and argmax have the coordinates first."""
     return (value,) if kind in _FOLDS else (*(INT32,) * loops, value)

@@ -24,7 +24,7 @@ def show(graph: Graph) -> str:
 
 
 def _names(graph: Graph) -> set[str]:
-    """Those that occur in definitions."""
+    """The names that occur in definitions."""
     own = {name for s in graph.stages for name in (s.name, *s.dims)}
     return own | {i.name for i in graph.inputs} | {p.name for p in graph.params}
 
@@ -45,7 +45,7 @@ def _stage(s: Stage, taken: Container[str]) -> list[str]:
 
 
 def _definition(s: Stage, d: Definition, taken: Container[str], types: str = "", stated: str = "") -> list[str]:
-    """What is shared inside of it, and the definition."""
+    """The lines of a definition: its common subexpressions, and the definition itself."""
     condition = () if d.condition is None else (d.condition,)
     shared = Sharing((*d.indices, *d.values, *condition), taken, as_written=True)
     values = ", ".join(map(shared.text, d.values))

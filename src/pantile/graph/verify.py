@@ -1,4 +1,4 @@
-"""The rules of a graph. What breaks one is a bug of whoever made it: front ends refuse every mistake of the user."""
+"""The invariants of a graph. A graph that violates one is the bug of a pass: front ends refuse every user mistake."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _NODES = (Const, Var, Op, Cast, Bits, Load)
 
 
 def verify(graph: Graph, after: str = "", error: Callable[[str], Exception] = InternalError) -> None:
-    """Raise an error where a rule is broken: one of ours, unless the graph is from elsewhere. `after`: the pass that
-    has made the graph."""
+    """Raise an error if the graph violates an invariant: an InternalError, unless the graph comes from elsewhere.
+    `after` is the pass that made the graph."""
     _Verifier(graph, after, error).run()
 
 
 def verified(graph: Graph, after: str) -> Graph:
-    """The graph, verified where that is asked for."""
+    """The graph, after a verification if that is enabled."""
     if verification.is_asked():
         verify(graph, after)
     return graph
@@ -122,7 +122,7 @@ class _Verifier:
         self.expressions(_roots(d), bound)
 
     def scalar(self, exprs: Iterable[Expr]) -> None:
-        """Known at the call: no coordinates, no loads."""
+        """Require expressions that are known at the call, without coordinates and loads."""
         roots = tuple(exprs)
         self.require(all(e.dtype is INDEX for e in roots), "an extent is not of type index")
         self.require(not any(isinstance(e, Load) for e in walk(*roots)), "an extent depends on data")
@@ -135,7 +135,7 @@ class _Verifier:
                 self.require(False, f"{e} {wrong}")
 
     def wrong(self, e: Expr, bound: set[str]) -> str | None:
-        """What is wrong with one node."""
+        """The invariant that a node violates, in words, or None."""
         if type(e) not in _NODES:
             return f"({type(e).__name__}) is not an expression of a graph"
         if e.lanes != 1:

@@ -1,16 +1,16 @@
-"""Types say what wraps: coordinates become 64-bit indices where they find places, int32 where a pixel uses them.
+"""Types say what wraps: coordinates become 64-bit indices in index arithmetic, and int32 where a pixel uses them.
 
     out[y, x] = lut[b[x] + x] + x          out[y, x] = lut[index(b[x]) + x] + int32(x)
 
-In what a user wrote, coordinates, extents and int32 data look alike. Here, once and for all, each operation is told
-what it is: of type `index`, 64 bits that never overflow, or of a type of data, which wraps. All that comes after relies
-on types alone. The rules, which are the meaning of the language:
+In the user's expressions, coordinates, extents and int32 data have the same type. Here, once and for all, each
+operation gets its type: `index`, 64 bits that never overflow, or a type of data, which wraps. All later passes rely on
+types alone. These are the rules of the language:
 
 - Inside an index, arithmetic of type int32 in which a coordinate, an extent or a Param takes part has 64 bits.
   Arithmetic on data alone keeps its type.
-- So has what is compared, where a coordinate or an extent and no data takes part in it.
-- Arithmetic that may leave 64 bits wraps there, as data does; unless it is on coordinates without data: that is an
-  index all the same, and a call at which it would overflow is refused (`Graph.unproved`).
+- The operands of a comparison have 64 bits, too, if a coordinate or an extent and no data takes part in them.
+- Arithmetic that may overflow 64 bits wraps, as data does; except on coordinates without data: that is an index all the
+  same, and a call in which it would overflow is refused (`Graph.unproved`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ..expr.visit import children, loaded, names, rebuild, rebuild_op
 from .nodes import Definition, ReductionDim, Stage
 
 _WIDE = (INT32, INT64)
-# Operations that an index may be made of; the others are done on data.
+# Operations of index arithmetic; all others are operations on data.
 _INDEX = frozenset({"min", "max", "mod", "select", "within"}) | MAY_OVERFLOW
-_FAR = 1 << 48  # products of coordinates with small numbers are nearer
+_FAR = 1 << 48  # larger than products of coordinates with small numbers
 _Part = tuple[Expr, bool]  # an expression, and whether it is part of an index
 
 
 class Widened:
-    """Rewrites expressions whose coordinates and extents are int32 variables. `params`: the other variables."""
+    """Rewrites expressions whose coordinates and extents are int32 variables. `params` are the other variables."""
 
     def __init__(self, params: Collection[str]) -> None:
         self._params = params
@@ -43,7 +43,7 @@ class Widened:
         self._keep: list[Expr] = []
 
     def stage(self, s: Stage) -> Stage:
-        """All of a stage."""
+        """The stage with all its expressions rewritten."""
         domain = None if s.domain is None else tuple((self.index(a), self.index(b)) for a, b in s.domain)
         updates = tuple(self._definition(d) for d in s.updates)
         return replace(s, pure=self._definition(s.pure), updates=updates, domain=domain)
@@ -54,11 +54,11 @@ class Widened:
         return Definition(indices, values, domain, None if d.condition is None else self.value(d.condition), d.where)
 
     def value(self, e: Expr) -> Expr:
-        """The expression where its result is a pixel value or a condition; its type stays."""
+        """Rewrite an expression whose result is a pixel value or a condition; its type stays."""
         return self._visit(e, False)
 
     def index(self, e: Expr) -> Expr:
-        """The expression where its result is a place, as an index."""
+        """Rewrite an expression whose result is an index."""
         return cast(INDEX, self._visit(e, True))
 
     def _visit(self, root: Expr, wide: bool) -> Expr:
@@ -80,7 +80,7 @@ class Widened:
         return self._made[id(root), wide]
 
     def _parts(self, e: Expr, wide: bool) -> list[_Part]:
-        """What a node is made of, and in which way."""
+        """The operands of a node, and whether each is part of an index."""
         if isinstance(e, Load):
             return [(i, True) for i in e.indices]
         if wide:
@@ -105,8 +105,9 @@ class Widened:
         return rebuild(e, parts)
 
     def _held(self, e: Op, sides: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The sides of a comparison, so that their difference fits 64 bits: bounds of loops and of boxes are made of
-        it. What is compared with a coordinate is held to numbers farther away than all that this can be."""
+        """The sides of a comparison, limited so that their difference, from which bounds of loops and boxes are
+        derived, fits 64 bits. A side that is compared with a coordinate is clamped to numbers larger than any
+        coordinate."""
         near = [self._magnitudes.of(side) < _FAR for side in sides]
         if all(near):
             return sides
@@ -122,16 +123,16 @@ class Widened:
         return _wide(Var(e.dtype, 1, e.name)) if wide else Var(e.dtype, 1, e.name)
 
     def _new_index(self, e: Expr, parts: tuple[Expr, ...]) -> Expr:
-        """Part of an index, of type index if the user's is int32 or int64."""
+        """A node that is part of an index, of type index if the user's type is int32 or int64."""
         if isinstance(e, Cast):
             return self._cast(e, parts[0])
         if not isinstance(e, Op) or e.dtype not in _WIDE:
             return rebuild(e, parts)
         name, parts = _plainer(e.op, parts)
         if name in _INDEX:
-            found = op(name, *parts) if name == "within" else rebuild_op(name, parts)
-            if name not in MAY_OVERFLOW or self._is_place(e) or self._magnitudes.fits(found):
-                return found
+            result = op(name, *parts) if name == "within" else rebuild_op(name, parts)
+            if name not in MAY_OVERFLOW or self._is_place(e) or self._magnitudes.fits(result):
+                return result
         return cast(INDEX, rebuild_op(name, tuple(cast(INT64, p) for p in parts)))
 
     def _cast(self, e: Cast, value: Expr) -> Expr:
@@ -142,7 +143,7 @@ class Widened:
     # ---- what takes part in an expression
 
     def _is_narrow(self, e: Expr) -> bool:
-        """Whether a part of an index is computed as anywhere else: data alone, in a type of its own."""
+        """Whether a part of an index is arithmetic on data alone, which keeps its type."""
         if isinstance(e, (Const, Var)):
             return False
         if isinstance(e, Bits) or isinstance(e, Op) and e.op in FIXED_POINT:
@@ -150,11 +151,11 @@ class Widened:
         return e.dtype is not INT64 and not self._names(e)
 
     def _is_place(self, e: Expr) -> bool:
-        """Whether a coordinate or an extent and no data takes part."""
+        """Whether a coordinate or an extent takes part in an expression, and no data does."""
         return not loaded(e) and any(n not in self._params for n in self._names(e))
 
     def _compares_indices(self, e: Op) -> bool:
-        """Whether a condition compares what is no data, or data with a coordinate."""
+        """Whether a condition compares operands without data, or data with a coordinate."""
         if e.op not in COMPARISON or not e.args[0].dtype.is_int or e.args[0].dtype is UINT64:
             return False
         if all(not loaded(a) for a in e.args):
@@ -189,7 +190,7 @@ def _clamped(side: Expr) -> Expr:
 
 
 def _plainer(name: str, parts: tuple[Expr, ...]) -> tuple[str, tuple[Expr, ...]]:
-    """Shifts by and masks of constants as the arithmetic that they are."""
+    """Write shifts by constants and masks as multiplication, division and remainder."""
     by = parts[-1]
     if isinstance(by, Const) and by.dtype is INDEX:
         value = int(by.value)

@@ -8,7 +8,7 @@ For a row a b c d, three pixels beyond its ends:
     wrap      b c d | a b c d | a b c
     constant  v v v | a b c d | v v v
 
-All of them are right at any distance. `axes` limits a condition to some axes; the others are passed through.
+All of them are right at any distance. `axes` limits a condition to some axes; indices of the others are unchanged.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _begin(kind: str, source: Input | Func) -> tuple[Func, tuple[Var, ...]]:
 
 
 def domain_of(kind: str, source: Any) -> Bounds:
-    """Where an Input or a Func ends; refused of a Func that does not say."""
+    """The bounds of an Input, or of a Func that states its domain; raise an error for one that does not."""
     if isinstance(source, Input):
         return tuple((const(0, INT32), expr(n, INT32)) for n in source.shape)
     if not isinstance(source, Func):
@@ -113,7 +113,7 @@ def nearest(index: Expr, low: Expr, extent: Expr) -> Expr:
 
 
 def _folded(index: Expr, low: Expr, extent: Expr, outside: Expr) -> Expr:
-    """Inside, the index itself (so that loops over the interior need no modulus); `outside` elsewhere."""
+    """The index itself inside (so that loops over the interior need no modulus), and `outside` elsewhere."""
     return within(select(_inside(index, low, extent), index, low + outside), low, low + extent - 1)
 
 

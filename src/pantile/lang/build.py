@@ -1,4 +1,4 @@
-"""Output Funcs and their shapes to a `Graph`: everything they need, producers first."""
+"""Build a `Graph` from output Funcs and their shapes: all stages that they need, producers first."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .variables import Param, Scalar, known_at_call
 Shape = tuple[Expr, ...]
 
 
-_applying = Lock()  # Funcs of steps that are counted at the call are one number's at a time
+_applying = Lock()  # Funcs of steps whose number a Param gives have one number of steps at a time
 
 
 def counted(outputs: Any) -> list[Param]:
-    """The Params that say at the call how often steps are applied."""
+    """The Params that give the numbers of steps at the call."""
     order = _producers_first(_outputs(outputs))
     return list({id(f.times): f.times for f in order if isinstance(f, Repeated)}.values())
 
@@ -34,7 +34,7 @@ def counted(outputs: Any) -> list[Param]:
 def build(
     outputs: Func | Sequence[Func], shapes: Any = None, name: str | None = None, counts: Mapping[str, int] | None = None
 ) -> Graph:
-    """The graph that computes `outputs`, with as many steps as `counts` says by the name of a Param.
+    """The graph that computes `outputs`; `counts` gives the numbers of steps by the names of Params.
 
     `shapes` is one shape for a single Func, or a sequence with one shape (or None) per output; a shape is a tuple of
     integers and integer expressions. An output without one has the shape of the first declared Input of equal rank.
@@ -49,7 +49,7 @@ def _build(outputs: Func | Sequence[Func], shapes: Any, name: str | None, counts
     given = _shapes(funcs, [shapes] if isinstance(outputs, Func) else shapes)
     inputs, params = _arguments(order, [e for shape in given if shape is not None for e in shape])
     full = [_default_shape(f, inputs) if s is None else s for f, s in zip(funcs, given, strict=True)]
-    names, given_names = _named(order, inputs, params)
+    names, given_names = _assign_names(order, inputs, params)
     _check_coordinates(order, params)
     extents = [e.name for i in inputs for e in i.shape if isinstance(e, Extent)]
     translator = Translator(names, _buffers(order, given_names, inputs), [p.name for p in params], extents, order)
@@ -88,7 +88,7 @@ def _outputs(outputs: Any) -> list[Func]:
 
 
 def _producers_first(outputs: Iterable[Func]) -> list[Func]:
-    """Every Func that the outputs need, once. No recursion: chains of thousands of stages are fine."""
+    """Every Func that the outputs need, once. There is no recursion, so that chains may have thousands of stages."""
     order: list[Func] = []
     state: dict[int, bool] = {}  # id -> whether it is in `order`
     stack = list(reversed(list(outputs)))
@@ -106,12 +106,12 @@ def _producers_first(outputs: Iterable[Func]) -> list[Func]:
 
 
 def _reads(func: Func) -> list[Func]:
-    found: dict[int, Func] = {}
+    funcs: dict[int, Func] = {}
     for equation in func.equations:
         for read in equation.mentions.all_reads():
             if isinstance(read.source, Func) and read.source is not func:
-                found[id(read.source)] = read.source
-    return list(found.values())
+                funcs[id(read.source)] = read.source
+    return list(funcs.values())
 
 
 # ---- shapes
@@ -182,8 +182,8 @@ def _arguments(order: list[Func], extents: Iterable[Expr]) -> tuple[list[Input],
     return [inputs[k] for k in sorted(inputs)], [params[k] for k in sorted(params)]
 
 
-def _named(order: list[Func], inputs: list[Input], params: list[Param]) -> tuple[Names, dict[int, str]]:
-    """A name for every Func and Input: those given by users first, so that made-up ones give way to them."""
+def _assign_names(order: list[Func], inputs: list[Input], params: list[Param]) -> tuple[Names, dict[int, str]]:
+    """A name for every Func and Input. Users' names are assigned first, so that generated ones give way to them."""
     names = Names()
     unnamed = {id(i) for i in inputs if isinstance(i, Table) and not i.named} | {id(f) for f in order if not f.named}
     result = {id(i): names.claim(i.name, i.kind, i.where) for i in inputs if id(i) not in unnamed}

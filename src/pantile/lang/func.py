@@ -34,7 +34,7 @@ Domain = Sequence[tuple[ExprLike, ExprLike] | ExprLike]
 
 @dataclass(frozen=True, eq=False)
 class Equation:
-    """f[indices] = values, once for every point of `domain`."""
+    """An equation f[indices] = values, evaluated once for every point of `domain`."""
 
     indices: tuple[Expr, ...]
     values: tuple[Expr, ...]
@@ -61,7 +61,7 @@ class Func(Source):
     kind = "Func"
 
     def __init__(self, name: str | None = None, *, domain: Domain | None = None) -> None:
-        self.named = name is not None  # otherwise the pipeline may add a number to keep names apart
+        self.named = name is not None  # otherwise the pipeline may add a number to make the name unique
         self.name = ("f" if name is None else identifier(name, "a Func")) + names.current_suffix()
         self.where = here()
         self.domain = None if domain is None else _domain(self, domain)
@@ -97,7 +97,7 @@ class Func(Source):
 
     @property
     def arity(self) -> int:
-        """How many values it has at each point."""
+        """The number of values at each point."""
         return len(self.equations[0].values) if self.defined else 1
 
     def __getitem__(self, key: Any) -> Any:
@@ -159,7 +159,7 @@ def _is_domain(domain: Any) -> bool:
 
 
 def _channels(func: Func, indices: tuple[Expr, ...], pixel: Pixel) -> tuple[tuple[Expr, ...], Expr]:
-    """The indices with a coordinate of channels behind them, and the value there."""
+    """The indices, followed by a coordinate that numbers channels, and the value there."""
     if func.defined:
         left = ", ".join(func.dims)
         raise UserError(
@@ -220,7 +220,7 @@ def _check_free(func: Func, mentions: Mentions, dims: tuple[str, ...]) -> None:
 
 def _update(func: Func, indices: tuple[Expr, ...], given: tuple[Any, ...]) -> Equation:
     check_rank(func, indices, func.dims)
-    values = _coerced(func, given)
+    values = _coerce(func, given)
     pure = _update_dims(func, indices)
     mentions = scan((*indices, *values))
     domain = _update_domain(mentions)
@@ -234,7 +234,7 @@ def _update(func: Func, indices: tuple[Expr, ...], given: tuple[Any, ...]) -> Eq
 
 
 def _warn_if_forgotten(func: Func, update: Equation) -> None:
-    """A word on an update of every point that reads nothing of what was there."""
+    """Warn about an update of every point that does not read the previous values."""
     everywhere = len(_update_dims(func, update.indices)) == func.ndim and update.domain is None
     if everywhere and not any(read.source is func for read in update.mentions.all_reads()):
         at = f"{func.name}[{', '.join(func.dims)}]"
@@ -245,7 +245,7 @@ def _warn_if_forgotten(func: Func, update: Equation) -> None:
         )
 
 
-def _coerced(func: Func, given: tuple[Any, ...]) -> tuple[Expr, ...]:
+def _coerce(func: Func, given: tuple[Any, ...]) -> tuple[Expr, ...]:
     if len(given) != func.arity:
         raise UserError(
             f"{func} has {func.arity} value(s) at each point (from {func.where}) but this update gives "
@@ -255,7 +255,7 @@ def _coerced(func: Func, given: tuple[Any, ...]) -> tuple[Expr, ...]:
 
 
 def _to_type(func: Func, value: ExprLike, to: DType) -> Expr:
-    """The new value in the Func's type, if that is where the two types meet."""
+    """The new value cast to the Func's type, if that is the common type of the two."""
     e = expr(value, to)
     if e.dtype != to and promote(e.dtype, to) != to:
         raise UserTypeError(
@@ -266,7 +266,7 @@ def _to_type(func: Func, value: ExprLike, to: DType) -> Expr:
 
 
 def _update_dims(func: Func, indices: tuple[Expr, ...]) -> tuple[str, ...]:
-    """The coordinates that stay free in an update: each stands alone in its own place. Other indices may use them."""
+    """The free coordinates of an update: each is the whole index at its own place. Other indices may use them."""
     own = zip(indices, func.dims, strict=True)
     pure = tuple(dim for index, dim in own if isinstance(index, Var) and index.name == dim)
     for index in indices:

@@ -1,4 +1,4 @@
-"""What Funcs and Inputs share: they are read by index, `f[y, x]`, and are not values themselves."""
+"""The common base of Funcs and Inputs: they are read by index, `f[y, x]`, and are not values themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..expr.nodes import Expr
 _OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
 _OTHERS = ("neg", "invert", "abs", "lt", "le", "gt", "ge", "round", "int", "float", "index")
 _NUMPY = ("array_ufunc", "array_function")
-_LONG = 80  # characters of a place that a message repeats
+_LONG = 80  # the most characters of indices that a message repeats
 
 
 class NotAValue(ABC):
@@ -22,7 +22,7 @@ class NotAValue(ABC):
 
     @abstractmethod
     def as_expr(self) -> NoReturn:
-        """Raise an error that tells what to write."""
+        """Raise an error that says what to write instead."""
 
 
 def _refuse(self: NotAValue, *_: object, **__: object) -> NoReturn:
@@ -76,7 +76,7 @@ def _index(source: Source, index: Any) -> Expr:
 
 
 def check_rank(source: Source, indices: tuple[Expr, ...], dims: tuple[str, ...]) -> None:
-    """As many indices as dimensions."""
+    """Refuse another number of indices than dimensions."""
     if len(indices) != len(dims):
         raise UserError(
             f"{source} has {_count(len(dims), 'dimension')} (from {source.where}) but is given "

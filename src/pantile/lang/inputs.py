@@ -1,4 +1,4 @@
-"""`Input`: an array that the caller gives, and its extents as expressions."""
+"""`Input`: an array that the caller passes, and its extents as expressions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import names
 from .indexing import Source, check_rank, indices_of
 from .variables import Scalar
 
-MOST_AXES = 32  # that all versions of NumPy have
+MOST_AXES = 32  # the most axes that all versions of NumPy support
 
 
 @nodes.node(init=False)
@@ -32,7 +32,7 @@ class Extent(Scalar):
 
 
 class Shape(tuple[Extent | int, ...]):
-    """The extents of an Input, numbers where they are known: a tuple that says what an index may be."""
+    """The extents of an Input, numbers where they are known: a tuple whose errors name the valid indices."""
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):

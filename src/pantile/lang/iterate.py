@@ -41,7 +41,7 @@ def iterate(state: State, step: Callable[[State], State], times: int | Param) ->
 
 
 class _Steps:
-    """The states before and after each step, as far as somebody has asked."""
+    """The states before and after each step, computed on demand."""
 
     def __init__(self, state: Any, step: Callable[[Any], Any]) -> None:
         self._step = step
@@ -59,7 +59,7 @@ class _Steps:
 
 
 class Repeated(Func):
-    """One Func of the state after as many steps as a Param says: the state after one step stands for it until a
+    """One Func of the state after a number of steps that a Param gives: the state after one step stands for it until a
     pipeline is built for a number."""
 
     def __init__(self, steps: _Steps, times: Param, which: int | None) -> None:
@@ -75,7 +75,7 @@ class Repeated(Func):
         self.apply(1)
 
     def apply(self, times: int) -> None:
-        """Be the state after so many steps."""
+        """Become the state after `times` steps."""
         state = self._state(times)
         read = state[self._dims] if state.ndim == len(self._dims) else None
         values = tuple(read) if isinstance(read, Values) else (read,)
@@ -113,8 +113,8 @@ def _repeated(steps: _Steps, times: Param) -> Any:
 
 
 def apply_steps(funcs: Callable[[], list[Func]], counts: Mapping[str, int]) -> list[Func]:
-    """All Funcs that are needed, with each `Repeated` one as the numbers by Param say. What a chain of steps needs,
-    such as another one, is known once that is applied."""
+    """All Funcs that are needed, after the steps of each `Repeated` one were applied as often as its Param says. What a
+    chain of steps needs, such as another chain, is known only after it was applied."""
     applied: set[int] = set()
     while True:
         order = funcs()

@@ -20,7 +20,7 @@ __all__ = [
 
 
 def unify(*values: ExprLike) -> tuple[Expr, ...]:
-    """All of them in their common type; numbers follow the expressions."""
+    """All values in their common type; numbers take the type of the expressions."""
     weak = [v for v in values if is_number(v)]
     strong = [v for v in values if not is_number(v)]
     common: DType = reduce(promote, (expr(v).dtype for v in strong or weak))

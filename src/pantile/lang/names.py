@@ -36,7 +36,7 @@ def words(names: object, what: str) -> tuple[str, ...]:
 
 @contextmanager
 def suffixed(suffix: str) -> Iterator[None]:
-    """Names of Funcs made inside end in `suffix`, so that a step can be repeated without its names clashing."""
+    """Have the names of Funcs made inside end in `suffix`, so that a step can be repeated without name clashes."""
     token = _suffix.set(_suffix.get() + suffix)
     try:
         yield
@@ -45,5 +45,5 @@ def suffixed(suffix: str) -> Iterator[None]:
 
 
 def current_suffix() -> str:
-    """What `suffixed` asks for here."""
+    """The suffix that `suffixed` has set."""
     return _suffix.get()

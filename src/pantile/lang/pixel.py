@@ -17,7 +17,7 @@ _CHANNEL = "c"
 
 
 class Pixel(NotAValue, tuple[Expr, ...]):
-    """The channels of a pixel, all of one type: what a Func may be defined by."""
+    """The channels of a pixel, all of one type, by which a Func may be defined."""
 
     def as_expr(self) -> NoReturn:
         raise UserError(
@@ -43,7 +43,7 @@ def pixel(*channels: ExprLike) -> Pixel:
 
 
 def channel_coordinate(dims: tuple[str, ...]) -> Var:
-    """The coordinate that numbers channels: c, or a longer name where that is another's."""
+    """The coordinate that numbers channels: c, or a longer name if that is taken."""
     name = _CHANNEL
     while name in dims:
         name += _CHANNEL
@@ -51,6 +51,6 @@ def channel_coordinate(dims: tuple[str, ...]) -> Var:
 
 
 def check_channel(label: str, channels: int, index: Expr) -> None:
-    """Refuse to read a channel that there is not."""
+    """Refuse to read a channel that does not exist."""
     if isinstance(index, Const) and not 0 <= index.value < channels:
         raise UserError(f"{label} has channels 0 .. {channels - 1}, but channel {index.value} of it is read")

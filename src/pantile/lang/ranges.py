@@ -1,5 +1,5 @@
-"""The integers that an expression can have, as far as its types and operations tell. What is read of a Func may be
-anything of its type: its updates may still be to come.
+"""The ranges of integer expressions, by their types and operations. A read of a Func may have any value of its type,
+because its updates may not be written yet.
 
     pt.cast("int32", img[y, x]) ** 2, img of uint8    ->    0 .. 65025
 """
@@ -22,9 +22,9 @@ Range = tuple[int, int]  # both ends included
 
 
 def range_of(e: Expr, side: int | None = None) -> Range:
-    """The least and the greatest value of an integer or a condition, of which it may have fewer.
+    """Bounds of the values of an integer or a condition.
 
-    `side` is what Params, and the extents of Inputs of several axes, are supposed to be at most.
+    `side` is an assumed upper bound of Params, and of the extents of Inputs with several axes.
     """
     memo: dict[int, Range] = {}
     return each_once(e, memo, lambda node: _range(node, memo, side), _parts)
@@ -36,13 +36,13 @@ def is_constant(domain: RDom) -> bool:
 
 
 def most_points(domain: RDom, limit: int, side: int | None = None) -> int:
-    """How many points the loops of a domain have at most; no more than `limit` where the call decides."""
+    """An upper bound of the number of points of a domain; at most `limit` if it is known only at the call."""
     points = prod(max(0, range_of(extent, side)[1]) for _, extent in domain.loops.bounds)
     return points if is_constant(domain) else min(points, limit)
 
 
 def type_range(t: DType) -> Range:
-    """What a type holds."""
+    """The range of a type."""
     return (0, 1) if t.is_bool else (t.min, t.max)
 
 
@@ -59,7 +59,7 @@ def _parts(e: Expr) -> Iterable[Expr]:
 
 def _range(e: Expr, memo: dict[int, Range], side: int | None) -> Range:
     if e.dtype.is_float:
-        return 0, 0  # nobody asks
+        return 0, 0  # ranges of floats are not used
     whole = type_range(e.dtype)
     if side is not None and isinstance(e, Scalar) and not (isinstance(e, Extent) and e.source.ndim == 1):
         return max(whole[0], -side), min(whole[1], side)
@@ -85,7 +85,7 @@ def _own(e: Expr, parts: list[Range]) -> Range | None:
 
 
 def scaled(values: Range, points: int) -> Range:
-    """Of a sum of at most so many values."""
+    """The range of a sum of at most `points` values."""
     return min(0, values[0] * points), max(0, values[1] * points)
 
 
@@ -111,7 +111,7 @@ def _abs(a: Range) -> Range:
 
 
 def _floordiv(a: Range, b: Range) -> Range:
-    """Division by zero gives zero."""
+    """The range of a quotient, where division by zero gives zero."""
     most = max(map(abs, a))
     return (min(0, a[0]), max(0, a[1])) if b[0] >= 0 else (-most, most)
 

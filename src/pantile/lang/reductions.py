@@ -1,8 +1,8 @@
 """Reductions of an expression over an RDom, in the order of its loops. As in NumPy, `minimum(a, b)` is not `min(e)`.
 
-Sums and products of 8- and 16-bit integers are held in 32 bits of the same sign, of conditions in int32; every other
-type keeps its own (NumPy would widen further, to 64 bits). A sum that may leave them warns. Means are summed in a type
-that holds them. Over no points: 0, 1, the type's largest value, its smallest, False and True.
+Sums and products of 8- and 16-bit integers are computed in 32 bits of the same sign, those of conditions in int32;
+every other type is kept (NumPy would widen further, to 64 bits). A sum that may overflow warns. Means are summed in a
+type that holds the sum. Reductions over no points yield 0, 1, the type's largest value, its smallest, False and True.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _ELEMENTWISE = {
     "all": "to combine conditions use &",
 }
 
-_FEW = 1024  # points: windows, whose means are summed in float32
-_MOST_POINTS = 1 << 40  # of a mean over extents that the call decides; as many take hours
-_PIXEL = (1 << 16) - 1  # the largest value that a pixel is supposed to have where only a wide type is known
-_SIDE = 1 << 16  # the longest that the side of a picture is supposed to be
+_FEW = 1024  # points of windows whose means are summed in float32
+_MOST_POINTS = 1 << 40  # points of a mean over extents that are known at the call; more would take hours
+_PIXEL = (1 << 16) - 1  # the assumed largest value of a pixel of a wide type
+_SIDE = 1 << 16  # the assumed largest extent of a picture
 
 
 def sum(value: ExprLike, over: RDom | None = None, dtype: DTypeLike | None = None) -> Expr:
@@ -65,7 +65,7 @@ def mean(value: ExprLike, over: RDom | None = None) -> Expr:
 
 
 def _count(domain: RDom, points: int, kind: DType) -> Expr:
-    """The number of points that a mean is of."""
+    """The number of points of a mean."""
     if not domain.predicates:
         return reduce(mul, (cast(kind, extent) for _, extent in domain.loops.bounds))
     one = INT32 if points <= INT32.max else INT64
@@ -73,7 +73,7 @@ def _count(domain: RDom, points: int, kind: DType) -> Expr:
 
 
 def _float_of_mean(t: DType, points: int) -> DType:
-    """Where floats are summed. Up to `_FEW` rounding errors do not matter, and windows stay fast."""
+    """The type in which floats are summed. Up to `_FEW` rounding errors do not matter, and windows stay fast."""
     return FLOAT32 if t.bits <= 32 and points <= _FEW else FLOAT64
 
 
@@ -90,8 +90,8 @@ def _holds(t: DType, values: Range) -> bool:
 
 
 def _warn_of_overflow(value: Expr, t: DType, domain: RDom) -> None:
-    """A word on the line of a sum whose domain is too large for its type, if values are those of pixels of 16 bits, or
-    smaller: larger ones are the user's own arithmetic."""
+    """Warn on the line of a sum whose domain is too large for its type, assuming that values are at most those of
+    pixels of 16 bits: larger ones are the user's own arithmetic."""
     if not t.is_int or t.bits == 64:
         return
     points, (low, high) = most_points(domain, INT32.max, _SIDE), range_of(value)

@@ -14,7 +14,7 @@ from .func import Func, Values
 from .inputs import Input
 from .math import cast, clamp, floor
 
-_FAR = float(1 << 30)  # as far as places go, so that the pixels around one are int32
+_FAR = float(1 << 30)  # the farthest place, so that the indices of pixels around it fit int32
 _Weights = Callable[[Expr], tuple[Expr, ...]]
 
 
@@ -35,9 +35,9 @@ def sample(source: Input | Func, y: ExprLike, x: ExprLike, *rest: ExprLike, meth
     columns = [_index(source, 1, column + (first + j)) for j in range(len(across))]
     lines = []
     for i in range(len(down)):
-        at = _index(source, 0, row + (first + i))
-        lines.append(_weighted(across, [_pixel(source, at, k, *rest) for k in columns]))
-    return _weighted(down, lines)
+        index = _index(source, 0, row + (first + i))
+        lines.append(_weighted_sum(across, [_pixel(source, index, k, *rest) for k in columns]))
+    return _weighted_sum(down, lines)
 
 
 def _check(source: Any, rank: int) -> None:
@@ -54,7 +54,7 @@ def _check(source: Any, rank: int) -> None:
 
 
 def _index(source: Input | Func, axis: int, index: Expr) -> Expr:
-    """The index of a pixel, or of the nearest one if it is known where there are some."""
+    """The index of a pixel, clamped to the bounds of the source if these are known."""
     known = isinstance(source, Input) or source.domain is not None
     return nearest(index, *domain_of("sample", source)[axis]) if known else index
 
@@ -74,7 +74,7 @@ def _pixel(source: Input | Func, *indices: ExprLike) -> Expr:
     return value if value.dtype.is_float else cast(FLOAT32, value)
 
 
-def _weighted(weights: Sequence[Expr], values: Sequence[Expr]) -> Expr:
+def _weighted_sum(weights: Sequence[Expr], values: Sequence[Expr]) -> Expr:
     total = weights[0] * values[0]
     for weight, value in zip(weights[1:], values[1:], strict=True):
         total = total + weight * value
@@ -86,7 +86,7 @@ def _bilinear(t: Expr) -> tuple[Expr, ...]:
 
 
 def _bicubic(t: Expr) -> tuple[Expr, ...]:
-    """Keys' cubic convolution (1981), a = -1/2: right for polynomials of degree two."""
+    """The weights of Keys' cubic convolution (1981) with a = -1/2, which is exact for polynomials of degree two."""
     return (
         ((-0.5 * t + 1.0) * t - 0.5) * t,
         (1.5 * t - 2.5) * t * t + 1.0,
@@ -95,5 +95,5 @@ def _bicubic(t: Expr) -> tuple[Expr, ...]:
     )
 
 
-# The first pixel from that at or before the place, and the weights of those from there on.
+# The offset of the first pixel from the one at or before the place, and the weights of the pixels from there on.
 _METHODS: dict[str, tuple[int, _Weights]] = {"bilinear": (0, _bilinear), "bicubic": (-1, _bicubic)}

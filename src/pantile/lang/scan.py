@@ -1,4 +1,4 @@
-"""What an equation mentions: its free coordinates, reads, and scalars. One walk, used by every check."""
+"""The free coordinates, reads, and scalars of an equation, collected by one walk that every check uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .variables import Scalar, Var
 
 @dataclass
 class Mentions:
-    """Everything free in some expressions."""
+    """The free variables and the reads of some expressions."""
 
     coordinates: dict[str, Var] = field(default_factory=dict)
     rvars: dict[int, RVar] = field(default_factory=dict)  # not bound by a reduction around them; by id
@@ -39,13 +39,13 @@ class Mentions:
             self.scalars.update(scan((low, extent)).scalars)
 
     def all_reads(self) -> Iterable[Read]:
-        """Inside and outside of reductions."""
+        """All reads, inside and outside of reductions."""
         return (*self.reads.values(), *self.reduced_reads.values())
 
 
 def scan(roots: Iterable[Expr]) -> Mentions:
     """What `roots` mention. A reduction binds the coordinates of its own domain."""
-    found = Mentions()
+    mentions = Mentions()
     seen: set[int] = set()
     bodies: dict[tuple[int, int], Reduce] = {}  # the values of one argmin share a body
     stack = list(roots)
@@ -57,19 +57,19 @@ def scan(roots: Iterable[Expr]) -> Mentions:
         if isinstance(e, Reduce):
             bodies[id(e.value), id(e.domain)] = e
         else:
-            _note(found, e)
+            _note(mentions, e)
             stack.extend(children(e))
     for e in bodies.values():
-        found.merge_reduction(e.domain, scan((e.value, *e.domain.predicates)))
-    return found
+        mentions.merge_reduction(e.domain, scan((e.value, *e.domain.predicates)))
+    return mentions
 
 
-def _note(found: Mentions, e: Expr) -> None:
+def _note(mentions: Mentions, e: Expr) -> None:
     if isinstance(e, Var):
-        found.coordinates[e.name] = e
+        mentions.coordinates[e.name] = e
     elif isinstance(e, RVar):
-        found.rvars[id(e)] = e
+        mentions.rvars[id(e)] = e
     elif isinstance(e, Read):
-        found.reads[id(e)] = e
+        mentions.reads[id(e)] = e
     elif isinstance(e, Scalar):
-        found.scalars[id(e)] = e
+        mentions.scalars[id(e)] = e

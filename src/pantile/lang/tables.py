@@ -15,14 +15,14 @@ from .inputs import MOST_AXES, Input
 
 
 class Table(Input):
-    """An array that belongs to the pipeline: an Input that nobody passes. Its `shape` is known: plain integers."""
+    """An array that is a constant of the pipeline: an Input that is not passed. Its `shape` is plain integers."""
 
     kind = "Table"
 
     def __init__(self, array: Any, name: str | None = None) -> None:
-        self.named = name is not None  # otherwise the pipeline may add a number to keep names apart
+        self.named = name is not None  # otherwise the pipeline may add a number to make the name unique
         self.name = "table" if name is None else names.argument(name, "a table")
-        self.array = _copied(array)
+        self.array = _copy(array)
         self.dtype = dtype(self.array.dtype)
         self.ndim = self.array.ndim
         self.where = here()
@@ -61,8 +61,8 @@ def table(array: Any, name: str | None = None) -> Table:
     return Table(array, name)
 
 
-def _copied(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    """A copy of its own in C order, that cannot be written to."""
+def _copy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    """A read-only copy of an array in C order."""
     if isinstance(array, (Expr, Input, np.ma.MaskedArray)):
         raise UserTypeError(f"pt.table takes a NumPy array, not {shown(array)}")
     try:

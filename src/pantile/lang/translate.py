@@ -1,4 +1,4 @@
-"""Funcs to stages: reads become loads by buffer name, and reductions become stages of their own.
+"""Translate Funcs to stages: reads become loads by buffer name, and reductions become separate stages.
 
     box[y, x] = sum(up[y + r[0]], over=r) / 9      box_sum[y, x] = 0
                                                    box_sum[y, x] = box_sum[y, x] + up[y + r.0]      over r.0
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ..dataclass import dataclass
-from ..errors import Location
+from ..errors import InternalError, Location
 from ..expr.build import logical_and
 from ..expr.nodes import Expr, Load, Op, Read, Reduce
 from ..expr.nodes import Var as PlainVar
@@ -31,7 +31,7 @@ from .variables import Param, Var
 
 @dataclass(frozen=True)
 class _Site:
-    """The definition being translated; reductions found in it are named after it."""
+    """The definition that is being translated, after which its reductions are named."""
 
     name: str
     dims: tuple[str, ...]
@@ -77,11 +77,11 @@ class Translator:
         }
 
     def extent(self, e: Expr) -> Expr:
-        """An extent of the language as one of the graph."""
+        """Translate an extent of the language to one of the graph."""
         return self._widened.index(self._expr(e))
 
     def _expr(self, e: Expr) -> Expr:
-        """The reads of an expression of the language as loads. Coordinates are int32 until its stage is complete."""
+        """Translate the reads of an expression to loads. Coordinates are int32 until its stage is complete."""
         return transform(e, self._change, self._memo)
 
     def add(self, func: Func, name: str) -> None:
@@ -144,41 +144,47 @@ class Translator:
             self._complete(helper.stage)
         return Load(e.dtype, 1, helper.stage.buffers[e.which], helper.indices)
 
+    @property
+    def _current_site(self) -> _Site:
+        if self._site is None:
+            raise InternalError("a reduction is translated outside of a definition")
+        return self._site
+
     def _make_helper(self, e: Reduce) -> _Helper:
-        assert self._site is not None
         reduction = Reduction(e.kind, e.value, self._domain(e.domain), self._condition(e.domain))
         free = self._free(reduction)
         dims = _dims_for(free, self._scalars)
         renamed = {old: _coordinate(new) for old, new in zip(free, dims, strict=True) if old != new}
         condition = None if reduction.condition is None else substitute(reduction.condition, renamed)
         reduction = replace(reduction, value=substitute(e.value, renamed), condition=condition)
-        name = self._names.fresh(derived(self._site.name, e.kind))
-        return _Helper(reduction.stage(name, dims, self._site.where), tuple(_coordinate(n) for n in free), e)
+        site = self._current_site
+        name = self._names.fresh(derived(site.name, e.kind))
+        return _Helper(reduction.stage(name, dims, site.where), tuple(_coordinate(n) for n in free), e)
 
     def _free(self, reduction: Reduction) -> list[str]:
-        """The coordinates a reduction depends on: those of the definition around it in order, then others."""
-        assert self._site is not None
+        """The coordinates that a reduction depends on: those of the definition around it in order, then others."""
         condition = () if reduction.condition is None else (reduction.condition,)
         own = {d.name for d in reduction.domain}
         free = [n for n in variables(reduction.value, *condition) if n not in own and n not in self._scalars]
-        place = {d: k for k, d in enumerate(self._site.dims)}
+        place = {d: k for k, d in enumerate(self._current_site.dims)}
         return sorted(free, key=lambda n: place.get(n, len(place)))
 
 
 def _loop_names(funcs: Iterable[Func]) -> dict[int, tuple[str, ...]]:
-    """Names of the loops of every reduction domain, by its id: its own, with a number if it meets one of that name."""
+    """The names of the loops of every reduction domain, by its id. A domain keeps its name, with a number if another
+    domain of the same equation has it."""
     together: dict[int, set[int]] = {}  # domains that occur in one equation
-    found: dict[int, Loops] = {}
+    domains: dict[int, Loops] = {}
     for equation in (e for func in funcs for e in func.equations):
         own = () if equation.domain is None else (equation.domain.loops,)
         met = {id(loops): loops for loops in (*own, *equation.mentions.loops.values())}
-        found.update(met)
-        for one in met:
-            together.setdefault(one, set()).update(met)
+        domains.update(met)
+        for domain in met:
+            together.setdefault(domain, set()).update(met)
     names: dict[int, str] = {}
-    for one, loops in found.items():
-        names[one] = first_free(loops.name, {names[other] for other in together[one] if other in names})
-    return {one: tuple(f"{names[one]}.{n}" for n in loops.names) for one, loops in found.items()}
+    for domain, loops in domains.items():
+        names[domain] = first_free(loops.name, {names[other] for other in together[domain] if other in names})
+    return {domain: tuple(f"{names[domain]}.{n}" for n in loops.names) for domain, loops in domains.items()}
 
 
 def _coordinate(name: str) -> Expr:
@@ -190,7 +196,8 @@ def _plain(e: PlainVar) -> Expr:
 
 
 def _dims_for(free: list[str], taken: frozenset[str]) -> tuple[str, ...]:
-    """Names of dims; a variable "r.0" of a reduction around becomes the dim "r_0", or another if that is a param."""
+    """The names of dims; a variable "r.0" of an enclosing reduction becomes the dim "r_0", or another if that is a
+    param."""
     names: list[str] = []
     for n in free:
         names.append(first_free(n.replace(".", "_"), {*taken, *names}))

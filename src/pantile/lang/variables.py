@@ -61,7 +61,7 @@ def _default(name: str, value: object, kind: DType) -> Number:
 
 
 def known_at_call(value: ExprLike, what: str) -> Expr:
-    """`value` as an integer that depends on nothing but numbers, Params and the shapes of Inputs."""
+    """`value` as an integer expression of only numbers, Params and shapes of Inputs; raise an error for others."""
     e = expr(value)
     if not e.dtype.is_int:
         hint = "divide with // or write pt.cast('int32', ...)" if e.dtype.is_float else "write an integer"

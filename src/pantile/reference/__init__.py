@@ -1,4 +1,5 @@
-"""The meaning of a pipeline: a plain NumPy evaluator, slow and right, that knows nothing of analysis or lowering."""
+"""The reference evaluator: the meaning of a pipeline in plain NumPy, slow and right, independent of analysis and
+lowering."""
 
 from .evaluate import evaluate
 

@@ -1,4 +1,4 @@
-"""Boxes of pixels with integer bounds, as the reference evaluator asks for them."""
+"""Boxes of pixels with integer bounds, as the reference evaluator uses them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Box:
         )
 
     def contains(self, indices: tuple[Array, ...]) -> Array:
-        """Which of the indexed points lie inside."""
+        """A mask of the indexed points that lie inside."""
         inside = np.asarray(True)
         for i, low, high in zip(indices, self.low, self.high, strict=True):
             inside = inside & (i >= low) & (i <= high)
@@ -46,13 +46,13 @@ class Box:
         return tuple(np.clip(i, low, high) for i, low, high in zip(indices, self.low, self.high, strict=True))
 
     def coordinates(self) -> list[Array]:
-        """One array per dim, open: together they broadcast to the box's shape."""
+        """One array of coordinates per dim, which together broadcast to the box's shape."""
         ranges = [np.arange(low, low + n, dtype=np.int64) for low, n in zip(self.low, self.shape, strict=True)]
         return [r.reshape([-1 if k == axis else 1 for k in range(len(ranges))]) for axis, r in enumerate(ranges)]
 
 
 def sized(shape: Iterable[int]) -> Box:
-    """0 <= p < shape."""
+    """The box of the points 0 <= p < shape."""
     extents = tuple(shape)
     return Box((0,) * len(extents), tuple(n - 1 for n in extents))
 

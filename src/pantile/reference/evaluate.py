@@ -1,4 +1,4 @@
-"""A graph and concrete arguments in, the output arrays out."""
+"""Evaluate a graph with concrete arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .stages import Stages
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Array], params: Mapping[str, Number]) -> list[Array]:
-    """One array per value of each output, in order. Arrays of bfloat16 are given and returned as their uint16 bits."""
+    """The arrays of all values of each output, in order. Arrays of bfloat16 are passed and returned as uint16 bits."""
     arrays = {i.name: _input(i, inputs) for i in graph.inputs}
     scalars = {p.name: _param(p, params) for p in graph.params}
     for info in graph.inputs:
@@ -50,13 +50,13 @@ def _param(info: ParamInfo, params: Mapping[str, Number]) -> Array:
 
 
 def _outputs(graph: Graph, stages: Stages) -> list[tuple[str, Box]]:
-    """The outputs and their boxes, once everything that they need is planned."""
-    asked = [(o.stage, sized(stages.number(n) for n in o.shape)) for o in graph.outputs]
-    stages.plan(asked)
-    return asked
+    """The outputs and their boxes, after the boxes of all stages that they need were planned."""
+    outputs = [(o.stage, sized(stages.number(n) for n in o.shape)) for o in graph.outputs]
+    stages.plan(outputs)
+    return outputs
 
 
 def _values(graph: Graph, stages: Stages, name: str, box: Box) -> list[Array]:
     stage = graph.stage[name]
-    found = [stages.read(buffer, tuple(box.coordinates())) for buffer in stage.buffers]
-    return [to_bfloat_bits(a) if t.kind == "bfloat" else a for a, t in zip(found, stage.dtypes, strict=True)]
+    arrays = [stages.read(buffer, tuple(box.coordinates())) for buffer in stage.buffers]
+    return [to_bfloat_bits(a) if t.kind == "bfloat" else a for a, t in zip(arrays, stage.dtypes, strict=True)]

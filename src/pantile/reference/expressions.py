@@ -12,9 +12,9 @@ from .boxes import Array
 from .floats import held, rounded
 from .operations import apply, convert, reinterpret
 
-# Fetches what a Load reads at the given index arrays.
+# Returns the values that a Load reads at the given index arrays.
 Fetch = Callable[[Load, tuple[Array, ...]], Array]
-# What within(value, low, high) yields; free to complain.
+# Returns the values of within(value, low, high), or raises an error.
 Promise = Callable[[Op, Array, Array, Array], Array]
 
 
@@ -32,8 +32,8 @@ class Evaluator:
 
     def value(self, e: Expr) -> Array:
         """The values of `e`, in the type that holds its dtype."""
-        found = self._memo.get(id(e))
-        return each_once(e, self._memo, self._rule) if found is None else found
+        known = self._memo.get(id(e))
+        return each_once(e, self._memo, self._rule) if known is None else known
 
     def _rule(self, e: Expr) -> Array:
         return _RULES[type(e)](self, e)
@@ -43,10 +43,10 @@ class Evaluator:
         return rounded(number, e.dtype) if e.dtype.is_float else number.astype(held(e.dtype))
 
     def _var(self, e: Var) -> Array:
-        found = self._coordinates.get(e.name)
-        if found is None:
-            found = self._scalars[e.name]
-        return found.astype(held(e.dtype))
+        values = self._coordinates.get(e.name)
+        if values is None:
+            values = self._scalars[e.name]
+        return values.astype(held(e.dtype))
 
     def _load(self, e: Load) -> Array:
         return self._fetch(e, tuple(self.value(i) for i in e.indices)).astype(held(e.dtype))

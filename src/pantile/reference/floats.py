@@ -53,7 +53,7 @@ def from_bfloat_bits(bits: Array) -> Array:
 
 
 def saturated(values: Array, t: DType) -> Array:
-    """Floats to the integer type `t`: truncated towards zero, held to its range, NaN to 0."""
+    """Convert floats to the integer type `t`: truncated towards zero, clamped to its range, NaN to 0."""
     wide = values.astype(np.float64)
     above, below = wide >= float(t.max), wide <= float(t.min)
     inside = ~(above | below | np.isnan(wide))
@@ -69,7 +69,7 @@ def fused_multiply_add(a: Array, b: Array, c: Array, t: DType) -> Array:
     usual = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
     known = [np.where(usual, v, 0).astype(np.float64) for v in (a, b, c)]
     fused = np.asarray(exact(*known)).astype(np.float64)
-    # An exact zero takes its sign, and what is not finite its value, from the plain formula.
+    # An exact zero takes its sign, and a result that is not finite its value, from the plain formula.
     return rounded(np.where(usual & (fused != 0), fused, naive), t)
 
 
@@ -85,7 +85,7 @@ def _nearest_float(exact: Fraction) -> float:
 
 
 def _odd_float(exact: Fraction) -> float:
-    """The float if exact, else the neighbour with an odd last bit."""
+    """The nearest float if it is exact, else the neighbour with an odd last bit."""
     near = float(exact)
     if Fraction(near) == exact:
         return near

@@ -1,4 +1,4 @@
-"""What every operation of `expr.nodes.OPS` computes, on arrays whose elements have one common type."""
+"""The operations of `expr.nodes.OPS` on arrays whose elements have one common type."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Operation = Callable[..., Any]
 
 
 def apply(name: str, t: DType, *args: Array) -> Array:
-    """Operation `name` on arguments of type `t`."""
+    """Apply operation `name` to arguments of type `t`."""
     result = np.asarray(TABLE[name](t, *args))
     return rounded(result, t) if t.kind == "bfloat" and name not in COMPARISON else result
 
 
 def convert(values: Array, source: DType, to: DType) -> Array:
-    """By value: integers wrap, floats truncate and saturate into integers, anything but zero is true."""
+    """Convert by value: integers wrap, floats truncate and saturate into integers, anything but zero is true."""
     if to.is_bool:
         return np.asarray(values != 0)
     if to.kind == "bfloat":
@@ -35,7 +35,7 @@ def convert(values: Array, source: DType, to: DType) -> Array:
 
 
 def reinterpret(values: Array, source: DType, to: DType) -> Array:
-    """By bits, between types of one size."""
+    """Reinterpret the bits of values as another type of the same size."""
     stored = to_bfloat_bits(values) if source.kind == "bfloat" else values
     seen = np.ascontiguousarray(stored).view(to.numpy).reshape(values.shape)
     return from_bfloat_bits(seen) if to.kind == "bfloat" else seen
@@ -46,7 +46,7 @@ def _plain(function: Callable[..., Any]) -> Operation:
 
 
 def _accurate(function: Callable[..., Any]) -> Operation:
-    """A function without an exact result: computed in float64, rounded once."""
+    """An operation without an exact result, computed in float64 and rounded once."""
     return lambda t, *args: function(*(a.astype(np.float64) for a in args)).astype(held(t))
 
 
@@ -107,12 +107,12 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def _wide(a: Array) -> Array:
-    """Integers in which sums and products of two cannot overflow."""
+    """Convert to integers in which sums and products of two values cannot overflow."""
     return a.astype(np.int64 if a.dtype.itemsize <= 2 else object)
 
 
 def _narrow(t: DType, wide: Any) -> Array:
-    """Held to the range of `t`. (NumPy turns 0-d arrays of objects into plain numbers; they must stay objects.)"""
+    """Saturate to the range of `t`. (NumPy turns 0-d arrays of objects into plain numbers; they must stay objects.)"""
     kind = np.int64 if isinstance(wide, (np.ndarray, np.generic)) and wide.dtype == np.int64 else object
     raised = np.asarray(np.maximum(np.asarray(wide, kind), t.min), kind)
     return np.asarray(np.minimum(raised, t.max), kind).astype(t.numpy)

@@ -58,9 +58,9 @@ class Stages:
         """The value of an expression of params and extents alone."""
         return int(Evaluator({}, self._scalars, _no_data, _keep).value(e))
 
-    def plan(self, asked: Iterable[tuple[str, Box]]) -> None:
-        """Record the box of every stage that the asked boxes need."""
-        for name, box in asked:
+    def plan(self, requested: Iterable[tuple[str, Box]]) -> None:
+        """Record the required boxes of all stages for the requested boxes."""
+        for name, box in requested:
             self._extend(name, box)
         for stage in reversed(self._graph.stages):
             if stage.name in self._planned:
@@ -69,7 +69,7 @@ class Stages:
                     self._extend(name, box)
 
     def read(self, buffer: str, indices: tuple[Array, ...]) -> Array:
-        """Values of an input or a finished stage; indices outside where it exists are moved to its border."""
+        """The values of an input or a finished stage; indices outside of its bounds are clamped."""
         if buffer in self._inputs:
             values, which = self._inputs[buffer], 0
             return values.at(which, values.box.clip(indices))
@@ -92,7 +92,8 @@ class Stages:
         return Box(low, high).clip(indices)
 
     def _needs(self, stage: Stage, box: Box) -> tuple[Box, dict[str, Box]]:
-        """The stage's box grown by what its updates read of itself, and the boxes of the stages it then reads."""
+        """The stage's box, extended by what its updates read of the stage itself, and the boxes of the stages that it
+        then reads."""
         if box.is_empty:
             return box, {}
         for _ in range(_ROUNDS):
@@ -107,8 +108,8 @@ class Stages:
         raise UserError(f"the reads of {stage.name} by its own updates have no end", stage.where)
 
     def _collect(self, stage: Stage, definition: Definition, box: Box, needed: dict[str, Box]) -> None:
-        """Add the boxes that a definition reads. What it reads at places that depend on the stage's own values is left
-        to be found while it runs."""
+        """Add the boxes that a definition reads. Reads at indices that depend on the stage's own values are resolved
+        while it runs."""
         points = self._points(stage, definition, box)
         if 0 in points.extents:
             return
@@ -160,13 +161,13 @@ class Stages:
             return self.read(load.buffer, indices)
 
         def promise(e: Op, value: Array, low: Array, high: Array) -> Array:
-            # An empty range promises that nobody comes here, as a folded edge does around an empty array. Whether
-            # anyone does is checked at the call; here every branch of a select is computed.
+            # An empty range promises that the value is not used, as a folded edge does around an empty array. Whether
+            # it is used is checked at the call; here every branch of a select is computed.
             broken = np.asarray(((value < low) | (value > high)) & (low <= high))
             if broken.any():
-                found = np.broadcast_to(value, broken.shape)[broken].flat[0]
+                example = np.broadcast_to(value, broken.shape)[broken].flat[0]
                 raise UserError(
-                    f"{stage.name}: {as_written(e)} promised a value that is not: {found}; widen the range or use "
+                    f"{stage.name}: {as_written(e)} promised a value that is not: {example}; widen the range or use "
                     "pt.clamp",
                     definition.where,
                 )
@@ -199,5 +200,6 @@ def _keep(e: Op, value: Array, low: Array, high: Array) -> Array:
 
 
 def _clip(e: Op, value: Array, low: Array, high: Array) -> Array:
-    """While planning, points that a condition will leave out count too; their promises need not hold."""
+    """Clip a promised value while planning, when points that a condition will exclude are included, whose promises need
+    not hold."""
     return np.clip(value, low, high)

@@ -1,4 +1,4 @@
-"""Update definitions: the reduction domain in order, its pure dims all at once.
+"""Run update definitions: over the reduction domain in order, and over the pure dims all at once.
 
 A plain accumulation f[i] = f[i] op g takes many points of the domain per step, through NumPy's `ufunc.at`, which
 applies them one after the other in the same order.
@@ -34,7 +34,7 @@ _IN_ORDER: dict[str, np.ufunc] = {
 
 @dataclass(frozen=True)
 class Points:
-    """Where a definition is evaluated: the coordinates of its pure dims, and its reduction domain."""
+    """The points at which a definition is evaluated: the coordinates of its pure dims, and its reduction domain."""
 
     pure: dict[str, Array]  # open, broadcasting together
     names: tuple[str, ...]  # of the reduction dims
@@ -43,7 +43,7 @@ class Points:
 
     @staticmethod
     def of(stage: Stage, definition: Definition, box: Box, reduction: Sequence[tuple[str, int, int]]) -> Points:
-        """Dims that an update writes at other places than themselves are none of its pure dims."""
+        """The points of a definition over a box. Dims that an update does not index by themselves are not pure dims."""
         pure = [k for k, i in enumerate(definition.indices) if isinstance(i, Var) and i.name == stage.dims[k]]
         part = Box(tuple(box.low[k] for k in pure), tuple(box.high[k] for k in pure))
         names, low, extents = zip(*reduction, strict=True) if reduction else ((), (), ())
@@ -51,7 +51,7 @@ class Points:
         return Points(coordinates, names, low, tuple(max(0, n) for n in extents))
 
     def all(self) -> dict[str, Array]:
-        """Every point, as open coordinates; reduction dims outermost."""
+        """All points, as coordinates that broadcast together, with reduction dims outermost."""
         high = tuple(low + n - 1 for low, n in zip(self.low, self.extents, strict=True))
         reduction = Box(self.low, high).coordinates()
         inner = (1,) * len(self.pure)
@@ -81,7 +81,7 @@ def run_update(
     arrays: list[Array],
     evaluator_at: Callable[[Mapping[str, Array]], Evaluator],
 ) -> None:
-    """Run one update over its points, in place; what it writes outside the box is dropped, for nobody reads it."""
+    """Run one update over its points, in place; writes outside of the box are dropped, because they are not read."""
     accumulation = _accumulation(stage, update)
     size = max(1, _CHUNK // max(1, points.inner_size)) if accumulation else 1
     for coordinates in points.steps(size):
@@ -95,9 +95,9 @@ def run_update(
         places = _flat(box, [i[inside] for i in indices], int(inside.sum()))
         if accumulation:
             ufunc, term = accumulation
-            ufunc.at(arrays[0].reshape(-1), places, _chosen(evaluator.value(term), inside))
+            ufunc.at(arrays[0].reshape(-1), places, _masked(evaluator.value(term), inside))
         else:
-            values = [_chosen(evaluator.value(v), inside) for v in update.values]
+            values = [_masked(evaluator.value(v), inside) for v in update.values]
             for array, value in zip(arrays, values, strict=True):
                 array.reshape(-1)[places] = value
 
@@ -109,7 +109,7 @@ def _flat(box: Box, indices: Sequence[Array], count: int) -> Array:
     return np.ravel_multi_index([i - low for i, low in zip(indices, box.low, strict=True)], box.shape)
 
 
-def _chosen(values: Array, inside: Array) -> Array:
+def _masked(values: Array, inside: Array) -> Array:
     return np.broadcast_to(values, inside.shape)[inside]
 
 
@@ -132,7 +132,7 @@ def _accumulation(stage: Stage, update: Definition) -> tuple[np.ufunc, Expr] | N
     if len(update.values) > 1 or not isinstance(value, Op) or value.op not in _IN_ORDER or t.kind == "bfloat":
         return None
     if t.is_float and value.op in ("min", "max"):
-        return None  # NumPy leaves the sign of a zero to chance
+        return None  # NumPy does not define the sign of a zero result
     for own, term in (value.args, value.args[::-1]) if value.op in COMMUTATIVE else (value.args,):
         others = [term, *update.indices, *([update.condition] if update.condition is not None else [])]
         if _is_own(stage, update, own) and not any(reads_itself(stage, e) for e in others):

@@ -1,4 +1,4 @@
-"""What code is made for, as all of the compiler knows it.
+"""Compilation targets, as the whole compiler knows them.
 
 kinds         of loops and of memory: those that schedules name, that plans and loop IR have
 description   the value: architecture, vectors, registers, cache line, indices, and which of those kinds it has

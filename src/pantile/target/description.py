@@ -1,4 +1,5 @@
-"""What schedules, loops and code are made for: a frozen value. Any target can be compiled for on any host."""
+"""`Target`: the machine that schedules, loops and code are made for, a frozen value. Every host compiles for any
+target."""
 
 from __future__ import annotations
 
@@ -9,11 +10,11 @@ from .kinds import CPU_LOOPS, CPU_MEMORIES, GPU_LOOPS, GPU_MEMORIES, Kind, Memor
 LINE = 64  # bytes
 INDEX_BITS = 64
 MANY, FEW = 32, 16  # registers
-_MANY_OF = ("aarch64", "riscv")  # which have many whatever their width
+_MANY_OF = ("aarch64", "riscv")  # architectures that have many registers, whatever their width
 
 _ARCHITECTURES = {"x86_64": "x86", "amd64": "x86", "arm64": "aarch64", "riscv64": "riscv"}
-# Cores that load lanes from anywhere by one instruction in less time than one after the other. Those of Intel before
-# these wait for what a gather loads since their microcode was mended (Downfall), and AMD's take gathers apart.
+# Cores on which a gather is faster than scalar loads. Earlier Intel cores stall on gathers since the microcode update
+# against Downfall, and AMD's split gathers into scalar loads.
 _GATHERING = ("sapphirerapids", "emeraldrapids", "graniterapids")
 _V3 = frozenset({"avx2"})
 _V4 = frozenset({"avx2", "avx512f"})
@@ -28,13 +29,14 @@ _IMPLIED: tuple[tuple[str, frozenset[str]], ...] = (
 
 @dataclass(frozen=True)
 class Target:
-    """The instructions and memory of a machine. Where LLVM has no name for it, it can be scheduled for alone."""
+    """The instructions and memory of a machine. One that has no LLVM triple can be scheduled for, but not compiled
+    for."""
 
     architecture: str  # x86, aarch64, riscv, cuda, or as others call it
-    vector_bits: int  # of the registers that vector code is best written for
-    registers: int  # of vectors
+    vector_bits: int  # bits of the preferred vector registers
+    registers: int  # number of vector registers
     line: int = LINE  # bytes of a cache line
-    index_bits: int = INDEX_BITS  # of places in memory
+    index_bits: int = INDEX_BITS  # bits of memory offsets
     loops: tuple[Kind, ...] = CPU_LOOPS
     memories: tuple[Memory, ...] = CPU_MEMORIES
     triple: str = ""
@@ -45,24 +47,24 @@ class Target:
         return f"{self.triple}/{self.cpu}" if self.triple else self.architecture
 
     def lanes(self, bits: int) -> int:
-        """Elements of a type that fill a vector."""
+        """The number of elements of a width that fill a vector."""
         return max(1, self.vector_bits // bits)
 
     @property
     def has_blocks(self) -> bool:
-        """Whether it runs kernels of blocks of threads: a GPU, or what stands for one."""
+        """Whether the target runs kernels of blocks of threads: a GPU, or the simulator of one."""
         return Kind.BLOCK in self.loops
 
     @property
     def native_half(self) -> bool:
-        """Whether float16 arithmetic is done by instructions of its own."""
+        """Whether the target has instructions for float16 arithmetic."""
         return self.has_blocks or any(
             has_feature(self.cpu, self.features, f) for f in ("fullfp16", "avx512fp16", "zvfh")
         )
 
     @property
     def native_bfloat(self) -> bool:
-        """Whether bfloat16 arithmetic is."""
+        """Whether the target has instructions for bfloat16 arithmetic."""
         return self.has_blocks and gpu.computes_bfloats(self.cpu)
 
     @property
@@ -72,25 +74,25 @@ class Target:
 
     @property
     def stores_by_arithmetic(self) -> bool:
-        """Whether a vector that is stored passes through the units that compute vectors."""
+        """Whether vector stores occupy the units of vector arithmetic."""
         return self.architecture == "aarch64"
 
     @property
     def gathers(self) -> bool:
-        """Whether lanes at places that data decide are best loaded by one instruction."""
+        """Whether lanes at indices that depend on data are best loaded by a gather instruction."""
         return self.cpu.startswith(_GATHERING)
 
     @property
     def stores_past_caches(self) -> bool:
-        """Whether there are non-temporal stores of vectors."""
+        """Whether the target has non-temporal vector stores."""
         return self.architecture != "armv7"
 
 
 def cpu_target(
     architecture: str, vector_bits: int, line: int = LINE, triple: str = "", cpu: str = "", features: str = ""
 ) -> Target:
-    """A CPU by what its makers and systems call it, such as x86_64 or arm64, the width of its vectors, and what LLVM
-    calls it."""
+    """The target of a CPU: its architecture as its makers and systems call it, such as x86_64 or arm64, the width of
+    its vectors, and its names in LLVM."""
     known = _ARCHITECTURES.get(architecture.lower(), architecture)
     registers = MANY if known in _MANY_OF or vector_bits == 512 else FEW
     return Target(known, vector_bits, registers, line, triple=triple, cpu=cpu, features=features)
@@ -100,7 +102,7 @@ CUDA, SIMULATED = "cuda", "cuda-sim"
 
 
 def gpu_target(capability: str, architecture: str = CUDA) -> Target:
-    """NVIDIA's GPUs by what LLVM calls them, such as sm_90. Indices have 32 bits."""
+    """The target of an NVIDIA GPU by its name in LLVM, such as sm_90. Indices have 32 bits."""
     return Target(
         architecture,
         8 * gpu.LONGEST_ACCESS,
@@ -114,15 +116,15 @@ def gpu_target(capability: str, architecture: str = CUDA) -> Target:
     )
 
 
-# What every CPU has at least.
+# The least that every CPU has.
 GENERIC = cpu_target("generic", 128)
 
 
 def has_feature(cpu: str, features: str, feature: str) -> bool:
-    """Whether a CPU has a feature, by what LLVM calls both."""
+    """Whether a CPU has a feature, both by their names in LLVM."""
     return f"+{feature}" in features.split(",") or feature in _implied(cpu)
 
 
 def _implied(cpu: str) -> frozenset[str]:
-    """Features that a CPU's name stands for and that detection may leave out."""
+    """The features that a CPU's name implies and that detection may leave out."""
     return next((features for prefix, features in _IMPLIED if cpu.startswith(prefix)), frozenset())

@@ -23,16 +23,16 @@ _FIRST_WITH_ASYNCHRONOUS_COPIES = (8, 0)
 
 
 def compute_capability(name: str) -> tuple[int, int]:
-    """The compute capability of a GPU by what LLVM calls it: sm_90 and sm_90a are (9, 0), sm_120 is (12, 0)."""
+    """The compute capability of a GPU by its name in LLVM: sm_90 and sm_90a are (9, 0), sm_120 is (12, 0)."""
     digits = "".join(c for c in name if c.isdigit())
     return int(digits[:-1]), int(digits[-1])
 
 
 def computes_bfloats(name: str) -> bool:
-    """Whether such a GPU has instructions for bfloat16."""
+    """Whether a GPU has instructions for bfloat16, by its name in LLVM."""
     return compute_capability(name) >= _FIRST_WITH_BFLOATS
 
 
 def copies_asynchronously(name: str) -> bool:
-    """Whether such a GPU copies global to shared memory without passing through registers (cp.async)."""
+    """Whether a GPU copies global to shared memory without passing through registers (cp.async)."""
     return compute_capability(name) >= _FIRST_WITH_ASYNCHRONOUS_COPIES

@@ -1,4 +1,4 @@
-"""The kinds of loops and of memory, each named once. Which of them there are, a target says."""
+"""The kinds of loops and of memory, each named once. A target says which of them it has."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Kind(str, Enum):
     PARALLEL = "parallel"
     BLOCK = "block"  # its iterations are blocks of threads, in any order or at once
     THREAD = "thread"  # the threads of a block take its iterations in turn
-    WARP = "warp"  # the warps of a block do, 32 threads each
-    LANE = "lane"  # the threads of a warp do, one iteration each
+    WARP = "warp"  # the warps of a block, of 32 threads each, take its iterations in turn
+    LANE = "lane"  # the threads of a warp take one iteration each
     VECTOR = "vector"
     UNROLL = "unroll"
 
@@ -35,9 +35,9 @@ class Memory(str, Enum):
         return self.value
 
 
-# What several threads go through at the same time.
+# Loops whose iterations several threads run concurrently.
 AT_ONCE = (Kind.PARALLEL, Kind.BLOCK, Kind.THREAD, Kind.WARP, Kind.LANE)
-# What code goes through, iteration by iteration, and what is written out in it, whose extents are constant.
+# Loops that run iteration by iteration, and loops that are expanded in the code, whose extents are constant.
 ITERATED = (Kind.SERIAL, *AT_ONCE)
 WRITTEN_OUT = (Kind.VECTOR, Kind.UNROLL)
 
