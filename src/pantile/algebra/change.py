@@ -28,7 +28,7 @@ class Change:
         return f"  {stage.name}: {self.what}: {self.before} -> {self.after} operations per value; new: {new}"
 
 
-class Context:
+class RewriteContext:
     """The pipeline around a stage."""
 
     def __init__(self, graph: Graph, strict: bool) -> None:

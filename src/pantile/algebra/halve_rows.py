@@ -33,16 +33,16 @@ from __future__ import annotations
 import math
 
 from ..analysis.interval import interval
-from ..analysis.windows import Moved, without_loop
+from ..analysis.windows import ShiftedTerm, without_loop
 from ..expr.linear import linear
 from ..expr.nodes import Cast, Const, Expr, Load, Op, Var, const, coordinate
 from ..expr.types import FLOAT32, FLOAT64, INDEX
 from ..expr.visit import names, substitute, walk
 from ..graph.nodes import ReductionDim, Stage
 from ..schedule.updates import accumulation, keeps_to
-from .change import Change, Context
+from .change import Change, RewriteContext
 from .factors import factors
-from .halved_stages import Halved, Window, extent, low
+from .halved_stages import HalvedWindow, RowWindow, extent, low
 
 MOST_HALVINGS = 3  # 27 planes, all of which are written out where they are computed
 FEWEST_ROWS = 5
@@ -55,7 +55,7 @@ _TIMES = ("", "once", "twice", "three times")
 _FINITE = frozenset({"add", "sub", "mul", "div", "neg", "abs", "min", "max"})  # of finite numbers, where they fit
 
 
-def halve_rows(stage: Stage, context: Context) -> Change | None:
+def halve_rows(stage: Stage, context: RewriteContext) -> Change | None:
     """The stages of pixels, weights and products, and the sum of some of these; None if that is not cheaper, or might
     not be accurate enough."""
     window = _window(stage, context)
@@ -67,10 +67,10 @@ def halve_rows(stage: Stage, context: Context) -> Change | None:
         return None
     terms = " x ".join(str(extent(r)) for r in stage.updates[0].domain)
     what = f"a sum of {terms} products, its rows halved {_TIMES[best]}"
-    return Change(Halved(window, best, context).stages(), what, round(costs[0]), round(costs[best]))
+    return Change(HalvedWindow(window, best, context).stages(), what, round(costs[0]), round(costs[best]))
 
 
-def _cost(window: Window, halvings: int) -> float:
+def _cost(window: RowWindow, halvings: int) -> float:
     """The cost per value: products, and the planes in memory. Without halvings, pixels are converted and stored."""
     rows = -(-extent(window.rows) // (1 << halvings))
     planes = math.pow(1.5, halvings)
@@ -80,7 +80,7 @@ def _cost(window: Window, halvings: int) -> float:
 # ---- what can be halved
 
 
-def _window(stage: Stage, context: Context) -> Window | None:
+def _window(stage: Stage, context: RewriteContext) -> RowWindow | None:
     if len(stage.updates) != 1 or len(stage.dtypes) != 1 or stage.dtypes[0] not in (FLOAT32, FLOAT64):
         return None
     (update,) = stage.updates
@@ -101,12 +101,12 @@ def _forwards(term: Expr, loops: tuple[ReductionDim, ...], stage: Stage) -> Expr
     return substitute(term, {r.name: const(2 * low(r) + extent(r) - 1, INDEX) - coordinate(r.name) for r in backwards})
 
 
-def _moving(stage: Stage, loops: tuple[ReductionDim, ...], term: Expr) -> Window | None:
+def _moving(stage: Stage, loops: tuple[ReductionDim, ...], term: Expr) -> RowWindow | None:
     moving = _moving_dims(term, stage, {r.name for r in loops})
     weight, pixel = factors(term, lambda e: names(e).isdisjoint(moving))
     if pixel is None or weight is None or not _is_small(pixel):
         return None
-    moved: dict[str, tuple[Moved, ReductionDim]] = {}
+    moved: dict[str, tuple[ShiftedTerm, ReductionDim]] = {}
     for r in loops:
         step = without_loop(pixel, r.name, stage.dims, {other.name for other in loops} - {r.name})
         if step is None or step.dim in moved:
@@ -115,7 +115,7 @@ def _moving(stage: Stage, loops: tuple[ReductionDim, ...], term: Expr) -> Window
     dim = min(moved, key=stage.dims.index)
     step, rows = moved[dim]
     is_row = isinstance(step.base, Var) and dim != stage.dims[-1] and extent(rows) >= FEWEST_ROWS
-    return Window(stage, rows, pixel, moved, dim, weight) if is_row and rows.name in names(weight) else None
+    return RowWindow(stage, rows, pixel, moved, dim, weight) if is_row and rows.name in names(weight) else None
 
 
 def _moving_dims(term: Expr, stage: Stage, loops: set[str]) -> frozenset[str]:

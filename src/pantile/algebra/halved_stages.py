@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from itertools import product
 
-from ..analysis.windows import Moved
+from ..analysis.windows import ShiftedTerm
 from ..cached import cached_property
 from ..dataclass import dataclass
 from ..errors import InternalError
@@ -17,19 +17,19 @@ from ..expr.types import INDEX
 from ..expr.visit import names, substitute
 from ..graph.names import first_free
 from ..graph.nodes import Definition, ReductionDim, Stage
-from .change import Context
+from .change import RewriteContext
 
 _LEFT, _RIGHT, _BOTH = range(3)  # of pairs of rows: the first weights, the second, their sum
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class RowWindow:
     """A sum of pixel * weight over loops, one of which moves from row to row, and the others along other dims."""
 
     stage: Stage
     rows: ReductionDim
     pixel: Expr  # the pixel, from which the loops were eliminated
-    moved: Mapping[str, tuple[Moved, ReductionDim]]  # dim -> the loop that moves along it
+    moved: Mapping[str, tuple[ShiftedTerm, ReductionDim]]  # dim -> the loop that moves along it
     dim: str  # the dim that counts rows
     weight: Expr
 
@@ -40,12 +40,12 @@ class Window:
 
 
 @dataclass(frozen=True, eq=False)
-class Halved:
+class HalvedWindow:
     """A window whose rows are halved a number of times."""
 
-    window: Window
+    window: RowWindow
     halvings: int
-    context: Context
+    context: RewriteContext
 
     def stages(self) -> tuple[Stage, ...]:
         """The stages of pixels, of weights and of products, and the original stage as a sum of these."""

@@ -8,13 +8,13 @@ from dataclasses import replace
 from ..dataclass import dataclass
 from ..graph.nodes import Graph, Stage
 from ..graph.verify import verified
-from .change import Change, Context
+from .change import Change, RewriteContext
 from .halve_rows import halve_rows
 from .separate_taps import separate_taps
 from .separate_weights import separate_weights
 from .separate_windows import separate_windows
 
-_REWRITES: tuple[Callable[[Stage, Context], Change | None], ...] = (
+_REWRITES: tuple[Callable[[Stage, RewriteContext], Change | None], ...] = (
     separate_windows,
     separate_weights,
     separate_taps,
@@ -40,7 +40,7 @@ class Rewritten:
 
 def rewritten(graph: Graph, strict: bool) -> Rewritten:
     """Rewrite a pipeline to use fewer operations. With `strict`, floats are computed as written."""
-    context = Context(graph, strict)
+    context = RewriteContext(graph, strict)
     changes: list[Change] = []
     stages: list[Stage] = []
     pending = list(reversed(graph.stages))

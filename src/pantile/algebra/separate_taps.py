@@ -19,7 +19,7 @@ from ..expr.nodes import Cast, Const, Expr, Load, Op, const, coordinate
 from ..expr.types import INDEX, DType
 from ..expr.visit import Key, names, transform, walk_values
 from ..graph.nodes import Stage
-from .change import Change, Context
+from .change import Change, RewriteContext
 from .cost import STORED
 from .rank_one import Factors, Number, rank_one
 from .weighted_sums import MOST_TAPS, Separated, cost, unit, weighted_sum
@@ -30,7 +30,7 @@ _MOST = 1024
 Terms = list[tuple[Number, Expr]]  # weights and the expressions that they are multiplied with
 
 
-def separate_taps(stage: Stage, context: Context) -> Change | None:
+def separate_taps(stage: Stage, context: RewriteContext) -> Change | None:
     """The stage of the rows and the stage of the columns; None if that is not cheaper, or not equivalent."""
     if stage.updates or len(stage.dtypes) != 1 or len(stage.pure.loads) < _FEWEST:
         return None
@@ -166,7 +166,7 @@ def _stencil(group: list[tuple[Number, Expr, tuple[Linear, ...]]]) -> _Stencil |
 # ---- the two sums
 
 
-def _change(stage: Stage, root: Op, terms: Terms, stencil: _Stencil, context: Context) -> Change | None:
+def _change(stage: Stage, root: Op, terms: Terms, stencil: _Stencil, context: RewriteContext) -> Change | None:
     separable = _separable(stencil, stage, root.dtype)
     if separable is None:
         return None

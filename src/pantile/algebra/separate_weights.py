@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..analysis.point import value_at
-from ..analysis.windows import Moved, without_loop
+from ..analysis.windows import ShiftedTerm, without_loop
 from ..dataclass import dataclass
 from ..errors import InternalError
 from ..expr.build import binary
@@ -23,14 +23,14 @@ from ..expr.types import INDEX
 from ..expr.visit import loaded, names, substitute, walk_loads
 from ..graph.nodes import ReductionDim, Stage
 from ..schedule.updates import accumulation, keeps_to
-from .change import Change, Context
+from .change import Change, RewriteContext
 from .cost import STORED
 from .factors import factors
 from .rank_one import rank_one
 from .weighted_sums import MOST_TAPS, Separated, cost, unit
 
 
-def separate_weights(stage: Stage, context: Context) -> Change | None:
+def separate_weights(stage: Stage, context: RewriteContext) -> Change | None:
     """The stage of the rows and the stage of the columns; None if that is not cheaper, or not equivalent."""
     kernel = _weighted_window(stage, context)
     if kernel is None:
@@ -52,7 +52,7 @@ class _WeightedWindow:
     weights: list[list[Number]]
 
 
-def _weighted_window(stage: Stage, context: Context) -> _WeightedWindow | None:
+def _weighted_window(stage: Stage, context: RewriteContext) -> _WeightedWindow | None:
     if len(stage.updates) != 1 or len(stage.dtypes) != 1:
         return None
     (update,) = stage.updates
@@ -73,12 +73,14 @@ def _weighted_window(stage: Stage, context: Context) -> _WeightedWindow | None:
     return None if weights is None else _WeightedWindow((down, across), value, weights)
 
 
-def _is_weight(e: Expr, loops: set[str], context: Context) -> bool:
+def _is_weight(e: Expr, loops: set[str], context: RewriteContext) -> bool:
     """Whether an expression depends on the loops and on constant tables alone."""
     return bool(names(e)) and names(e) <= loops and all(context.table(b) is not None for b in loaded(e))
 
 
-def _evaluated(weight: Expr, down: ReductionDim, across: ReductionDim, context: Context) -> list[list[Number]] | None:
+def _evaluated(
+    weight: Expr, down: ReductionDim, across: ReductionDim, context: RewriteContext
+) -> list[list[Number]] | None:
     loads = list(walk_loads(weight))
     rows: list[list[Number]] = []
     for i in _values(down):
@@ -97,7 +99,7 @@ def _evaluated(weight: Expr, down: ReductionDim, across: ReductionDim, context: 
     return rows
 
 
-def _element(e: Load, point: dict[str | int, Number], context: Context) -> Number | None:
+def _element(e: Load, point: dict[str | int, Number], context: RewriteContext) -> Number | None:
     """The element of a table that a load reads at a point; None if it is not a number, or outside of the table."""
     table = context.table(e.buffer)
     place = [p for p in (value_at(i, point) for i in e.indices) if isinstance(p, int)]
@@ -110,7 +112,12 @@ def _element(e: Load, point: dict[str | int, Number], context: Context) -> Numbe
 
 
 def _change(
-    stage: Stage, kernel: _WeightedWindow, first: ReductionDim, other: ReductionDim, moved: Moved, context: Context
+    stage: Stage,
+    kernel: _WeightedWindow,
+    first: ReductionDim,
+    other: ReductionDim,
+    moved: ShiftedTerm,
+    context: RewriteContext,
 ) -> Change | None:
     is_transposed = first is kernel.loops[0]
     weights = [list(column) for column in zip(*kernel.weights, strict=True)] if is_transposed else kernel.weights

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from ..analysis.windows import Moved, without_loop
+from ..analysis.windows import ShiftedTerm, without_loop
 from ..cached import cached_property
 from ..dataclass import dataclass
 from ..errors import InternalError
@@ -25,14 +25,14 @@ from ..expr.nodes import Const, Expr, Load, coordinate, neutral
 from ..expr.visit import names
 from ..graph.nodes import Definition, ReductionDim, Stage
 from ..schedule.updates import Accumulation, accumulation, keeps_to
-from .change import Change, Context
+from .change import Change, RewriteContext
 from .cost import STORED, operations
 from .stored_type import Range, as_type, integers, stored_type
 
 _WORDS = {"add": "a sum", "or": "a disjunction", "and": "a conjunction", "max": "a maximum", "min": "a minimum"}
 
 
-def separate_windows(stage: Stage, context: Context) -> Change | None:
+def separate_windows(stage: Stage, context: RewriteContext) -> Change | None:
     """The stage of one loop, and the stage over the others; None if that is not cheaper, or not equivalent."""
     window = _window(stage, context)
     if window is None:
@@ -60,7 +60,7 @@ class _UniformWindow:
         return prod(map(_extent, self.loops))
 
 
-def _window(stage: Stage, context: Context) -> _UniformWindow | None:
+def _window(stage: Stage, context: RewriteContext) -> _UniformWindow | None:
     if len(stage.updates) != 1 or len(stage.dtypes) != 1:
         return None
     (update,) = stage.updates
@@ -75,14 +75,14 @@ def _window(stage: Stage, context: Context) -> _UniformWindow | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Split:
+class _WindowSplit:
     """A window split into the loop that is reduced first and the others, which were eliminated from the term."""
 
     stage: Stage
     window: _UniformWindow
     first: ReductionDim
     term: Expr
-    moved: dict[str, tuple[Moved, ReductionDim]]  # by dim
+    moved: dict[str, tuple[ShiftedTerm, ReductionDim]]  # by dim
 
     @property
     def cost(self) -> int:
@@ -93,7 +93,7 @@ class _Split:
         again = 2 if stored_type(own, self._values) is own else 3
         return scale * _cost(_extent(self.first), self.term) + again * others
 
-    def change(self, before: int, context: Context) -> Change:
+    def change(self, before: int, context: RewriteContext) -> Change:
         rows = self._rows(context.fresh(self.stage.name, "rows"))
         terms = " x ".join(str(_extent(r)) for r in self.window.loops)
         what = f"{_WORDS[self.window.sum.op]} of {terms} terms, those of {self.first.name} first"
@@ -131,8 +131,8 @@ class _Split:
         return _extent(self.first) * min(term[0], 0), _extent(self.first) * max(term[1], 0)
 
 
-def _split(stage: Stage, window: _UniformWindow, first: ReductionDim) -> _Split | None:
-    term, moved = window.term, dict[str, tuple[Moved, ReductionDim]]()
+def _split(stage: Stage, window: _UniformWindow, first: ReductionDim) -> _WindowSplit | None:
+    term, moved = window.term, dict[str, tuple[ShiftedTerm, ReductionDim]]()
     loops = {r.name for r in window.loops}
     for r in window.loops:
         if r is not first:
@@ -140,7 +140,7 @@ def _split(stage: Stage, window: _UniformWindow, first: ReductionDim) -> _Split 
             if step is None or step.dim in moved:
                 return None
             term, moved[step.dim] = step.term, (step, r)
-    return _Split(stage, window, first, term, moved)
+    return _WindowSplit(stage, window, first, term, moved)
 
 
 def _cost(terms: int, term: Expr) -> int:

@@ -23,9 +23,9 @@ from .empty import how_to_fill
 from .float_ends import is_finite
 from .interval import Evaluator, Interval, Scope, interval
 from .load_boxes import Box, each_load
-from .messages import MOST, Read, Room
+from .messages import MOST, BufferLimits, UnlimitedRead
 from .regions import Rules, definition_scope, expressions, required, where_it_holds
-from .static_ranges import InCode, between_names, in_code
+from .static_ranges import StaticRanges, between_names, in_code
 from .witness import find_witness, guards_of, outside_loads
 
 _LARGEST_BYTES = 1 << 47  # the size of the address space
@@ -45,7 +45,7 @@ def check_regions(
     passed, boxes = _passed.get(graph, (None, None))
     is_known = passed == sizes
     scope = {name: Interval.point(value) for name, value in scalars.items()}
-    check = _Check(graph, shapes, scope, boxes if is_known else None)
+    check = _RegionCheck(graph, shapes, scope, boxes if is_known else None)
     for name, shape in shapes.items():
         check.domain(graph.stage[name], shape)
     for stage in graph.stages:
@@ -65,7 +65,7 @@ def check_regions(
 
 # The sizes of the latest call that passed, and its boxes.
 _passed: WeakKeyDictionary[Graph, tuple[Hashable, dict[str, Box]]] = WeakKeyDictionary()
-_seen: WeakKeyDictionary[Graph, InCode | None] = WeakKeyDictionary()  # the graph as compiled code sees it
+_seen: WeakKeyDictionary[Graph, StaticRanges | None] = WeakKeyDictionary()  # the graph as compiled code sees it
 
 
 def region_scalars(graph: Graph) -> set[str]:
@@ -96,7 +96,7 @@ def _remedy(i: InputInfo) -> str:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _ActiveDefinition:
     """A definition, the scope that it runs in, and the conditions under which it runs."""
 
     stage: Stage
@@ -105,7 +105,7 @@ class _Place:
     guards: tuple[Expr, ...]
 
 
-class _Check:
+class _RegionCheck:
     def __init__(
         self, graph: Graph, shapes: Mapping[str, tuple[int, ...]], scope: Scope, boxes: dict[str, Box] | None = None
     ) -> None:
@@ -115,13 +115,13 @@ class _Check:
         self.boxes = required(graph, self.asked, scope, _EXACT) if boxes is None else boxes
         self.rooms = {r.buffer: r for r in (*self._inputs(graph), *self._domains(graph))}
 
-    def _inputs(self, graph: Graph) -> Iterable[Room]:
+    def _inputs(self, graph: Graph) -> Iterable[BufferLimits]:
         for i in graph.inputs:
             limits = tuple((0, int(self.scope[i.extent(k)].low) - 1) for k in range(i.ndim))
             kind = "Input" if i.table is None else "Table"
-            yield Room(i.name, f"{kind} {i.name!r} (from {i.where})", limits, _remedy(i))
+            yield BufferLimits(i.name, f"{kind} {i.name!r} (from {i.where})", limits, _remedy(i))
 
-    def _domains(self, graph: Graph) -> Iterable[Room]:
+    def _domains(self, graph: Graph) -> Iterable[BufferLimits]:
         sizes = {i.extent(k) for i in graph.inputs for k in range(i.ndim)}
         for s in graph.stages:
             if s.domain is not None:
@@ -131,7 +131,7 @@ class _Check:
                 owner = f"the domain of {messages.describe(s)}"
                 remedy = f"read it through a boundary condition, such as pt.edge({s.name}), or state a larger domain"
                 when_empty = how_to_fill([n for _, n in s.domain], self.scope, sizes) if is_empty else ""
-                yield from (Room(b, owner, limits, remedy, when_empty) for b in s.buffers)
+                yield from (BufferLimits(b, owner, limits, remedy, when_empty) for b in s.buffers)
 
     def domain(self, stage: Stage, shape: tuple[int, ...]) -> None:
         """Refuse an output shape that leaves the stated domain."""
@@ -144,7 +144,7 @@ class _Check:
         if _is_empty(self.asked[stage.name]):
             return
         limits = tuple((0, n - 1) for n in shape)
-        arrays = {b: Room(b, "the array it is written to", limits, _OWN_REMEDY) for b in stage.buffers}
+        arrays = {b: BufferLimits(b, "the array it is written to", limits, _OWN_REMEDY) for b in stage.buffers}
         for place in self._places(stage, self.asked[stage.name], stage.updates):
             self._writes(place, shape, arrays[stage.buffers[0]])
             self._loads(place, arrays)
@@ -166,23 +166,25 @@ class _Check:
         if prod(extents) * max(t.bytes for t in stage.dtypes) > _LARGEST_BYTES:
             raise messages.too_large(stage, extents)
 
-    def _unlimited(self, producer: Stage) -> Read | None:
+    def _unlimited(self, producer: Stage) -> UnlimitedRead | None:
         """A read of a stage at an index without known limits."""
-        reads: list[Read] = []
+        reads: list[UnlimitedRead] = []
         for stage in self.graph.stages:
             if stage.name in self.boxes:
                 for place in self._places(stage, self.boxes[stage.name], stage.definitions):
                     self._far_reads(place, place.scope, producer.buffers, reads)
         return reads[0] if reads else None
 
-    def _far_reads(self, at: _Place, scope: Scope, buffers: Container[str], reads: list[Read]) -> None:
+    def _far_reads(
+        self, at: _ActiveDefinition, scope: Scope, buffers: Container[str], reads: list[UnlimitedRead]
+    ) -> None:
         """Append to `reads` those of some buffers whose indices have no known limits in a scope, that of this call or
         that of compiled code."""
 
         def seen(load: Load, box: Box, inner: Scope) -> None:
             for axis, (index, r) in enumerate(zip(load.indices, box, strict=True)):
                 if _is_far(r) or not ends_are_numbers(index, inner, at.scope):
-                    reads.append(Read(at.stage, at.definition, load, axis, box))
+                    reads.append(UnlimitedRead(at.stage, at.definition, load, axis, box))
 
         wanted = {e.buffer for e in at.definition.loads if e.buffer in buffers}
         if wanted:
@@ -200,9 +202,9 @@ class _Check:
             if not doubtful and not any(map(self._may_be_unclear, d.indices)):
                 continue
             scope = where_it_holds(d, {name: between_names(name) for name in at.scope if name not in self.scope})
-            found: list[Read] = []
-            self._far_reads(at, scope, {b for b in doubtful if self._is_stored(b, stored)}, found)
-            for read in found:
+            reads: list[UnlimitedRead] = []
+            self._far_reads(at, scope, {b for b in doubtful if self._is_stored(b, stored)}, reads)
+            for read in reads:
                 raise messages.stored_without_limits(self.graph.producer[read.load.buffer], read.box, read)
             if stage.name in stored and stage.name not in self.asked and any(map(self._may_be_unclear, d.indices)):
                 written = tuple(interval(i, scope) for i in d.indices)
@@ -222,7 +224,9 @@ class _Check:
             box = boxes.get(stage.name)
             if stage.name not in stored or stage.name in self.asked or box in (None, self.boxes.get(stage.name)):
                 continue
-            check = _Check(self.graph, {}, self.scope, required(self.graph, {stage.name: box}, self.scope, _EXACT))
+            check = _RegionCheck(
+                self.graph, {}, self.scope, required(self.graph, {stage.name: box}, self.scope, _EXACT)
+            )
             for s in self.graph.stages:
                 if s is stage or s.name not in stored:
                     try:
@@ -238,21 +242,21 @@ class _Check:
         """Whether an index depends on floats, or on both data and numbers of the call."""
         return has_floats(index) or bool(loaded(index)) and not self.scope.keys().isdisjoint(names(index))
 
-    def _places(self, stage: Stage, box: Box, definitions: Iterable[Definition]) -> Iterable[_Place]:
+    def _places(self, stage: Stage, box: Box, definitions: Iterable[Definition]) -> Iterable[_ActiveDefinition]:
         """The definitions that have points to run at."""
         for d in definitions:
             scope = definition_scope(stage, d, box, self.scope)
             scope = where_it_holds(d, scope)
             if not _is_empty(scope.values()):
-                yield _Place(stage, d, scope, () if d.condition is None else (d.condition,))
+                yield _ActiveDefinition(stage, d, scope, () if d.condition is None else (d.condition,))
 
-    def _writes(self, at: _Place, shape: tuple[int, ...], array: Room) -> None:
+    def _writes(self, at: _ActiveDefinition, shape: tuple[int, ...], array: BufferLimits) -> None:
         indices = at.definition.indices
         if not array.holds(tuple(interval(i, at.scope) for i in indices)):
             witness = find_witness(indices, array.limits, at.scope, at.guards)
             raise messages.written_outside(at.stage, at.definition, shape, witness)
 
-    def _arithmetic(self, at: _Place, box: Box) -> None:
+    def _arithmetic(self, at: _ActiveDefinition, box: Box) -> None:
         """Refuse index arithmetic that may overflow 64 bits. Unless coordinates are far, only operations that types do
         not prove to fit are checked."""
         near = all(r.bounded and max(-r.low, r.high) <= COORDINATE for r in box)
@@ -261,7 +265,7 @@ class _Check:
             if not values.bounded or not INDEX.min <= values.low <= values.high <= INDEX.max:
                 raise messages.overflows(at.stage, at.definition, e)
 
-    def _loads(self, at: _Place, rooms: Mapping[str, Room]) -> None:
+    def _loads(self, at: _ActiveDefinition, rooms: Mapping[str, BufferLimits]) -> None:
         """Refuse reads of the rooms' buffers that leave these. Reads in the definition's own condition are checked as
         if it held."""
 

@@ -51,8 +51,8 @@ class Interval:
         """Exactly one value."""
         return Interval(value, value)
 
-    def found(self) -> Interval:
-        """The interval itself, evaluated if it is lazy; see `Later`."""
+    def evaluated(self) -> Interval:
+        """The interval itself, evaluated if it is lazy; see `LazyInterval`."""
         return self
 
     @property
@@ -76,7 +76,7 @@ class Interval:
         return Interval(low, high)
 
 
-class Later(Interval):
+class LazyInterval(Interval):
     """A lazy interval, which is evaluated on first use: most names of a scope are never used."""
 
     find: Callable[[], Interval]
@@ -86,19 +86,19 @@ class Later(Interval):
         object.__setattr__(self, "sure", False)
 
     @cached_property
-    def _found(self) -> Interval:
+    def _interval(self) -> Interval:
         return self.find()
 
-    def found(self) -> Interval:
-        return self._found.found()
+    def evaluated(self) -> Interval:
+        return self._interval.evaluated()
 
     @property
     def low(self) -> Scalar:
-        return self._found.low
+        return self._interval.low
 
     @property
     def high(self) -> Scalar:
-        return self._found.high
+        return self._interval.high
 
 
 EVERYTHING = Interval(None, None)

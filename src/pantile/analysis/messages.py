@@ -19,7 +19,7 @@ MOST = (1 << 31) - 1  # indices of an axis; coordinates are int32
 
 
 @dataclass(frozen=True)
-class Room:
+class BufferLimits:
     """Where a buffer may be read: the limits of each axis, their owner, and the remedies for reads outside and for
     limits that are empty.
     """
@@ -45,7 +45,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Read:
+class UnlimitedRead:
     """A read of a stage whose index along an axis has no known limits."""
 
     stage: Stage
@@ -77,7 +77,9 @@ def limits_text(limits: Limits) -> str:
     return " x ".join(map(_indices, limits))
 
 
-def read_outside(stage: Stage, d: Definition, load: Load, box: Box, room: Room, witness: Witness | None) -> UserError:
+def read_outside(
+    stage: Stage, d: Definition, load: Load, box: Box, room: BufferLimits, witness: Witness | None
+) -> UserError:
     """The error for a read whose box is not inside its room."""
     start = f"{describe(stage)} reads {readable(load)}"
     if witness is None and not room.size:
@@ -117,7 +119,7 @@ def written_outside(stage: Stage, d: Definition, shape: tuple[int, ...], witness
     )
 
 
-def output_outside(stage: Stage, shape: tuple[int, ...], room: Room) -> UserError:
+def output_outside(stage: Stage, shape: tuple[int, ...], room: BufferLimits) -> UserError:
     """The error for a shape that is larger than the stated domain."""
     return UserError(
         f"{describe(stage)} is asked for over the shape {shape}, which leaves its stated domain, "
@@ -125,7 +127,7 @@ def output_outside(stage: Stage, shape: tuple[int, ...], room: Room) -> UserErro
     )
 
 
-def stored_without_limits(stage: Stage, box: Box, read: Read | None = None) -> UserError:
+def stored_without_limits(stage: Stage, box: Box, read: UnlimitedRead | None = None) -> UserError:
     """The error for storing a stage whose required region is unbounded, with the read itself if it is known."""
     if read is None:
         return UserError(

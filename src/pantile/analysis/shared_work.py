@@ -31,7 +31,7 @@ _DISTINCT: WeakKeyDictionary[Definition, list[Expr]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
-class Alike:
+class SharedWork:
     """The shared work of the stages of a graph, given the stages that are inlined."""
 
     graph: Graph

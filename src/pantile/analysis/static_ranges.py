@@ -22,7 +22,7 @@ _INEXACT = ("mod", "shl", "shr")  # index operations whose ranges may be wider i
 
 
 @dataclass(frozen=True)
-class InCode:
+class StaticRanges:
     """A graph with variables in the place of expressions of which compiled code knows only the range, and these ranges,
     which depend on scalars."""
 
@@ -39,16 +39,16 @@ def between_names(name: str) -> Interval:
     return Interval(coordinate(f"{name}.min"), coordinate(f"{name}.max"))
 
 
-def in_code(graph: Graph) -> InCode | None:
+def in_code(graph: Graph) -> StaticRanges | None:
     """The graph as compiled code sees its indices; None if calls see them in the same way."""
     if not any(_may_be_inexact(e) for s in graph.stages for d in s.definitions for e in walk(*_places(d))):
         return None
     limits: dict[bytes, tuple[str, Interval]] = {}
-    stages = tuple(_Renaming(graph, s, limits).stage() for s in graph.stages)
-    return InCode(replace(graph, stages=stages), dict(limits.values())) if limits else None
+    stages = tuple(_RangeSubstitution(graph, s, limits).stage() for s in graph.stages)
+    return StaticRanges(replace(graph, stages=stages), dict(limits.values())) if limits else None
 
 
-class _Renaming:
+class _RangeSubstitution:
     """Replaces expressions of which compiled code knows only the range by variables, in one stage."""
 
     def __init__(self, graph: Graph, stage: Stage, limits: dict[bytes, tuple[str, Interval]]) -> None:

@@ -17,7 +17,7 @@ from ..graph.nodes import Definition, Graph, Stage
 
 
 @dataclass(frozen=True, eq=False)
-class Moved:
+class ShiftedTerm:
     """A term from which a loop was eliminated: its value at `dim` is that of the original term at all points where
     `base` plus the loop equals `dim`."""
 
@@ -27,7 +27,7 @@ class Moved:
     scale: int  # the step of the base per step of the dim
 
 
-def without_loop(term: Expr, loop: str, dims: Collection[str], loops: Collection[str]) -> Moved | None:
+def without_loop(term: Expr, loop: str, dims: Collection[str], loops: Collection[str]) -> ShiftedTerm | None:
     """Eliminate a loop from the term of a reduction, if it does nothing but shift the term along one of the dims."""
     base = _base(term, loop)
     if base is None or not names(base.expr()).isdisjoint(loops):
@@ -45,7 +45,7 @@ def without_loop(term: Expr, loop: str, dims: Collection[str], loops: Collection
     if not names(moved).isdisjoint({loop, dim}):
         return None
     at_dim = substitute(moved, {place.name: coordinate(dim)})
-    return Moved(at_dim, dim, base.expr(), abs(base.coefficient(dim)) or 1)
+    return ShiftedTerm(at_dim, dim, base.expr(), abs(base.coefficient(dim)) or 1)
 
 
 def _base(term: Expr, loop: str) -> Linear | None:

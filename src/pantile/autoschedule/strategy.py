@@ -25,7 +25,7 @@ from ..machine.description import Cpu
 from ..parameters import check_fields
 from ..schedule.draft import Drafts
 from ..schedule.schedule import Schedule
-from ..schedule.stage_default import Alone
+from ..schedule.stage_default import StageDefaults
 from ..target.description import Target
 from .common.facts import Facts
 from .report import Report
@@ -63,9 +63,9 @@ class Problem:
         return Facts(self.graph, self.shapes, self.scalars)
 
     @cached_property
-    def alone(self) -> Alone:
+    def alone(self) -> StageDefaults:
         """Schedules of single stages."""
-        return Alone(self.graph, self.target, strict=self.strict)
+        return StageDefaults(self.graph, self.target, strict=self.strict)
 
     @cached_property
     def drafts(self) -> Drafts:

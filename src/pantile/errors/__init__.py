@@ -31,7 +31,7 @@ _SHIPPED_PROGRAMS = (_PACKAGE + "apps" + os.sep, _PACKAGE + "cli" + os.sep, _PAC
 _OURS: dict[str, bool] = {}  # file -> whether it is Pantile's, cached because each directive of a search looks it up
 
 _MOST_SHOWN = 200  # characters of a value in a message
-_MOST_BITS = 128  # of an integer that is written out
+_MOST_BITS = 128  # bits of an integer that a message writes out
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def on_deep_stack(function: Callable[P, T]) -> Callable[P, T]:
 def side_by_side(calls: Sequence[Callable[[], T]]) -> list[T]:
     """Run all calls in parallel, each on a large stack, and return their results. They end with the caller when that is
     interrupted; if one raises an error, the others are waited for."""
-    works = [_Work(call) for call in calls]
+    works = [_StackCall(call) for call in calls]
     try:
         for work in works:
             work.start()
@@ -62,7 +62,7 @@ def side_by_side(calls: Sequence[Callable[[], T]]) -> list[T]:
     return [work.result() for work in works]
 
 
-class _Work(Generic[T]):
+class _StackCall(Generic[T]):
     """A call on behalf of a waiting thread, in its context and with its line for messages."""
 
     def __init__(self, call: Callable[[], T]) -> None:

@@ -188,7 +188,7 @@ class _Simplified(NamedTuple):
     result: Expr
 
 
-class _Rewritten(NamedTuple):
+class _RewrittenNodes(NamedTuple):
     """The rewritten nodes of one structure, by the facts about their variables."""
 
     names: tuple[str, ...]
@@ -206,7 +206,7 @@ class Facts:
         self.bounds = dict(bounds or {})
         self.classes = dict(classes or {})
         self.simplified: dict[int, _Simplified] = {}
-        self.rewritten: dict[Key, _Rewritten] = {}
+        self.rewritten: dict[Key, _RewrittenNodes] = {}
         self.versions: dict[tuple[object, ...], tuple[Expr, tuple[object, ...], Expr]] = {}
 
     def copy(self) -> Facts:
@@ -596,7 +596,7 @@ class VersionsSimplifier(_SharingSimplifier):
             return _without_difference(e)
         like = self.facts.rewritten.get(key(e))
         if like is None:
-            like = self.facts.rewritten[key(e)] = _Rewritten(tuple(names(e)), {})
+            like = self.facts.rewritten[key(e)] = _RewrittenNodes(tuple(names(e)), {})
         known = tuple([(self.facts.bounds.get(n), self.facts.classes.get(n)) for n in like.names])
         result = like.results.get(known)
         if result is None:

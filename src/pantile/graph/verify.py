@@ -20,7 +20,7 @@ _NODES = (Const, Var, Op, Cast, Bits, Load)
 def verify(graph: Graph, after: str = "", error: Callable[[str], Exception] = InternalError) -> None:
     """Raise an error if the graph violates an invariant: an InternalError, unless the graph comes from elsewhere.
     `after` is the pass that made the graph."""
-    _Verifier(graph, after, error).run()
+    _GraphVerifier(graph, after, error).run()
 
 
 def verified(graph: Graph, after: str) -> Graph:
@@ -30,7 +30,7 @@ def verified(graph: Graph, after: str) -> Graph:
     return graph
 
 
-class _Verifier:
+class _GraphVerifier:
     def __init__(self, graph: Graph, after: str, error: Callable[[str], Exception]) -> None:
         self.graph, self.error = graph, error
         self.name = f"{graph.name} after {after}" if after else graph.name

@@ -30,7 +30,7 @@ from .variables import Param, Var
 
 
 @dataclass(frozen=True)
-class _Site:
+class _DefinitionSite:
     """The definition that is being translated, after which its reductions are named."""
 
     name: str
@@ -66,7 +66,7 @@ class Translator:
         self._loops = _loop_names(funcs)
         self._helpers: dict[tuple[str, int, int], _Helper] = {}
         self._memo: dict[int, Expr] = {}  # of expressions that the Funcs keep alive
-        self._site: _Site | None = None
+        self._site: _DefinitionSite | None = None
         self._rules: dict[type, Callable[..., Expr]] = {
             Read: self._load,
             Reduce: self._load_helper,
@@ -87,7 +87,7 @@ class Translator:
     def add(self, func: Func, name: str) -> None:
         """Append the stage of `func`, after the helpers it needs."""
         pure, *updates = func.equations
-        self._site = _Site(name, func.dims, pure.where)
+        self._site = _DefinitionSite(name, func.dims, pure.where)
         whole = _whole_reduction(pure)
         if whole is None:
             stage = Stage(name, func.dims, func.dtypes, self._definition(pure), (), pure.where)
@@ -145,7 +145,7 @@ class Translator:
         return Load(e.dtype, 1, helper.stage.buffers[e.which], helper.indices)
 
     @property
-    def _current_site(self) -> _Site:
+    def _current_site(self) -> _DefinitionSite:
         if self._site is None:
             raise InternalError("a reduction is translated outside of a definition")
         return self._site

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ..analysis.interval import Interval, Later, Scope, interval, refine, type_range
+from ..analysis.interval import Interval, LazyInterval, Scope, interval, refine, type_range
 from ..analysis.load_boxes import Box, hull, touched
 from ..expr.linear import simplify
 from ..expr.nodes import COMPARISON, Expr, Op
@@ -98,7 +98,7 @@ def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: 
         ]
         boxes = touched(reading, inner, buffers) if reading else {}
         for box in (boxes[b] for b in buffers if b in boxes):
-            found = tuple([side.found() for side in box]) if found is None else hull(found, box)
+            found = tuple([side.evaluated() for side in box]) if found is None else hull(found, box)
     around.clear()
     return found
 
@@ -129,7 +129,7 @@ def _leading_to(s: Stmt, scope: Scope, reach: Reach, wanted: Callable[[Stmt], bo
         inner.clear()
 
 
-class _Bound(Later):
+class _Bound(LazyInterval):
     """What a loop or a let gives a name, in the scope around it."""
 
     def __init__(self, by: For | Let, scope: Scope, reach: Reach) -> None:

@@ -18,7 +18,7 @@ Fetch = Callable[[Load, tuple[Array, ...]], Array]
 Promise = Callable[[Op, Array, Array, Array], Array]
 
 
-class Evaluator:
+class PointEvaluator:
     """Evaluates expressions at fixed points. `coordinates` broadcast together; `scalars` hold params and extents."""
 
     def __init__(
@@ -63,10 +63,10 @@ class Evaluator:
 
 
 _RULES: dict[type[Expr], Callable[..., Array]] = {
-    Const: Evaluator._const,
-    Var: Evaluator._var,
-    Load: Evaluator._load,
-    Cast: Evaluator._cast,
-    Bits: Evaluator._bits,
-    Op: Evaluator._op,
+    Const: PointEvaluator._const,
+    Var: PointEvaluator._var,
+    Load: PointEvaluator._load,
+    Cast: PointEvaluator._cast,
+    Bits: PointEvaluator._bits,
+    Op: PointEvaluator._op,
 }

@@ -20,7 +20,7 @@ from ..expr.show import as_written
 from ..expr.visit import walk
 from ..graph.nodes import Definition, Graph, Stage
 from .boxes import Array, Box, hull, sized, spanned
-from .expressions import Evaluator
+from .expressions import PointEvaluator
 from .floats import held
 from .updates import Points, reads_itself, run_update
 
@@ -29,7 +29,7 @@ _ROUNDS = 100  # of growing a stage that reads itself
 
 
 @dataclass
-class Values:
+class StageValues:
     """A stage's arrays, one per value, over a box."""
 
     box: Box
@@ -50,13 +50,13 @@ class Stages:
     def __init__(self, graph: Graph, inputs: Mapping[str, Array], scalars: Mapping[str, Array]) -> None:
         self._graph = graph
         self._scalars = scalars
-        self._inputs = {name: Values(sized(a.shape), [a]) for name, a in inputs.items()}
+        self._inputs = {name: StageValues(sized(a.shape), [a]) for name, a in inputs.items()}
         self._planned: dict[str, Box] = {}
-        self._computed: dict[str, Values] = {}
+        self._computed: dict[str, StageValues] = {}
 
     def number(self, e: Expr) -> int:
         """The value of an expression of params and extents alone."""
-        return int(Evaluator({}, self._scalars, _no_data, _keep).value(e))
+        return int(PointEvaluator({}, self._scalars, _no_data, _keep).value(e))
 
     def plan(self, requested: Iterable[tuple[str, Box]]) -> None:
         """Record the required boxes of all stages for the requested boxes."""
@@ -113,7 +113,7 @@ class Stages:
         points = self._points(stage, definition, box)
         if 0 in points.extents:
             return
-        evaluator = Evaluator(points.all(), self._scalars, lambda load, i: self.read(load.buffer, i), _clip)
+        evaluator = PointEvaluator(points.all(), self._scalars, lambda load, i: self.read(load.buffer, i), _clip)
         for load in _loads(definition):
             if load.buffer in self._inputs:
                 continue
@@ -131,15 +131,15 @@ class Stages:
             if read is not None:
                 needed[producer.name] = hull(needed.get(producer.name), read)
 
-    def _values(self, stage: Stage, box: Box) -> Values:
+    def _values(self, stage: Stage, box: Box) -> StageValues:
         known = self._computed.get(stage.name)
         if known is None or not known.box.covers(box):
             wanted = hull(self._planned.get(stage.name), hull(known.box if known else None, box))
             known = self._computed[stage.name] = self._compute(stage, self._needs(stage, wanted)[0])
         return known
 
-    def _compute(self, stage: Stage, box: Box) -> Values:
-        values = Values(box, [np.empty(box.shape, held(t)) for t in stage.dtypes])
+    def _compute(self, stage: Stage, box: Box) -> StageValues:
+        values = StageValues(box, [np.empty(box.shape, held(t)) for t in stage.dtypes])
         pure = self._evaluator(stage, stage.pure, values, dict(zip(stage.dims, box.coordinates(), strict=True)))
         for array, e in zip(values.arrays, stage.pure.values, strict=True):
             array[...] = pure.value(e)
@@ -153,8 +153,8 @@ class Stages:
         return Points.of(stage, definition, box, reduction)
 
     def _evaluator(
-        self, stage: Stage, definition: Definition, own: Values, coordinates: Mapping[str, Array]
-    ) -> Evaluator:
+        self, stage: Stage, definition: Definition, own: StageValues, coordinates: Mapping[str, Array]
+    ) -> PointEvaluator:
         def fetch(load: Load, indices: tuple[Array, ...]) -> Array:
             if load.buffer in stage.buffers:
                 return own.at(stage.buffers.index(load.buffer), self._held_to_domain(stage, indices))
@@ -173,7 +173,7 @@ class Stages:
                 )
             return value
 
-        return Evaluator(coordinates, self._scalars, fetch, promise)
+        return PointEvaluator(coordinates, self._scalars, fetch, promise)
 
 
 def _loads(definition: Definition) -> list[Load]:

@@ -16,7 +16,7 @@ from ..expr.nodes import COMMUTATIVE, Expr, Load, Op, Var
 from ..expr.visit import same, walk
 from ..graph.nodes import Definition, Stage
 from .boxes import Array, Box
-from .expressions import Evaluator
+from .expressions import PointEvaluator
 
 _CHUNK = 1 << 18  # points per step of an accumulation
 
@@ -79,7 +79,7 @@ def run_update(
     points: Points,
     box: Box,
     arrays: list[Array],
-    evaluator_at: Callable[[Mapping[str, Array]], Evaluator],
+    evaluator_at: Callable[[Mapping[str, Array]], PointEvaluator],
 ) -> None:
     """Run one update over its points, in place; writes outside of the box are dropped, because they are not read."""
     accumulation = _accumulation(stage, update)
@@ -114,7 +114,7 @@ def _masked(values: Array, inside: Array) -> Array:
 
 
 def _active(
-    update: Definition, coordinates: dict[str, Array], evaluator_at: Callable[[Mapping[str, Array]], Evaluator]
+    update: Definition, coordinates: dict[str, Array], evaluator_at: Callable[[Mapping[str, Array]], PointEvaluator]
 ) -> dict[str, Array] | None:
     """The points where the update's condition holds: as they are if all, in a list if some, None if none."""
     if update.condition is None:

@@ -42,7 +42,7 @@ Terms = Mapping[str, int | None]  # reduction loop -> how many of its terms are 
 
 
 @dataclass(frozen=True)
-class Shape:
+class LoopShape:
     """A chain of directives that has split and marked some loops, with the names of the loops that lie outside the
     loops of a reduction and of those that lie inside."""
 
@@ -51,7 +51,7 @@ class Shape:
     inner: tuple[str, ...]
     is_parallel: bool = False
 
-    def with_terms(self, written: Terms) -> Shape:
+    def with_terms(self, written: Terms) -> LoopShape:
         """Unroll terms: partly unrolled loops become the innermost ones, fully unrolled ones stay where they are."""
         chain, inner = self.chain, list(self.inner)
         for r, count in written.items():
@@ -61,7 +61,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Block:
+class RegisterBlocks:
     """A block of vectors of `width` lanes along the dim `across`, with the channels inside if pixels have channels."""
 
     stage: Stage
@@ -96,7 +96,7 @@ class Block:
         domain = tuple(r.name for r in update.domain)
         return self._ordered(updated, domain).compute_with(self.stage.name, updated.outer[-1])
 
-    def _shape(self, update: Definition) -> tuple[Callable[[StageSchedule], Shape] | None, Terms]:
+    def _shape(self, update: Definition) -> tuple[Callable[[StageSchedule], LoopShape] | None, Terms]:
         """The shape of the loops of both definitions, None if they are better apart, and the terms to unroll."""
         streams, is_window = self._streams(update)
         count = terms(update, MOST_TERMS + 1)
@@ -111,7 +111,7 @@ class Block:
             return None, {}
         return (self._in_rows if shared else self._in_registers), shared
 
-    def _ordered(self, shape: Shape, domain: tuple[str, ...] = ()) -> StageSchedule:
+    def _ordered(self, shape: LoopShape, domain: tuple[str, ...] = ()) -> StageSchedule:
         """Channels unrolled, a reduction's loops between those outside and those inside, threads for the first."""
         chain, outer, inner = shape.chain, list(shape.outer), list(shape.inner)
         if self.channel is not None:
@@ -131,23 +131,23 @@ class Block:
 
     # ---- shapes
 
-    def _in_vectors(self, chain: StageSchedule) -> Shape:
-        return Shape(chain.vectorize(self.across, self.width), (self.across,), (self.across + SUFFIX["vectorize"],))
+    def _in_vectors(self, chain: StageSchedule) -> LoopShape:
+        return LoopShape(chain.vectorize(self.across, self.width), (self.across,), (self.across + SUFFIX["vectorize"],))
 
-    def _in_registers(self, chain: StageSchedule, vectors: int | None = None) -> Shape:
+    def _in_registers(self, chain: StageSchedule, vectors: int | None = None) -> LoopShape:
         """A register tile of several adjacent vectors."""
         block = self._new_name("_b")
         chain = chain.split(self.across, self.across, block, (vectors or self._vectors) * self.width)
         chain = chain.vectorize(block, self.width).unroll(block)
-        return Shape(chain, (self.across,), (block, block + SUFFIX["vectorize"]))
+        return LoopShape(chain, (self.across,), (block, block + SUFFIX["vectorize"]))
 
-    def _in_rows(self, chain: StageSchedule) -> Shape:
+    def _in_rows(self, chain: StageSchedule) -> LoopShape:
         """A register tile of several vectors, about as many per row as it has rows."""
         chain = chain.vectorize(self.across, side_by_side(self._vectors) * self.width).unroll(self._row, self._rows)
         inner = (self._row + SUFFIX["unroll"], self.across + SUFFIX["vectorize"])
-        return Shape(chain, (self._row, self.across), inner)
+        return LoopShape(chain, (self._row, self.across), inner)
 
-    def _in_strips(self, chain: StageSchedule) -> Shape:
+    def _in_strips(self, chain: StageSchedule) -> LoopShape:
         """Strips of some columns, traversed row by row: consecutive rows share nearly all that they read."""
         block, row = self._new_name("_b"), self._row
         inside = row + SUFFIX["parallel"]
@@ -155,8 +155,8 @@ class Block:
         outer, vector = (row, self.across, inside, block), block + SUFFIX["vectorize"]
         chain, rows = chain.parallel(row, STRIP_ROWS), self._shared_rows()
         if rows == 1:
-            return Shape(chain, outer, (vector,), is_parallel=True)
-        return Shape(chain.unroll(inside, rows), outer, (inside + SUFFIX["unroll"], vector), is_parallel=True)
+            return LoopShape(chain, outer, (vector,), is_parallel=True)
+        return LoopShape(chain.unroll(inside, rows), outer, (inside + SUFFIX["unroll"], vector), is_parallel=True)
 
     # ---- sizes
 

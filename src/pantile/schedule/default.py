@@ -18,10 +18,10 @@ from ..expr.visit import key, loaded, names, walk
 from ..graph.nodes import Definition, Graph, Stage
 from ..target.description import GENERIC, Target
 from .directives import StageSchedule, on
-from .gpu_default import OfBlocks
+from .gpu_default import GpuDefaults
 from .parallel_reduction import in_parts
 from .schedule import Schedule
-from .stage_default import Alone
+from .stage_default import StageDefaults
 from .sums import size
 from .updates import constant, is_small_reduction
 
@@ -69,7 +69,7 @@ def complete(
         return Schedule(*(schedule[s.name] for s in graph.stages))
     named = _inlined_by(schedule)
     inlined = _inlined_by(like) - named if like is not None and schedule else _stages_to_inline(graph, schedule, named)
-    alone, of_blocks = Alone(graph, target, named | inlined, strict), OfBlocks(graph, strict, schedule)
+    alone, of_blocks = StageDefaults(graph, target, named | inlined, strict), GpuDefaults(graph, strict, schedule)
     places = places_like(schedule, like)
     stages = []
     for s in graph.stages:
@@ -98,13 +98,13 @@ def _stages_to_inline(graph: Graph, schedule: Schedule, named: Collection[str]) 
     few |= dict.fromkeys(planes(graph, few), PLANE)
     inlined = set(named)
     chosen: set[str] = set()
-    reads: dict[str, Reads] = {}
+    reads: dict[str, ReadCounts] = {}
     for s in reversed(graph.stages):
         consumer_reads = []
         for c in graph.consumers[s.name]:
-            behind = reads[c] if c in inlined else Reads(1, False, frozenset({c}))
+            behind = reads[c] if c in inlined else ReadCounts(1, False, frozenset({c}))
             consumer_reads.append(_reads(graph.stage[c], s, few).times(behind))
-        reads[s.name] = Reads(
+        reads[s.name] = ReadCounts(
             max((r.count for r in consumer_reads), default=0),
             any(r.summed for r in consumer_reads),
             frozenset().union(*(r.by for r in consumer_reads)),
@@ -140,7 +140,7 @@ def _named_as_places(schedule: Schedule) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Reads:
+class ReadCounts:
     """How often an element is read for one value of a consumer, whether for the terms of a sum, and by which stages
     that are not inlined."""
 
@@ -148,18 +148,18 @@ class Reads:
     summed: bool
     by: frozenset[str] = frozenset()
 
-    def times(self, behind: Reads) -> Reads:
-        return Reads(self.count * behind.count, self.summed or behind.summed, behind.by)
+    def times(self, behind: ReadCounts) -> ReadCounts:
+        return ReadCounts(self.count * behind.count, self.summed or behind.summed, behind.by)
 
 
-def _reads(consumer: Stage, stage: Stage, few: Mapping[str, int]) -> Reads:
+def _reads(consumer: Stage, stage: Stage, few: Mapping[str, int]) -> ReadCounts:
     count = 0
     summed = False
     for d in consumer.definitions:
         places = {tuple(map(key, e.indices)): e for e in d.loads if e.buffer in stage.buffers}
         count += sum(_times(consumer, d, e, few) for e in places.values())
         summed = summed or bool(places and d.domain)
-    return Reads(count, summed)
+    return ReadCounts(count, summed)
 
 
 def _times(consumer: Stage, d: Definition, read: Load, few: Mapping[str, int]) -> int:
@@ -177,7 +177,7 @@ def _times(consumer: Stage, d: Definition, read: Load, few: Mapping[str, int]) -
     return again * math.prod(constant(r.extent) or 1 for r in d.domain if r.name not in alone)
 
 
-def _worth_inlining(graph: Graph, stage: Stage, reads: Reads) -> bool:
+def _worth_inlining(graph: Graph, stage: Stage, reads: ReadCounts) -> bool:
     """Whether to inline a stage: a reduction is not repeated, nor is much work repeated for each term of a sum."""
     once = reads.count <= 1 and (len(reads.by) == 1 or not reads.summed)
     if stage.updates:

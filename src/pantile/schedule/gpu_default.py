@@ -15,17 +15,17 @@ from ..analysis.channels import channels
 from ..cached import cached_property
 from ..graph.nodes import Definition, Graph, Stage
 from .directives import StageSchedule, on
-from .grid_reduction import AcrossBlocks
+from .grid_reduction import GridReductions
 from .pixels import in_blocks
 from .updates import is_independent, loop_names, pure_dims
 
 
-class OfBlocks:
+class GpuDefaults:
     """The default directives for the stages of one pipeline. `named` holds the stages that a schedule names."""
 
     def __init__(self, graph: Graph, strict: bool, named: Collection[str]) -> None:
         self._graph = graph
-        self._across_blocks = AcrossBlocks(graph, strict, named)
+        self._across_blocks = GridReductions(graph, strict, named)
 
     @cached_property
     def _channels(self) -> dict[str, int]:

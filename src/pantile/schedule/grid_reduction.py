@@ -43,7 +43,7 @@ MOST_OWN = 64 << 20  # bytes of all of these
 
 
 @dataclass(frozen=True, eq=False)
-class AcrossBlocks:
+class GridReductions:
     """Schedules for the reductions of one pipeline. `named` holds the stages and loops that a schedule names."""
 
     graph: Graph

@@ -14,7 +14,7 @@ from ..analysis.channels import MOST_CHANNELS, PLANE, channels, planes
 from ..analysis.planes import MOST_NUMBERED, numbered
 from ..analysis.ragged import ragged
 from ..analysis.rows import rows_read
-from ..analysis.shared_work import SHARING_ROWS, Alike
+from ..analysis.shared_work import SHARING_ROWS, SharedWork
 from ..analysis.windows import overlaps
 from ..cached import cached_property
 from ..dataclass import dataclass
@@ -22,7 +22,7 @@ from ..expr.types import DType
 from ..expr.visit import names
 from ..graph.nodes import Definition, Graph, Stage
 from ..target.description import Target
-from .blocks import Block
+from .blocks import RegisterBlocks
 from .directives import SUFFIX, StageSchedule, on
 from .updates import constant, is_independent, pure_dims
 
@@ -36,7 +36,7 @@ MOST_COPIED = 64  # operations of a plane, all of which are written out
 
 
 @dataclass(frozen=True)
-class Alone:
+class StageDefaults:
     """The default directives for the stages of a graph, given the stages that are inlined."""
 
     graph: Graph
@@ -60,9 +60,9 @@ class Alone:
         return numbered(self.graph)
 
     @cached_property
-    def alike(self) -> Alike:
+    def alike(self) -> SharedWork:
         """The analysis of the work that planes and rows have in common."""
-        return Alike(self.graph, self.inlined)
+        return SharedWork(self.graph, self.inlined)
 
     @cached_property
     def _loaded(self) -> dict[int, frozenset[DType]]:
@@ -108,14 +108,14 @@ class Alone:
     def _overlaps(self) -> dict[str, dict[str, int]]:
         return overlaps(self.graph, self.inlined)
 
-    def _block(self, stage: Stage) -> Block | None:
+    def _block(self, stage: Stage) -> RegisterBlocks | None:
         """The block for a stage that may read much per value, or None if it is too small for a vector or has no
         rows."""
         across = -2 if stage.name in self.channels else -1
         width = self._width(stage, stage.definitions[-1])
         if len(stage.updates) > 1 or stage.ndim < 1 - across or not self._may_hold(stage, width, across):
             return None
-        return Block(
+        return RegisterBlocks(
             stage=stage,
             across=stage.dims[across],
             width=width,

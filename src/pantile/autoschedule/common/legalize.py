@@ -15,7 +15,7 @@ from ...schedule.directives import StageSchedule, on
 from ...schedule.parallel_reduction import in_parts
 from ...schedule.resolve import resolve
 from ...schedule.schedule import Schedule
-from ...schedule.stage_default import Alone
+from ...schedule.stage_default import StageDefaults
 from ..strategy import Problem
 from .histograms import counted_in_parts
 
@@ -35,7 +35,7 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
     """A schedule of `problem.graph`, from which nothing has been inlined yet. What is reduced to one value, or counted,
     by itself, is so in parts: that is no matter of tiles."""
     whole = _reduced_in_parts(problem, inlined)
-    alone = Alone(problem.graph, problem.target, inlined, problem.strict)
+    alone = StageDefaults(problem.graph, problem.target, inlined, problem.strict)
     parts = [whole.get(part[0].name, part) if len(part) == 1 else part for part in parts]
     asked = {chain.name: chain for part in parts for chain in part}
     each = [
@@ -68,7 +68,7 @@ def _reduced_in_parts(problem: Problem, inlined: Collection[str]) -> dict[str, P
     return {name: part for name, part in found.items() if part}
 
 
-def _alone(alone: Alone, stage: Stage, whole: Mapping[str, Part]) -> Part:
+def _alone(alone: StageDefaults, stage: Stage, whole: Mapping[str, Part]) -> Part:
     if stage.name in alone.inlined:
         return (on(stage.name).compute_inline(),)
     return whole.get(stage.name) or (alone.at_root(stage),)

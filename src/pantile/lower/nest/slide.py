@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import ceil
 
-from ...analysis.interval import Interval, Later, Scope, interval
+from ...analysis.interval import Interval, LazyInterval, Scope, interval
 from ...analysis.load_boxes import Box
 from ...dataclass import dataclass
 from ...expr.build import expr, maximum, minimum
@@ -119,7 +119,7 @@ def _slide_along(
 
 
 def _later(e: Expr, scope: Scope) -> Interval:
-    return Later(lambda: interval(e, scope))
+    return LazyInterval(lambda: interval(e, scope))
 
 
 def _moves(side: Interval, loops: list[OpenLoop]) -> bool:
