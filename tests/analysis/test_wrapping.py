@@ -19,7 +19,7 @@ from pantile.expr.nodes import Expr, Load, Op, Var, var
 from pantile.expr.types import INDEX, INT32, INT64, DType, dtype
 from pantile.expr.visit import names, walk
 from pantile.graph.widen import Widened
-from pantile.reference.expressions import Evaluator
+from pantile.reference.expressions import PointEvaluator
 from tests.expr.integers import TYPES, integers, some_extreme
 
 from .indices import cases
@@ -54,7 +54,7 @@ def evaluated(e: Expr, at: dict[str, int], data: dict[str, int]) -> Any:
     """With wrapping, at one point."""
     scalars = {n: np.asarray(v) for n, v in at.items()}
     with np.errstate(all="ignore"):
-        found = Evaluator({}, scalars, lambda load, _: np.asarray(data[load.buffer]), lambda e, v, low, high: v)
+        found = PointEvaluator({}, scalars, lambda load, _: np.asarray(data[load.buffer]), lambda e, v, low, high: v)
         return found.value(e).item()
 
 

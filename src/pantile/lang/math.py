@@ -65,7 +65,7 @@ def bits(to: DTypeLike, value: ExprLike) -> Expr:
 
 
 def case(*pieces: tuple[ExprLike, ExprLike], otherwise: ExprLike) -> Expr:
-    """Piecewise: the value of the first `(condition, value)` whose condition holds.
+    """The value of the first pair `(condition, value)` whose condition holds.
 
     `pt.case((y < 1, a), ((y >= 1) & (y < h), b), otherwise=0)`
     """
@@ -79,11 +79,11 @@ def case(*pieces: tuple[ExprLike, ExprLike], otherwise: ExprLike) -> Expr:
 
 
 def clamp(value: ExprLike, low: ExprLike, high: ExprLike) -> Expr:
-    """`value` moved into [low, high]."""
+    """`value` clamped to [low, high]."""
     return maximum(minimum(value, high), low)
 
 
-# NumPy's names of the same.
+# NumPy's names of these functions.
 clip, where = clamp, select
 
 
@@ -93,7 +93,7 @@ def within(value: ExprLike, low: ExprLike, high: ExprLike) -> Expr:
 
 
 def lerp(a: ExprLike, b: ExprLike, weight: ExprLike) -> Expr:
-    """a where weight is 0, b where it is 1: a*(1 - weight) + b*weight."""
+    """Interpolate linearly between a (weight 0) and b (weight 1): a*(1 - weight) + b*weight."""
     w = float(plain_number(weight)) if is_number(weight) else expr(weight)
     if isinstance(w, Expr) and not w.dtype.is_float:
         raise UserTypeError(f"the weight of pt.lerp is {w}, of type {w.dtype}; it must be a float")
@@ -104,7 +104,7 @@ def lerp(a: ExprLike, b: ExprLike, weight: ExprLike) -> Expr:
 
 
 def popcount(value: ExprLike) -> Expr:
-    """How many bits of an integer are set, in its type; those of negative integers are of two's complement."""
+    """The number of set bits of an integer, in its type; negative integers are in two's complement."""
     return unary("popcount", value)
 
 
@@ -112,17 +112,17 @@ def popcount(value: ExprLike) -> Expr:
 
 
 def abs(value: ExprLike) -> Expr:
-    """The magnitude; of the most negative integer, itself (it wraps)."""
+    """The absolute value; that of the most negative integer is itself (it wraps)."""
     return unary("abs", value)
 
 
 def sqrt(value: ExprLike) -> Expr:
-    """Square root; of an integer, as float32."""
+    """The square root; that of an integer is float32."""
     return unary("sqrt", value)
 
 
 def cbrt(value: ExprLike) -> Expr:
-    """Cube root, also of negative numbers; of an integer, as float32."""
+    """The cube root, also of negative numbers; that of an integer is float32."""
     return unary("cbrt", value)
 
 

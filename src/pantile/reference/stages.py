@@ -1,8 +1,8 @@
 """Stages over concrete boxes: first every box is planned from consumers to producers, then values are computed.
 
-Which part of a producer is read is found by evaluating the indices of the reads themselves. An index that depends on
-data makes planning compute that data at once, over the box it needs so far; a box that turns out to be too small is
-computed again, larger. A box without points needs nothing: whatever its stage would read or promise elsewhere.
+The box of a producer follows from evaluating the indices of its reads. For an index that depends on data, planning
+computes that data at once, over the box required so far; a box that turns out to be too small is computed again,
+larger. An empty box requires nothing, whatever its stage would read or promise elsewhere.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .expressions import PointEvaluator
 from .floats import held
 from .updates import Points, reads_itself, run_update
 
-_LARGEST = 1 << 28  # pixels of one stage; more than that is an index that nobody bounded
-_ROUNDS = 100  # of growing a stage that reads itself
+_LARGEST = 1 << 28  # pixels of one stage; more come from an unbounded index
+_ROUNDS = 100  # iterations of extending the box of a stage that reads itself
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What people write: `pt.on("blur").tile(...).parallel("yo")`, a frozen value that only records what was asked for.
+"""Directives as users write them: `pt.on("blur").tile(...).parallel("yo")`, a frozen value that only records them.
 
     Directive     = a verb, its names and numbers, and how a split treats its tail
     StageSchedule = the directives of one stage, in order
@@ -39,7 +39,7 @@ from .names import Named, name_of, new_name
 TAILS = ("auto", "shift", "guard", "peel")
 MEMORIES = tuple(m.value for m in (Memory.AUTO, Memory.HEAP, Memory.SHARED, Memory.STACK, Memory.REGISTER))
 PARTITIONS = ("auto", "never", "always")
-# What marks loops, and the suffix of the inner loop that it makes when given a factor.
+# The directives that mark loops, and the suffix of the inner loop that they make when given a factor.
 KINDS = {
     "vectorize": Kind.VECTOR,
     "unroll": Kind.UNROLL,
@@ -49,7 +49,7 @@ KINDS = {
     "warp": Kind.WARP,
     "lane": Kind.LANE,
 }
-OF_SEVERAL = ("block", "thread", "warp", "lane")  # those that mark any number of loops, as they are
+OF_SEVERAL = ("block", "thread", "warp", "lane")  # directives that mark any number of loops without splitting them
 SUFFIX = {"vectorize": "_v", "unroll": "_u", "parallel": "_p"}
 WITH_FACTORS = ("split", "tile", *SUFFIX)  # directives that have numbers to choose
 _LARGEST_FACTORS = {"vectorize": MOST_LANES, "unroll": MOST_COPIES}
@@ -57,7 +57,7 @@ _LARGEST_FACTORS = {"vectorize": MOST_LANES, "unroll": MOST_COPIES}
 
 @dataclass(frozen=True)
 class Directive:
-    """One call of a method of `StageSchedule`: `.verb(*args)`. Its line `where` is no part of the value."""
+    """One call of a method of `StageSchedule`: `.verb(*args)`. Its line `where` does not count in comparisons."""
 
     verb: str
     args: tuple[str | int, ...]
@@ -80,7 +80,7 @@ def _literal(value: str | int) -> str:
 
 
 def on(stage: Named) -> StageSchedule:
-    """The start of a stage's schedule: no directives yet (computed at root, all loops serial)."""
+    """The empty schedule of a stage, which is computed at root with serial loops until directives are added."""
     return StageSchedule(name_of(stage), ())
 
 
@@ -101,16 +101,16 @@ class StageSchedule:
 
     @cached_property
     def verbs(self) -> frozenset[str]:
-        """Those of all directives."""
+        """The verbs of all directives."""
         return frozenset([d.verb for d in self.directives])
 
     @property
     def head(self) -> str:
-        """How the chain of directives starts, as Python."""
+        """The Python text with which the chain of directives starts."""
         return f"pt.on({_literal(self.name)})"
 
     def _kinds_of(self, verb: str, given: tuple[Any, ...], kinds: int, wanted: str) -> int:
-        """How many arguments of each kind there are, which must be as many."""
+        """The number of arguments of each kind, of which there must be equally many."""
         n, rest = divmod(len(given), kinds)
         if rest or n == 0:
             raise UserError(f"{self.head}.{verb}: {len(given)} arguments; give {wanted}", here())
@@ -144,7 +144,7 @@ class StageSchedule:
         return self._number(verb, "factor", factor, 1, _LARGEST_FACTORS.get(verb, LARGEST_FACTOR))
 
     def without_updates(self) -> StageSchedule:
-        """What it says before the first update."""
+        """The schedule with only the directives before the first update."""
         verbs = [d.verb for d in self.directives]
         return StageSchedule(self.name, self.directives[: verbs.index("update") if "update" in verbs else None])
 
@@ -314,7 +314,7 @@ class StageSchedule:
         return self._with(verb, name_of(loop), *given, tail=tail)
 
     def partition(self, loop: Named, mode: str) -> StageSchedule:
-        """Whether a loop is cut into a steady middle without conditions, and edges. partition("x", "always"):
+        """Partition a loop into a steady state without conditions, and edges. partition("x", "always"):
 
             for x in 0..n:            for x in 0..a:    f[clamp(x - 1, 0, n)]
                 f[clamp(x-1,0,n)] ->  for x in a..b:    f[x - 1]
@@ -327,7 +327,7 @@ class StageSchedule:
     # ---- where the stage is computed and stored
 
     def compute_inline(self) -> StageSchedule:
-        """No loops and no memory: the definition takes the place of every read.
+        """Compute the stage without loops and memory: its definition is substituted for every read.
 
         for x: g[x] = a[x] * 2
         for x: f[x] = g[x] + g[x+1]    ->    for x: f[x] = a[x] * 2 + a[x+1] * 2
@@ -335,7 +335,7 @@ class StageSchedule:
         return self._with("compute_inline")
 
     def compute_root(self) -> StageSchedule:
-        """All of the stage before anything that reads it.
+        """Compute all of the stage before any stage that reads it.
 
         for y:                                for y: g[y]
             g[y], g[y+1]               ->     for y:
@@ -344,7 +344,7 @@ class StageSchedule:
         return self._with("compute_root")
 
     def compute_at(self, stage: Named, loop: Named) -> StageSchedule:
-        """What one iteration of a consumer's loop needs, at the start of that iteration. compute_at("f", "yo"):
+        """Compute what one iteration of a consumer's loop needs at the start of the iteration. compute_at("f", "yo"):
 
         for y: g[y]                           for yo:
         for yo:                        ->         for y in the rows this tile reads: g[y]
@@ -353,12 +353,12 @@ class StageSchedule:
         return self._with("compute_at", name_of(stage), name_of(loop))
 
     def store_root(self) -> StageSchedule:
-        """The memory of the stage lives during the whole pipeline; see `store_at`."""
+        """Keep the memory of the stage alive during the whole pipeline; see `store_at`."""
         return self._with("store_root")
 
     def store_at(self, stage: Named, loop: Named) -> StageSchedule:
-        """The memory lives during one iteration of this loop, which may lie outside the loop of compute_at: values
-        computed in earlier iterations are then kept (a sliding window). compute_at("f", "y").store_root():
+        """Keep the memory alive during one iteration of this loop, which may lie outside the loop of compute_at: values
+        computed in earlier iterations are then reused (a sliding window). compute_at("f", "y").store_root():
 
             for y:                                alloc g
                 alloc g                           for y:
@@ -381,7 +381,7 @@ class StageSchedule:
         return self._with("compute_with", name_of(stage), name_of(loop))
 
     def clone_in(self, consumer: Named, name: Named, *reads: int) -> StageSchedule:
-        """`consumer` reads a copy of this stage, to be computed elsewhere. pt.on("f").clone_in("b", "f_b"):
+        """Have `consumer` read a clone of this stage, which is scheduled separately. pt.on("f").clone_in("b", "f_b"):
 
             for x: f[x]                           for x: f[x]
             for x: a[x] = f[x]             ->     for x: a[x] = f[x]
@@ -394,7 +394,7 @@ class StageSchedule:
         return self._with("clone_in", name_of(consumer), self._copy("clone_in", name), *self._reads("clone_in", reads))
 
     def copy_in(self, consumer: Named, name: Named, *dims_and_reads: Any) -> StageSchedule:
-        """`consumer` reads a copy of the values of this stage or input, in a layout of its own.
+        """Have `consumer` read a copy of the values of this stage or input, which has a separate layout.
         pt.on("b").copy_in("c", "b_panels", "k", "j"):
 
                                                   for k: for j: b_panels[k, j] = b[k, j]
@@ -411,7 +411,7 @@ class StageSchedule:
         return self._with("copy_in", name_of(consumer), self._copy("copy_in", name), *dims, *places)
 
     def copy_out(self, name: Named) -> StageSchedule:
-        """The stage is computed under another name, and is a copy of that. pt.on("c").copy_out("sums"):
+        """Compute the stage under another name, and make the stage a copy of that. pt.on("c").copy_out("sums"):
 
             for j: c[j] = 0                       for j: sums[j] = 0
             for k: for j: c[j] += ...      ->     for k: for j: sums[j] += ...
@@ -422,19 +422,19 @@ class StageSchedule:
         return self._with("copy_out", self._copy("copy_out", name))
 
     def panels(self, dim: Named, outer: Named, inner: Named, factor: int) -> StageSchedule:
-        """One dim of the stage becomes two, and panels are computed as wholes. panels("j", "p", "lane", 8):
+        """Split one dim of the stage into two, and compute panels as wholes. panels("j", "p", "lane", 8):
 
         for j in 0..n: f[j] = a[j]     ->     for p in 0..ceil(n/8):
                                                   for lane in 0..8: f[p, lane] = a[min(8*p + lane, n - 1)]
 
-        As `split_storage`, for loops and in memory: other directives of the stage are about the new dims. Loops over
-        lanes have no rests, since the last panel is computed beyond what is needed; so it must be possible to.
+        This is `split_storage` for loops, too: other directives of the stage are about the new dims. Loops over lanes
+        have no tails, since the last panel is computed beyond the required region, where the stage must be computable.
         """
         names = (name_of(dim), new_name(outer), new_name(inner))
         return self._with("panels", *names, self._number("panels", "factor", factor, 1, LARGEST_PANEL))
 
     def _copy(self, verb: str, name: Named) -> str:
-        """What a copy is called."""
+        """The checked name of a copy."""
         copy = name_of(name)
         if not copy.isidentifier():
             raise UserError(
@@ -450,15 +450,15 @@ class StageSchedule:
     # ---- memory
 
     def store_in(self, memory: str) -> StageSchedule:
-        """The kind of memory: "heap", "stack", "register" (all indices constant after unrolling) or "auto"; on a GPU
-        "shared" is that of a block of threads, "register" that of a thread, and "heap" all that lies outside of them.
+        """Choose the kind of memory: "heap", "stack", "register" (all indices constant after unrolling) or "auto". On a
+        GPU, "shared" is the memory of a block of threads, "register" that of a thread, and "heap" is global memory.
 
         alloc g[8] on heap    ->    alloc g[8] in registers
         """
         return self._with("store_in", self._choice("store_in", "memory", memory, MEMORIES))
 
     def reorder_storage(self, *dims: Named) -> StageSchedule:
-        """The order of dims in memory, the last one contiguous. reorder_storage("c", "y", "x"):
+        """Choose the order of dims in memory; the last one is contiguous. reorder_storage("c", "y", "x"):
 
             alloc f[y, x, c]      ->    alloc f[c, y, x]        indices are written as before
 
@@ -467,7 +467,7 @@ class StageSchedule:
         return self._with("reorder_storage", *map(name_of, dims))
 
     def split_storage(self, dim: Named, outer: Named, inner: Named, factor: int) -> StageSchedule:
-        """One dim becomes two in memory, as `split` makes two loops of one. split_storage("j", "panel", "lane", 8):
+        """Split one dim into two in memory, as `split` does with a loop. split_storage("j", "panel", "lane", 8):
 
         alloc f[k, n]                         alloc f[k, ceil(n/8), 8]
         f[k, j] = ...                  ->     f[k, j // 8, j % 8] = ...
@@ -480,57 +480,57 @@ class StageSchedule:
         return self._with("split_storage", *names, self._number("split_storage", "factor", factor, 1, LARGEST_PANEL))
 
     def pad_storage(self, dim: Named, entries: int) -> StageSchedule:
-        """Memory for more entries of a dim, which nothing is stored in, so that what lies behind it moves on.
+        """Pad a dim in memory by unused entries, which changes the strides of the dims outside of it.
         pad_storage("x", 4), of 128 columns:
 
             f[y*128 + x] = ...             ->     f[y*132 + x] = ...
 
-        On GPUs columns of shared memory are then in other banks than their neighbours above and below.
+        On GPUs this avoids bank conflicts: elements of one column of shared memory then lie in different banks.
         """
         return self._with(
             "pad_storage", name_of(dim), self._number("pad_storage", "number of entries", entries, 1, LARGEST_PANEL)
         )
 
     def fold_storage(self, dim: Named, extent: int) -> StageSchedule:
-        """Keep `extent` entries along `dim`, used in a circle, of a stage that slides. fold_storage("y", 3):
+        """Fold the storage of a sliding stage into a circular buffer of `extent` entries. fold_storage("y", 3):
 
         alloc g[h, w]                         alloc g[3, w]
         g[y, x] = ... g[y-1, x]        ->     g[y % 3, x] = ... g[(y-1) % 3, x]
 
-        Without it, as many as are in use at one time are kept; that many are kept in any case.
+        Without it, the buffer has as many entries as are live at one time; it has at least that many in any case.
         """
         return self._with("fold_storage", name_of(dim), self._number("fold_storage", "extent", extent, 1, LARGEST_FOLD))
 
     def compute_ahead(self, iterations: int = 1) -> StageSchedule:
-        """What an iteration of the loop at which the stage is computed needs of it is computed so many iterations
-        before, in memory of its own (GPUs: shared memory of a block). compute_ahead(1), computed at loop k:
+        """Software pipelining on GPUs: compute the stage this many iterations before the iteration of its loop that
+        needs it, with multiple buffering in shared memory. compute_ahead(1), computed at loop k:
 
             for k:                        f[0] = ...
                 f = ...                   for k:
                 use f              ->         f[(k + 1) % 2] = ...
                                               use f[k % 2]
 
-        Threads wait for each other once per iteration, and what is only copied is on its way while they compute.
+        There is one barrier per iteration, and plain copies are asynchronous: they overlap with the computation.
         """
         return self._with(
             "compute_ahead", self._number("compute_ahead", "number of iterations", iterations, 1, FARTHEST_AHEAD)
         )
 
     def nontemporal(self) -> StageSchedule:
-        """Stores go past the caches, for results that nothing reads again soon.
+        """Store results with non-temporal stores, which bypass the caches, if nothing reads them again soon.
 
         store f[y, x]         ->    store f[y, x] nontemporal
         """
         return self._with("nontemporal")
 
     def prefetch(self, buffer: Named, loop: Named, distance: int) -> StageSchedule:
-        """Ask early for what a later iteration of `loop` reads of `buffer`. prefetch("img", "y", 2):
+        """Prefetch the elements of `buffer` that a later iteration of `loop` reads. prefetch("img", "y", 2):
 
         for y:                                for y:
             f[y] = img[y]              ->         prefetch img[y+2]
                                                   f[y] = img[y]
 
-        A hint: nothing is asked for where an iteration reads no constant number of cache lines, or more than 64.
+        It is a hint: nothing is prefetched if the number of cache lines per iteration is not constant, or over 64.
         """
         ahead = self._number("prefetch", "distance", distance, 1, FARTHEST_PREFETCH)
         return self._with("prefetch", name_of(buffer), name_of(loop), ahead)
@@ -538,7 +538,7 @@ class StageSchedule:
     # ---- other programs for the same values
 
     def specialize(self, condition: str) -> StageSchedule:
-        """A second version of the loops for when `condition` holds. specialize("img.shape[1] >= 64"):
+        """Make a second version of the loops for when `condition` holds. specialize("img.shape[1] >= 64"):
 
             for x: f[x]           ->    if img.shape[1] >= 64:  for x: f[x]     (knowing the condition)
                                         else:                   for x: f[x]
@@ -557,9 +557,9 @@ class StageSchedule:
                     s[] += img[r.y, r.x]          s[] = 0
                                                   for r.y: s[] += s_u[r.y]
 
-        The new stage is called "<stage>_<new_var>" and is scheduled by that name. Of any number n of loops at once: n
-        reduction loops, n new names; rfactor("r.y", "r.x", "u", "v") makes "s_u_v". Loops may come from splits
-        written before. Only for updates that combine with +, *, minimum, maximum, &, | or ^; strict
+        The new stage is called "<stage>_<new_var>" and is scheduled by that name. It takes n reduction loops and n new
+        names: rfactor("r.y", "r.x", "u", "v") makes "s_u_v". Loops may come from splits written before. It applies
+        only to updates that combine with +, *, minimum, maximum, &, | or ^, and to pt.argmin and pt.argmax; strict
         pipelines refuse it for + and * of floats.
         """
         n = self._kinds_of(
@@ -571,19 +571,19 @@ class StageSchedule:
         return self._with("rfactor", *map(name_of, loops_and_vars[:n]), *map(new_name, loops_and_vars[n:]))
 
     def atomic(self) -> StageSchedule:
-        """Threads and blocks of a GPU may share reduction loops of this update: each combines its values with what is
-        there, in one instruction, whoever comes first. pt.on("hist").update().atomic().block("r.y").thread("r.x"):
+        """Let threads and blocks of a GPU share reduction loops of this update by atomic instructions, in any order.
+        pt.on("hist").update().atomic().block("r.y").thread("r.x"):
 
             for r.y:                                   block for r.y:
                 for r.x: hist[img[r.y, r.x]] += 1  ->      thread for r.x: hist[img[r.y, r.x]] += 1  # atomic
 
-        For +, minimum, maximum, &, | and ^ of integers of 32 and 64 bits, and + of float32 and float64, which strict
-        pipelines refuse. On CPUs it says nothing.
+        It applies to +, minimum, maximum, &, | and ^ of integers of 32 and 64 bits, and to + of float32 and float64,
+        which strict pipelines refuse. On CPUs it has no effect.
         """
         return self._with("atomic")
 
     def strips(self, loop: Named, strip: Named, length: int) -> StageSchedule:
-        """A scan in strips that do not wait for each other. pt.on("f").update().strips("r.y", "s", 8):
+        """Cut a scan into strips that run in parallel. pt.on("f").update().strips("r.y", "s", 8):
 
             f[y] = img[y]                              for s: f_s_ends[s] = what strip s makes of 0, at its end
             for r.y:                                   for s: f_s_gains[s] = product of a over strip s
@@ -591,8 +591,8 @@ class StageSchedule:
                                                        for s: f_s[s, y] = strip s, which starts with f_s_starts[s]
                                                        f[y] = f_s[y//8, y%8]
 
-        The new stages are scheduled by these names; the update is gone. Only for scans along one dim in which a value
-        is a multiple of the one before it plus something else; strict pipelines refuse it for floats.
+        The new stages are scheduled by these names, and the update is removed. It applies only to scans along one dim
+        in which a value is a multiple of the one before it plus something else; strict pipelines refuse it for floats.
         """
         names = (name_of(loop), new_name(strip))
         return self._with("strips", *names, self._number("strips", "length", length, 2, LARGEST_PANEL))

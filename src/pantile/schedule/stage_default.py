@@ -213,8 +213,8 @@ class StageDefaults:
     def _of_planes(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int
     ) -> StageSchedule:
-        """Threads share the rows of one plane after the other: shared among threads, so few would leave some without
-        work at the end. Planes that have much work in common are written out around a vector, and do it once."""
+        """Threads share the rows of one plane after the other: so few planes, shared among threads, would leave some
+        threads idle. Planes that have much work in common are unrolled around a vector, so that it is done once."""
         plane, row, last = stage.dims[PLANE:]
         is_vector = last in free and self._may_hold(stage, width)
         if not is_vector or definition.domain:
@@ -228,7 +228,7 @@ class StageDefaults:
         return schedule.parallel(row, ROWS) if several else schedule.parallel(row)
 
     def _side_by_side(self, stage: Stage, schedule: StageSchedule) -> StageSchedule:
-        """All numbered planes written out around a vector, with its channels unless that is too much; threads share
+        """Unroll all numbered planes around a vector, with its channels unless that is too much code; threads share
         rows."""
         plane, *others, across = stage.dims if stage.name not in self.channels else stage.dims[:-1]
         copies = {plane: self.numbered[stage.name]}
