@@ -24,7 +24,7 @@ from .backends import Ready, backend_of
 from .backends.backend import Enter, Values
 from .cached import cached_property
 from .compile import Options
-from .cost_model import Cost, Sizes, price
+from .cost_model import Cost, Sizes, predict_cost
 from .dataclass import dataclass
 from .errors import UserError
 from .graph.known_extents import with_extents
@@ -310,14 +310,14 @@ class Calls:
         scalars = self._scalars(inputs, numbers)
         return count_work(graph or self.graph, self._shapes(scalars), scalars)
 
-    def price(self, given: Mapping[str, Any], machine: Cpu, threads: int) -> Cost:
+    def predict_cost(self, given: Mapping[str, Any], machine: Cpu, threads: int) -> Cost:
         """What such a call takes on so many threads of a machine; a shape may stand for an array."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
         by, _ = self._checked_by(inputs, numbers, self._for(inputs))
         scheduled, scalars = by._for(inputs), by._scalars(inputs, numbers)
         sizes = Sizes(by._shapes(scalars), scalars)
         strict = self.options.strict
-        return price(scheduled.graph, scheduled.schedule, sizes, machine, strict=strict, threads=threads)
+        return predict_cost(scheduled.graph, scheduled.schedule, sizes, machine, strict=strict, threads=threads)
 
     def launched(self, given: Mapping[str, Any]) -> Launched:
         """What such a call launches on a GPU; a shape may stand for an array."""

@@ -254,7 +254,7 @@ class Pipeline:
         self._finding.find(given)
         machine = self._finding.for_machine
         threads = machine.threads if num_threads is None else checked_num_threads(num_threads)
-        return self._calls.price(given, machine, threads)
+        return self._calls.predict_cost(given, machine, threads)
 
     def problem(self, /, **arguments: Any) -> Problem:
         """What a strategy is asked about such a call: the stages that are computed, the sizes, the machine."""
@@ -361,9 +361,9 @@ class Pipeline:
         if latest is not None and self._finding.machine is None:
             measured = latest.clock.timed
             threads = measured.threads
-        price, work = self._calls.price(given, machine, threads), self._calls.work(given, self.rewritten)
+        cost, work = self._calls.predict_cost(given, machine, threads), self._calls.work(given, self.rewritten)
         sizes = self._calls.sizes(given)
-        return Timing(self._calls.like(given), *sizes, threads, price, limits(work, price, machine, threads), measured)
+        return Timing(self._calls.like(given), *sizes, threads, cost, limits(work, cost, machine, threads), measured)
 
     def with_schedule(
         self,

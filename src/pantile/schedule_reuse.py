@@ -26,16 +26,16 @@ from .runtime import cache
 from .schedule.schedule import Schedule
 from .scheduled_pipeline import Scheduled
 
-Prices = tuple[float, float]  # of a smaller call: by the schedule that there is, and what a search is expected to find
+Costs = tuple[float, float]  # of a smaller call: by the schedule that there is, and what a search is expected to find
 
 
 def reused(larger: Found, scheduled: Scheduled, problem: Problem, within: float) -> Found | None:
     """What was found for larger calls, if by it this one is predicted to take at most so many times what a search is
     expected to find."""
-    prices = None if larger.sizes is None else _known_prices(larger.sizes, scheduled, problem)
-    if larger.sizes is None or prices is None or prices[0] > within * prices[1]:
+    costs = None if larger.sizes is None else _known_costs(larger.sizes, scheduled, problem)
+    if larger.sizes is None or costs is None or costs[0] > within * costs[1]:
         return None
-    seconds, expected = prices
+    seconds, expected = costs
     was = larger.sizes.scalars
     inputs = ", ".join(f"{i.name} {' x '.join(str(was[e]) for e in _extents(i))}" for i in problem.graph.arguments)
     remark = (
@@ -52,20 +52,20 @@ def reused(larger: Found, scheduled: Scheduled, problem: Problem, within: float)
     return Found(larger.schedule, report)
 
 
-def _known_prices(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Prices | None:
+def _known_costs(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Costs | None:
     """Found out once, like schedules; None if there is no price."""
     sizes = [(sorted(s.shapes.items()), sorted(s.scalars.items())) for s in (larger, problem.sizes)]
     question = (fingerprint(problem.graph), scheduled.schedule, sizes, problem.machine, problem.strict)
     name = cache.key("reused", *map(repr, question))
-    prices = _from_bytes(cache.read(name))
-    if prices is None:
-        prices = on_deep_stack(rare_collections()(_prices))(larger, scheduled, problem)
-        if prices is not None:
-            cache.write(name, json.dumps(prices).encode())
-    return prices
+    costs = _from_bytes(cache.read(name))
+    if costs is None:
+        costs = on_deep_stack(rare_collections()(_predicted_costs))(larger, scheduled, problem)
+        if costs is not None:
+            cache.write(name, json.dumps(costs).encode())
+    return costs
 
 
-def _from_bytes(data: bytes | None) -> Prices | None:
+def _from_bytes(data: bytes | None) -> Costs | None:
     """None if there is nothing, or not what was written."""
     try:
         answer = untrusted_json.loads(data or b"null")
@@ -74,11 +74,11 @@ def _from_bytes(data: bytes | None) -> Prices | None:
     return (answer[0], answer[1]) if untrusted_json.fits(answer, [untrusted_json.NUMBER]) and len(answer) == 2 else None
 
 
-def _prices(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Prices | None:
+def _predicted_costs(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Costs | None:
     try:
         plain = Scheduled(problem.graph, Schedule(), scheduled.options, {})
-        priced = ((scheduled, larger), (scheduled, problem.sizes), (plain, problem.sizes))
-        at_larger, here, plainly = (of.price(sizes, problem.machine) for of, sizes in priced)
+        calls = ((scheduled, larger), (scheduled, problem.sizes), (plain, problem.sizes))
+        at_larger, here, plainly = (of.predict_cost(sizes, problem.machine) for of, sizes in calls)
     except PantileError:
         return None
     now, before = _elements(problem.graph, problem.sizes), _elements(problem.graph, larger)
@@ -87,10 +87,10 @@ def _prices(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Prices | N
     return here.seconds, min(plainly.seconds, (at_larger.seconds - starting_larger) * part + min(starting))
 
 
-def _starting(price: Cost, machine: Cpu) -> float:
+def _starting(cost: Cost, machine: Cpu) -> float:
     """Seconds that the call and its loops take to start, the latter on all threads at once."""
     call = machine.costs.call_s
-    return call + (price.causes.starting - call) / machine.threads
+    return call + (cost.causes.starting - call) / machine.threads
 
 
 def _elements(graph: Graph, sizes: Sizes) -> tuple[int, int]:

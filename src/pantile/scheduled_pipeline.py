@@ -78,7 +78,7 @@ class Scheduled:
             self._kernels[variant] = self._compiled(variant)
         return self._kernels[variant]
 
-    def price(self, sizes: Sizes, machine: Cpu) -> Cost:
+    def predict_cost(self, sizes: Sizes, machine: Cpu) -> Cost:
         """What a call of such sizes takes, with blocks cut down to arrays that are smaller than these."""
         extents = {name: int(n) for name, n in sizes.scalars.items() if name in self.variants.extents}
         plan = fit_splits(self._resolved, self._plan, self.variants.of((), extents).facts())

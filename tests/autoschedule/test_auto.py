@@ -43,11 +43,11 @@ def two_outputs() -> pt.Pipeline:
 def test_no_strategy_is_cheaper(name: str) -> None:
     app = APPS[name]
     problem = problem_of(app.build(), ORDINARY, **app.sizes["paper"])
-    priced = CostedSchedules(problem)
-    found = priced.candidate("auto", Auto().find(problem).schedule)
+    candidates = CostedSchedules(problem)
+    found = candidates.candidate("auto", Auto().find(problem).schedule)
     assert found is not None
     for source in SOURCES:
-        other = priced.candidate(source, STRATEGIES[source]().find(problem).schedule)
+        other = candidates.candidate(source, STRATEGIES[source]().find(problem).schedule)
         assert other is not None and found.seconds <= other.seconds * (1 + AS_DEAR)
 
 
@@ -106,7 +106,7 @@ def test_what_is_all_that_is_computed_keeps_its_vectors() -> None:
     out[Y, X] = img[Y, X] & masked[Y, X]
     problem = problem_of(pt.Pipeline(out, shape=img.shape), ORDINARY, img=(4096, 4096), masked=(4096, 4096))
     search = _Search(problem, steps=0, worth=0.03)
-    half = search.priced.candidate("half", pt.Schedule(pt.on("out").vectorize("x", 8).parallel("y", 8)))
+    half = search.candidates.candidate("half", pt.Schedule(pt.on("out").vectorize("x", 8).parallel("y", 8)))
     assert half is not None and search._by_lines(half) is half
 
 
@@ -115,7 +115,7 @@ def test_what_is_larger_than_all_that_it_reads_fills_lines() -> None:
     out[Y, X] = pt.cast("int16", img[Y, X]) - 128
     problem = problem_of(pt.Pipeline(out, shape=img.shape), ORDINARY, img=(4096, 4096))
     search = _Search(problem, steps=0, worth=0.03)
-    half = search.priced.candidate("half", pt.Schedule(pt.on("out").vectorize("x", 16).parallel("y", 8)))
+    half = search.candidates.candidate("half", pt.Schedule(pt.on("out").vectorize("x", 16).parallel("y", 8)))
     assert half is not None
     assert search._by_lines(half).schedule == pt.Schedule(pt.on("out").vectorize("x", 32).parallel("y", 8))
 
@@ -158,8 +158,8 @@ def test_much_code_for_few_stages_must_be_worth_it() -> None:
 
     def seconds(compile_s: float, stages: int) -> float:
         each = StageCost("f", 1.0 / stages, Causes(), 1.0, 0.0, ())
-        price = Cost("p", 1.0, Causes(), (each,) * stages, (), 0, compile_s)
-        return Candidate("", pt.Schedule(), price).seconds
+        cost = Cost("p", 1.0, Causes(), (each,) * stages, (), 0, compile_s)
+        return Candidate("", pt.Schedule(), cost).seconds
 
     assert seconds(1.0, 2) == pytest.approx(1.04)
     assert seconds(2.25, 2) == pytest.approx(1.09 + 0.08)

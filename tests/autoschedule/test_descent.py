@@ -20,13 +20,13 @@ class Toy:
 
     def __init__(self, parts: Mapping[str, float], steps: int = 100) -> None:
         self.parts, self.steps = parts, steps
-        self.priced: list[str] = []
+        self.evaluated: list[str] = []
         self.passed: list[str] = []  # since they were dear
 
     def descended(self) -> tuple[str, ...]:
         """What is changed in the end."""
-        problem, priced = cast(Any, self), cast(Any, None)
-        descent = _Descent(problem, priced, lambda: len(self.priced) >= self.steps, WORTH)
+        problem, candidates = cast(Any, self), cast(Any, None)
+        descent = _Descent(problem, candidates, lambda: len(self.evaluated) >= self.steps, WORTH)
         end: Any = descent._improved(self.state(()), self.changes)
         return tuple(end.made)
 
@@ -43,9 +43,9 @@ class Toy:
 class _Descent(Descent):
     """Of a toy, in the place of a problem."""
 
-    def _priced(self, name: str, schedule: Any, how: Any, is_dear: bool = False) -> Any:
+    def _evaluate(self, name: str, schedule: Any, how: Any, is_dear: bool = False) -> Any:
         toy: Any = self.problem
-        (toy.passed if is_dear else toy.priced).append(how[-1])
+        (toy.passed if is_dear else toy.evaluated).append(how[-1])
         return None if is_dear else toy.state(how)
 
 
@@ -66,14 +66,14 @@ def test_others_are_made_on_top_of_it_and_what_is_not_worth_it_is_not() -> None:
 
 def test_what_gains_much_is_made_at_once() -> None:
     toy = Toy({"much": 0.8, "most": 0.7})
-    assert toy.descended() == ("much", "most") and toy.priced == ["much", "most"]
+    assert toy.descended() == ("much", "most") and toy.evaluated == ["much", "most"]
 
 
 def test_what_was_dear_is_not_priced_again() -> None:
     toy = Toy({"dear": 1.5, "near": 1.01, "one": 0.95})
     assert toy.descended() == ("one",)
-    assert toy.priced.count("dear") == 1 and toy.passed == ["dear"]
-    assert toy.priced.count("near") == 2
+    assert toy.evaluated.count("dear") == 1 and toy.passed == ["dear"]
+    assert toy.evaluated.count("near") == 2
 
 
 @pytest.mark.parametrize(("steps", "made"), [(0, ()), (1, ("one",)), (2, ("two",)), (3, ("two", "one"))])

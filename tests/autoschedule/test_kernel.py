@@ -201,8 +201,8 @@ def test_the_order_that_is_priced_is_the_one_that_runs(name: str) -> None:
     told = order.removeprefix("loops: ").split(", ")
     inside = list(loops.inner.values())
     assert [n for n in running if n in inside] == inside == told[-len(inside) :]
-    price = order_cost(s.extents, loops.tile, loops.inter, loops.intra)
-    assert found.report.groups[-1].costs["C_order"] == price
+    cost = order_cost(s.extents, loops.tile, loops.inter, loops.intra)
+    assert found.report.groups[-1].costs["C_order"] == cost
 
 
 # ---- the cost of tiled matmul: Listing 4.1

@@ -86,16 +86,16 @@ def test_twice_the_stages_are_twice_the_work(build: Callable[[int], pt.Pipeline]
 
 def test_stages_that_join_alike_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each merge changes the group that all others may join, but they are alike."""
-    priced: list[str] = []
-    price = _Search.evaluate_group_merge
+    evaluated: list[str] = []
+    evaluate = _Search.evaluate_group_merge
 
     def counted(self: _Search, producer: str, consumer: str) -> object:
-        priced.append(producer)
-        return price(self, producer, consumer)
+        evaluated.append(producer)
+        return evaluate(self, producer, consumer)
 
     monkeypatch.setattr(_Search, "evaluate_group_merge", counted)
     found = Greedy().find(problem_of(alike(40), img=(2000, 2000)))
-    assert found.report.counts["merges evaluated"] > 10 * len(priced)
+    assert found.report.counts["merges evaluated"] > 10 * len(evaluated)
 
 
 def alike(count: int) -> pt.Pipeline:

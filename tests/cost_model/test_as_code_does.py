@@ -21,7 +21,7 @@ def pipeline(read: Any, dtype: str = "float32", ndim: int = 2, shape: Any = None
     return pt.Pipeline(out, shape=shape or (1024, 1024, 4)[:ndim], algebra=False)
 
 
-def price(p: pt.Pipeline, *chains: pt.StageSchedule, size: int = 1200) -> Cost:
+def cost_of(p: pt.Pipeline, *chains: pt.StageSchedule, size: int = 1200) -> Cost:
     ndim = p.graph.inputs[0].ndim
     given = (size, size, 4)[:ndim]
     return p.with_schedule(pt.Schedule(*chains), machine=N1).predict(img=given, num_threads=1)
@@ -29,21 +29,21 @@ def price(p: pt.Pipeline, *chains: pt.StageSchedule, size: int = 1200) -> Cost:
 
 def test_lanes_of_fused_loops_are_dense() -> None:
     p = pipeline(lambda img: img[Y, X, C] * 2, ndim=3)
-    fused = price(p, pt.on("out").fuse("x", "c", "xc").vectorize("xc", 8))
+    fused = cost_of(p, pt.on("out").fuse("x", "c", "xc").vectorize("xc", 8))
     assert fused.causes.shuffles == 0 == fused.causes.gathers
 
 
 def test_channels_that_are_computed_alike_are_not_taken_apart() -> None:
     chain = pt.on("out").vectorize("x", 8).unroll("c", 4).reorder("y", "x", "c", "c_u", "x_v")
-    alike = price(pipeline(lambda img: img[Y, X, C] * 2, ndim=3), chain)
-    mixed = price(pipeline(lambda img: img[Y, X, C] * img[Y, X, 0], ndim=3), chain)
+    alike = cost_of(pipeline(lambda img: img[Y, X, C] * 2, ndim=3), chain)
+    mixed = cost_of(pipeline(lambda img: img[Y, X, C] * img[Y, X, 0], ndim=3), chain)
     assert alike.causes.shuffles == 0 < mixed.causes.shuffles
 
 
 def test_few_channels_of_single_elements_are_written_out() -> None:
     """LLVM leaves no loop over three or four channels: nothing begins for each pixel."""
     p = pipeline(lambda img: img[Y, X, C] * 2, ndim=3)
-    channels, rows = price(p, pt.on("out")), price(p, pt.on("out").reorder("y", "c", "x"))
+    channels, rows = cost_of(p, pt.on("out")), cost_of(p, pt.on("out").reorder("y", "c", "x"))
     assert channels.causes.starting < 2 * rows.causes.starting
 
 
@@ -51,7 +51,7 @@ def test_pixels_side_by_side_are_one_row_of_memory() -> None:
     def traffic(pixels: int) -> float:
         p = pipeline(lambda img: sum([img[Y, X + k, C] for k in range(1, pixels)]) + img[Y, X, C], ndim=3)
         chain = pt.on("out").vectorize("x", 4).unroll("c", 4).reorder("y", "x", "c", "c_u", "x_v")
-        return price(p, chain, size=4096).causes.traffic
+        return cost_of(p, chain, size=4096).causes.traffic
 
     assert traffic(24) <= traffic(2)
 
@@ -61,7 +61,7 @@ def test_rows_written_out_share_sums() -> None:
 
     def arithmetic(rows: int) -> float:
         chain = pt.on("out").vectorize("x", 8).unroll("y", rows).reorder("y", "x", "y_u", "x_v")
-        return price(p, chain).causes.arithmetic
+        return cost_of(p, chain).causes.arithmetic
 
     assert arithmetic(4) < 0.7 * arithmetic(1)
 
@@ -72,7 +72,7 @@ def test_rows_share_what_all_sums_of_a_family_have() -> None:
 
     def arithmetic(rows: int) -> float:
         chain = pt.on("out").vectorize("x", 8).unroll("y", rows).reorder("y", "x", "y_u", "x_v")
-        return price(p, chain).causes.arithmetic
+        return cost_of(p, chain).causes.arithmetic
 
     assert arithmetic(2) < 0.8 * arithmetic(1)
     assert 0.85 * arithmetic(2) < arithmetic(8)
@@ -80,15 +80,15 @@ def test_rows_share_what_all_sums_of_a_family_have() -> None:
 
 def test_coordinates_decide_for_rows_that_are_written_out() -> None:
     p = pipeline(lambda img: pt.select(Y % 2 == 0, pt.sqrt(img[Y, X]), img[Y, X] + 1))
-    plain = price(p, pt.on("out").vectorize("x", 8))
-    written = price(p, pt.on("out").vectorize("x", 8).unroll("y", 2).reorder("y", "x", "y_u", "x_v"))
+    plain = cost_of(p, pt.on("out").vectorize("x", 8))
+    written = cost_of(p, pt.on("out").vectorize("x", 8).unroll("y", 2).reorder("y", "x", "y_u", "x_v"))
     assert written.causes.arithmetic < 0.7 * plain.causes.arithmetic
 
 
 def test_functions_hardly_wait_for_themselves() -> None:
     """Many of their instructions do not need each other, and the next iteration begins meanwhile."""
     p = pipeline(lambda img: pt.pow(img[Y, X], 0.45))
-    narrow, wide = (price(p, pt.on("out").vectorize("x", n)) for n in (4, 32))
+    narrow, wide = (cost_of(p, pt.on("out").vectorize("x", n)) for n in (4, 32))
     assert narrow.seconds < 1.5 * wide.seconds
 
 
@@ -98,16 +98,16 @@ def test_rows_written_out_execute_all_instructions_of_an_operation() -> None:
 
     def arithmetic(rows: int) -> float:
         chain = pt.on("out").vectorize("x", 8).unroll("y", rows).reorder("y", "x", "y_u", "x_v")
-        return price(p, chain).causes.arithmetic
+        return cost_of(p, chain).causes.arithmetic
 
-    one = price(p, pt.on("out").vectorize("x", 8)).causes.arithmetic
+    one = cost_of(p, pt.on("out").vectorize("x", 8)).causes.arithmetic
     assert arithmetic(2) == pytest.approx(one, rel=0.02)
 
 
 def test_products_of_halves_need_no_conversions() -> None:
     def of(t: str) -> float:
         p = pipeline(lambda img: pt.cast("int32", img[Y, X]) * pt.cast("int32", img[Y, X + 1]), dtype=t)
-        return price(p, pt.on("out").vectorize("x", 8)).causes.arithmetic
+        return cost_of(p, pt.on("out").vectorize("x", 8)).causes.arithmetic
 
     assert of("int16") < of("int32")
 
@@ -122,7 +122,7 @@ def half() -> pt.Pipeline:
 
 def test_blocks_begin_at_multiples_of_their_sizes() -> None:
     out = pt.on("out").split("y", "yo", "yi", 8).vectorize("x", 8)
-    found = price(half(), out, pt.on("f").compute_at("out", "yo").vectorize("x", 8))
+    found = cost_of(half(), out, pt.on("f").compute_at("out", "yo").vectorize("x", 8))
     assert next(s.points for s in found.stages if s.name == "f") == 512 * 1024
 
 
@@ -134,7 +134,7 @@ def test_what_is_read_clamped_does_not_slide() -> None:
         p = pt.Pipeline(out, shape=(1022, 1024), algebra=False)
         chain = pt.on("out").split("y", "strip", "yi", 64).vectorize("x", 8)
         sliding = pt.on("f").store_at("out", "strip").compute_at("out", "yi").vectorize("x", 8)
-        return next(s.points for s in price(p, chain, sliding).stages if s.name == "f")
+        return next(s.points for s in cost_of(p, chain, sliding).stages if s.name == "f")
 
     assert points(lambda f, k: f[Y + 1 + k, X]) < 1.1 * 1024 * 1024
     assert points(lambda f, k: f[pt.clamp(Y + k, 0, 1023), X]) > 2.5 * 1024 * 1024
@@ -151,7 +151,7 @@ def test_what_is_read_by_a_stage_that_pauses_does_not_slide() -> None:
         p = pt.Pipeline(out, shape=(1024, 1024), algebra=False)
         chain = pt.on("out").split("y", "strip", "yi", 64).split("yi", "yi", "row", rows).vectorize("x", 8)
         sliding = [pt.on(n).store_at("out", "strip").compute_at("out", "yi").vectorize("x", 8) for n in ("f", "g")]
-        return next(s.points for s in price(p, chain, *sliding).stages if s.name == "f")
+        return next(s.points for s in cost_of(p, chain, *sliding).stages if s.name == "f")
 
     assert points(2) < 600 * 1024 < 2000 * 1024 < points(1)
 
@@ -161,7 +161,7 @@ def test_tiles_of_few_columns_wait_for_their_rows() -> None:
 
     def traffic(columns: int) -> float:
         chain = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 64, columns).vectorize("xi", 8)
-        return price(p, chain, size=16000).causes.traffic
+        return cost_of(p, chain, size=16000).causes.traffic
 
     assert traffic(64) > 1.5 * traffic(1024)
 
@@ -174,7 +174,7 @@ def test_lanes_that_begin_anywhere_are_gathered() -> None:
 
     def gathers(tail: str) -> float:
         chain = pt.on("out").split("x", "xo", "xi", 256, tail=tail).reorder("xo", "y", "xi").vectorize("xi", 8)
-        return price(p, chain, pt.on("f").compute_at("out", "xo").vectorize("x", 8)).causes.gathers
+        return cost_of(p, chain, pt.on("f").compute_at("out", "xo").vectorize("x", 8)).causes.gathers
 
     assert gathers("shift") == 0 < gathers("guard")
 
@@ -206,7 +206,7 @@ def test_copies_share_what_is_computed_of_elements_that_data_choose() -> None:
 
 def test_lanes_that_read_different_rows_wait_together() -> None:
     p = pipeline(lambda img: img[X, Y])
-    two, eight = (price(p, pt.on("out").vectorize("x", lanes)).causes.traffic for lanes in (2, 8))
+    two, eight = (cost_of(p, pt.on("out").vectorize("x", lanes)).causes.traffic for lanes in (2, 8))
     assert two > 1.5 * eight
 
 
@@ -219,7 +219,7 @@ def test_counts_at_places_that_are_computed_on_the_way_wait() -> None:
     histogram[pt.within(level[r.y, r.x], 0, 255)] += 1
     p = pt.Pipeline(histogram, shape=(256,))
     stored, inlined = pt.on("level").compute_root().vectorize("x", 4), pt.on("level").compute_inline()
-    assert price(p, inlined).causes.waiting > 1.5 * price(p, stored).causes.waiting
+    assert cost_of(p, inlined).causes.waiting > 1.5 * cost_of(p, stored).causes.waiting
 
 
 def test_scans_along_the_innermost_loop_have_the_row_before_in_registers() -> None:
@@ -231,6 +231,6 @@ def test_scans_along_the_innermost_loop_have_the_row_before_in_registers() -> No
 
     def loads(*loops: str) -> float:
         scan = pt.on("out").vectorize("x", 32).update(0).vectorize("x", 32).unroll("r.y", 4)
-        return price(p, scan.reorder(*loops, "r.y_u", "x_v")).causes.loads
+        return cost_of(p, scan.reorder(*loops, "r.y_u", "x_v")).causes.loads
 
     assert loads("x", "r.y") < 0.7 * loads("r.y", "x")

@@ -28,7 +28,7 @@ def blur() -> pt.Pipeline:
     return pt.Pipeline(down, shape=(img.shape[0] - 4, img.shape[1] - 4), algebra=False)
 
 
-def price(p: pt.Pipeline, *chains: pt.StageSchedule, threads: int = 1, shape: tuple[int, ...] = SHAPE) -> Cost:
+def cost_of(p: pt.Pipeline, *chains: pt.StageSchedule, threads: int = 1, shape: tuple[int, ...] = SHAPE) -> Cost:
     return p.with_schedule(pt.Schedule(*chains), machine=N1).predict(img=shape, num_threads=threads)
 
 
@@ -42,7 +42,7 @@ def stage(found: Cost, name: str) -> Any:
 
 
 def test_boxes_are_those_that_loops_compute() -> None:
-    found = price(blur(), *tiled(32, 256))
+    found = cost_of(blur(), *tiled(32, 256))
     rows, columns = 2044, 2044
     tiles = -(-rows // 32) * -(-columns // 256)
     assert stage(found, "across").points == tiles * 36 * 256
@@ -50,16 +50,16 @@ def test_boxes_are_those_that_loops_compute() -> None:
 
 
 def test_smaller_tiles_compute_more_again() -> None:
-    again = [stage(price(blur(), *tiled(n, 256)), "across").redundant for n in (64, 16, 4)]
+    again = [stage(cost_of(blur(), *tiled(n, 256)), "across").redundant for n in (64, 16, 4)]
     assert again == sorted(again) and again[0] > 0
-    prices = [price(blur(), *tiled(n, 256)).seconds for n in (64, 32, 16)]
-    assert prices == sorted(prices)
+    costs = [cost_of(blur(), *tiled(n, 256)).seconds for n in (64, 32, 16)]
+    assert costs == sorted(costs)
 
 
 def test_sliding_computes_each_row_once() -> None:
     down = pt.on("down").split("y", "strip", "yi", 128).vectorize("x", 8).parallel("strip")
     across = pt.on("across").compute_at("down", "yi").vectorize("x", 8)
-    again, slid = price(blur(), down, across), price(blur(), down, across.store_at("down", "strip"))
+    again, slid = cost_of(blur(), down, across), cost_of(blur(), down, across.store_at("down", "strip"))
     assert stage(slid, "across").points < 1.1 * 2048 * 2044 < 4 * 2048 * 2044 < stage(again, "across").points
     assert slid.seconds < again.seconds
 
@@ -67,14 +67,14 @@ def test_sliding_computes_each_row_once() -> None:
 def test_blocks_of_columns_do_not_slide_where_the_last_one_overlaps() -> None:
     out = pt.on("down").split("y", "strip", "yi", 64).vectorize("x", 64).reorder("strip", "yi", "x", "x_v")
     inner = pt.on("across").store_at("down", "strip").compute_at("down", "x").vectorize("x", 64)
-    even, odd = (price(blur(), out, inner, shape=(1028, n + 4)) for n in (1024, 1040))
+    even, odd = (cost_of(blur(), out, inner, shape=(1028, n + 4)) for n in (1024, 1040))
     assert stage(odd, "across").seconds < 1.2 * stage(even, "across").seconds
 
 
 def test_inlining_repeats_operations() -> None:
     down = pt.on("down").vectorize("x", 8)
-    inlined = price(blur(), down, pt.on("across").compute_inline())
-    stored = price(blur(), down, pt.on("across").compute_root().vectorize("x", 8))
+    inlined = cost_of(blur(), down, pt.on("across").compute_inline())
+    stored = cost_of(blur(), down, pt.on("across").compute_root().vectorize("x", 8))
     assert inlined.causes.arithmetic > 2 * stored.causes.arithmetic
     assert inlined.causes.stores < stored.causes.stores
 
@@ -82,9 +82,9 @@ def test_inlining_repeats_operations() -> None:
 def test_vectors_are_cheaper_than_elements_and_wide_ones_spill() -> None:
     def seconds(lanes: int) -> float:
         across = pt.on("across").compute_root().vectorize("x", lanes)
-        return price(blur(), pt.on("down").vectorize("x", lanes), across).seconds
+        return cost_of(blur(), pt.on("down").vectorize("x", lanes), across).seconds
 
-    scalar = price(blur(), pt.on("down"), pt.on("across").compute_root()).seconds
+    scalar = cost_of(blur(), pt.on("down"), pt.on("across").compute_root()).seconds
     assert seconds(8) < seconds(2) < scalar
     assert seconds(8) < seconds(64)
 
@@ -92,7 +92,7 @@ def test_vectors_are_cheaper_than_elements_and_wide_ones_spill() -> None:
 def test_rows_written_out_share_loads() -> None:
     def loads(rows: int) -> float:
         down = pt.on("down").vectorize("x", 8).unroll("y", rows).reorder("y", "x", "y_u", "x_v")
-        return price(blur(), down, pt.on("across").compute_root().vectorize("x", 8)).causes.loads
+        return cost_of(blur(), down, pt.on("across").compute_root().vectorize("x", 8)).causes.loads
 
     assert loads(4) < 0.75 * loads(1)
 
@@ -109,9 +109,9 @@ def test_gathers_are_dearer_than_strides_and_these_than_rows() -> None:
     strided = pointwise(lambda img: img[Y, 2 * X] + 1)
     turned = pointwise(lambda img: img[X, Y] + 1)
     gathered = pointwise(lambda img: img[Y, pt.within(table[X], 0, 97)] + 1)
-    seconds = [price(p, pt.on("out").vectorize("x", 8)).seconds for p in (dense, strided, turned)]
+    seconds = [cost_of(p, pt.on("out").vectorize("x", 8)).seconds for p in (dense, strided, turned)]
     assert seconds == sorted(set(seconds))
-    found = price(gathered, pt.on("out").vectorize("x", 8))
+    found = cost_of(gathered, pt.on("out").vectorize("x", 8))
     assert found.causes.gathers > 0 and found.seconds > seconds[1]
 
 
@@ -157,7 +157,9 @@ def test_where_coordinates_lead_neighbours_lead_to_neighbours() -> None:
     far = (Y * Y + X * X) * 1e-6
     row, column = (pt.cast("int32", pt.floor(e * (1 - far))) for e in (Y, X))
     out[Y, X] = pt.edge(img)[row, column]
-    found = price(pt.Pipeline(out, shape=img.shape), pt.on("img_edge").compute_inline(), pt.on("out").vectorize("x", 8))
+    found = cost_of(
+        pt.Pipeline(out, shape=img.shape), pt.on("img_edge").compute_inline(), pt.on("out").vectorize("x", 8)
+    )
     assert sum(found.bytes[1:]) < 0.1 * SHAPE[0] * SHAPE[1] * N1.l1.line
 
 
@@ -184,7 +186,7 @@ def test_long_iterations_wait_for_the_chain_that_all_else_waits_for() -> None:
 
     def waiting(rows: int) -> float:
         chain = pt.on("out").vectorize("x", 16).unroll("y", rows).reorder("y", "x", "y_u", "x_v")
-        return price(enlarged, chain).causes.waiting
+        return cost_of(enlarged, chain).causes.waiting
 
     assert waiting(4) > 1.8 * waiting(8) > 0
 
@@ -195,17 +197,17 @@ def test_what_is_computed_before_all_else_is_waited_for() -> None:
     scale[Y, X] = pt.exp(pt.exp(img[Y, X]))
     out[Y, X] = sum([pt.pow(scale[Y, X] + k, 0.3) for k in range(1, 5)])
     p = pt.Pipeline(out, shape=img.shape)
-    together = price(p, pt.on("out").vectorize("x", 8), pt.on("scale").compute_inline())
-    apart = price(p, pt.on("out").vectorize("x", 8), pt.on("scale").compute_at("out", "y").vectorize("x", 8))
+    together = cost_of(p, pt.on("out").vectorize("x", 8), pt.on("scale").compute_inline())
+    apart = cost_of(p, pt.on("out").vectorize("x", 8), pt.on("scale").compute_at("out", "y").vectorize("x", 8))
     assert together.causes.waiting > 1.5 * apart.causes.waiting
 
 
 def test_what_fits_a_cache_does_not_come_from_memory() -> None:
     chains = pt.on("down").vectorize("x", 8), pt.on("across").compute_root().vectorize("x", 8)
-    small, large = (price(blur(), *chains, shape=(n, n)) for n in (48, 8192))
+    small, large = (cost_of(blur(), *chains, shape=(n, n)) for n in (48, 8192))
     assert small.bytes[-1] == 0 and sum(small.bytes) == 0
     assert large.bytes[-1] > 2 * 4 * 8192 * 8192
-    fused = price(blur(), *tiled(32, 512), shape=(8192, 8192))
+    fused = cost_of(blur(), *tiled(32, 512), shape=(8192, 8192))
     assert fused.bytes[-1] < 0.75 * large.bytes[-1]
 
 
@@ -213,7 +215,7 @@ def test_what_is_kept_in_a_circle_does_not_come_from_farther_away() -> None:
     """Five rows are all the memory that a stage has, however many of them are computed."""
     down = pt.on("down").split("y", "strip", "yi", 1024).vectorize("x", 8).parallel("strip")
     across = pt.on("across").store_at("down", "strip").compute_at("down", "yi").vectorize("x", 8)
-    found = price(blur(), down, across, shape=(2048, 4096))
+    found = cost_of(blur(), down, across, shape=(2048, 4096))
     computed = 4 * 2044 * 4092
     assert stage(found, "across").bytes[-1] < 1.2 * computed  # the picture alone
     assert found.bytes[-1] < 2 * computed
@@ -228,7 +230,7 @@ def test_what_was_computed_right_before_is_there() -> None:
         last[Y, X] = sum(f[Y + k, X] for k in range(1, 5)) + f[Y, X]
     d = pt.on("d").split("y", "strip", "yi", 1024).vectorize("x", 8).parallel("strip")
     others = (pt.on(n).store_at("d", "strip").compute_at("d", "yi").vectorize("x", 8) for n in "abc")
-    found = price(pt.Pipeline(last, shape=shape), d, *others, shape=(1040, 800))
+    found = cost_of(pt.Pipeline(last, shape=shape), d, *others, shape=(1040, 800))
     assert 3.9 < stage(found, "d").bytes[0] / (4 * 1024 * 800) < 4.1
 
 
@@ -252,7 +254,7 @@ def test_rows_on_many_pages_are_dear() -> None:
 
 def test_threads_share_the_work_as_far_as_there_are_tasks() -> None:
     chains = tiled(512, 2044)  # four tasks
-    one, two, three, four = (price(blur(), *chains, threads=n) for n in (1, 2, 3, 4))
+    one, two, three, four = (cost_of(blur(), *chains, threads=n) for n in (1, 2, 3, 4))
     assert two.seconds < 0.6 * one.seconds
     assert three.seconds == pytest.approx(two.seconds, rel=0.2) and three.causes.imbalance > two.causes.imbalance
     assert four.seconds < 0.75 * three.seconds
@@ -267,10 +269,10 @@ def test_threads_share_an_update_only_if_it_is_parallel_itself() -> None:
     rows = pt.on("out").parallel("y", 16).vectorize("x", 8)
     scan = rows.update(0).vectorize("x", 8).reorder("r.0", "x", "x_v")
     columns = rows.update(0).split("x", "x", "x_i", 256).vectorize("x_i", 8).reorder("x", "r.0", "x_i", "x_i_v")
-    alone = price(p, scan)
-    eight = price(p, scan, threads=8)
+    alone = cost_of(p, scan)
+    eight = cost_of(p, scan, threads=8)
     assert eight.seconds > 0.4 * alone.seconds, "the scan is serial"
-    assert price(p, columns.parallel("x"), threads=8).seconds < 0.5 * eight.seconds
+    assert cost_of(p, columns.parallel("x"), threads=8).seconds < 0.5 * eight.seconds
 
 
 def test_a_scan_by_narrow_blocks_of_columns_waits_for_each_row() -> None:
@@ -282,10 +284,10 @@ def test_a_scan_by_narrow_blocks_of_columns_waits_for_each_row() -> None:
     p = pt.Pipeline(f, shape=img.shape)
     start = pt.on("f").vectorize("x", 8).parallel("y", 16).update(0)
     loop = p.graph.stage["f"].updates[0].domain[0].name
-    found = [price(p, start.vectorize("x", 8).reorder(loop, "x", "x_v"), shape=(4000, 4000)).seconds]
+    found = [cost_of(p, start.vectorize("x", 8).reorder(loop, "x", "x_v"), shape=(4000, 4000)).seconds]
     for width in (1024, 256, 64):
         blocks = start.split("x", "xo", "xi", width).vectorize("xi", 8).reorder("xo", loop, "xi", "xi_v")
-        found.append(price(p, blocks, shape=(4000, 4000)).seconds)
+        found.append(cost_of(p, blocks, shape=(4000, 4000)).seconds)
     assert found == sorted(found) and found[-1] > 1.5 * found[0]
 
 
@@ -356,23 +358,23 @@ def test_sums_that_registers_have_no_room_for_are_dear() -> None:
 
 def test_a_block_larger_than_its_loop_runs_element_by_element() -> None:
     down = pt.on("down").split("x", "xo", "xi", 16).vectorize("xi", 16)
-    fits = price(blur(), down, pt.on("across").compute_at("down", "xo").vectorize("x", 16))
-    misfit = price(blur(), down, pt.on("across").compute_at("down", "xo").vectorize("x", 32))
+    fits = cost_of(blur(), down, pt.on("across").compute_at("down", "xo").vectorize("x", 16))
+    misfit = cost_of(blur(), down, pt.on("across").compute_at("down", "xo").vectorize("x", 32))
     assert misfit.seconds > 2 * fits.seconds
 
 
 def test_more_code_takes_longer_to_compile() -> None:
     def size(rows: int) -> Cost:
         down = pt.on("down").vectorize("x", 8).unroll("y", rows).reorder("y", "x", "y_u", "x_v")
-        return price(blur(), down, pt.on("across").compute_root().vectorize("x", 8))
+        return cost_of(blur(), down, pt.on("across").compute_root().vectorize("x", 8))
 
     assert size(1).instructions < size(4).instructions < size(16).instructions
     assert size(1).compile_seconds < size(16).compile_seconds
 
 
 def test_it_is_the_same_every_time_and_reads_well() -> None:
-    found = price(blur(), *tiled(32, 256))
-    assert found == price(blur(), *tiled(32, 256))
+    found = cost_of(blur(), *tiled(32, 256))
+    assert found == cost_of(blur(), *tiled(32, 256))
     assert found.seconds == pytest.approx(sum(s.seconds for s in found.stages) + N1.costs.call_s)
     text = repr(found)
     assert text.startswith("down: ") and "predicted" in text and "computed again" in text
@@ -388,7 +390,7 @@ def test_arguments_are_checked_as_those_of_a_call() -> None:
 def test_long_chains_are_priced_without_deep_recursion() -> None:
     p = chain(600)
     chains = [pt.on(f"f{k}").compute_at("f599", "y").vectorize("x", 8) for k in range(599)]
-    assert price(p, *chains, pt.on("f599").vectorize("x", 8), shape=(64, 64)).seconds > 0
+    assert cost_of(p, *chains, pt.on("f599").vectorize("x", 8), shape=(64, 64)).seconds > 0
 
 
 def test_a_dim_in_two_parts_of_memory() -> None:
@@ -399,7 +401,9 @@ def test_a_dim_in_two_parts_of_memory() -> None:
     p = pt.Pipeline(out, shape=(1024, 1024), algebra=False)
     plain, rows = pt.on("src").compute_root().vectorize("x", 8), pt.on("out").vectorize("x", 8)
     panels = plain.split_storage("y", "panel", "lane", 8).reorder_storage("panel", "x", "lane")
-    assert stage(price(p, rows, panels), "out").causes.loads < 0.5 * stage(price(p, rows, plain), "out").causes.loads
+    assert (
+        stage(cost_of(p, rows, panels), "out").causes.loads < 0.5 * stage(cost_of(p, rows, plain), "out").causes.loads
+    )
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-320, 65504.0, inf, -inf, np.nan])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pantile as pt
-from pantile.cost_model import Cost, Sizes, definition_costs, model, price
+from pantile.cost_model import Cost, Sizes, definition_costs, model, predict_cost
 from pantile.graph.nodes import Graph, Stage
 from pantile.machine import named
 from pantile.schedule import draft
@@ -37,9 +37,11 @@ def four() -> pt.Pipeline:
 GRAPH = four().graph
 
 
-def priced(*chains: pt.StageSchedule) -> Cost:
+def cost_of(*chains: pt.StageSchedule) -> Cost:
     whole = complete(GRAPH, pt.Schedule(*chains))
-    return price(GRAPH, whole, Sizes({"c": (500, 500), "total": ()}, {"img.shape.0": 503, "img.shape.1": 500}), N1)
+    return predict_cost(
+        GRAPH, whole, Sizes({"c": (500, 500), "total": ()}, {"img.shape.0": 503, "img.shape.1": 500}), N1
+    )
 
 
 @contextmanager
@@ -59,19 +61,19 @@ def root(name: str, width: int) -> pt.StageSchedule:
 def test_groups_that_two_schedules_share(monkeypatch: pytest.MonkeyPatch) -> None:
     one = [root("a", 4), root("b", 4), root("c", 4)]
     with counted(monkeypatch, model._CostModel, "stages") as found:
-        first = priced(*one)
+        first = cost_of(*one)
         everything = len(found)
-        assert everything >= 4 and priced(*one) == first and len(found) == everything
-        other = priced(one[0], root("b", 8), one[2])
+        assert everything >= 4 and cost_of(*one) == first and len(found) == everything
+        other = cost_of(one[0], root("b", 8), one[2])
     assert len(found) == everything + 1
     assert other != first
 
 
 def test_definitions_that_two_pipelines_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a inlined there is another b; c is the same, and so are the sums in parts."""
-    priced(pt.on("a").compute_root(), pt.on("b").compute_root(), root("c", 4))
+    cost_of(pt.on("a").compute_root(), pt.on("b").compute_root(), root("c", 4))
     with counted(monkeypatch, definition_costs.Defined, "__init__") as found:
-        priced(pt.on("a").compute_inline(), pt.on("b").compute_root(), root("c", 8))
+        cost_of(pt.on("a").compute_inline(), pt.on("b").compute_root(), root("c", 8))
     assert [d.stage.name for d in found if isinstance(d, definition_costs.Defined)] == ["b"]
 
 
@@ -110,7 +112,7 @@ def blended(shapes: tuple[tuple[int, int], tuple[int, int]] = ((500, 500), (500,
     other = pt.on("qrows").compute_at("qwhole", "y").vectorize("x", 4)
     schedule = complete(graph, pt.Schedule(tile, root("pwhole", 4), other, root("qwhole", 4), root("both", 4)))
     extents = {f"{name}img.shape.{k}": n for name, shape in zip("pq", shapes, strict=True) for k, n in enumerate(shape)}
-    return price(graph, schedule, Sizes({"both": (400, 400)}, extents), N1)
+    return predict_cost(graph, schedule, Sizes({"both": (400, 400)}, extents), N1)
 
 
 def test_groups_that_are_equal_but_for_names(monkeypatch: pytest.MonkeyPatch) -> None:

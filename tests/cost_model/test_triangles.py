@@ -69,27 +69,27 @@ def blocks(rows: int = 4, lanes: int = 16, tasks: int = 64) -> pt.StageSchedule:
     return chain.reorder("i_o", "j", "i_i", "r.k", "r.k_u", "i_i_u", "j_v")
 
 
-def price(p: pt.Pipeline, chain: pt.StageSchedule, threads: int = 1) -> Cost:
+def cost_of(p: pt.Pipeline, chain: pt.StageSchedule, threads: int = 1) -> Cost:
     shape = (N, N)
     return p.with_schedule(pt.Schedule(chain), machine=N1).predict(a=shape, b=shape, num_threads=threads)
 
 
 def test_half_of_the_terms_take_half_as_long() -> None:
-    every, half = price(product(), blocks()), price(product(lambda i, j, k: k > i), blocks())
+    every, half = cost_of(product(), blocks()), cost_of(product(lambda i, j, k: k > i), blocks())
     assert half.causes.arithmetic == pytest.approx(every.causes.arithmetic / 2, rel=0.02)  # a bound is not evaluated
     assert half.seconds == pytest.approx(every.seconds / 2, rel=0.05)
 
 
 def test_tasks_of_a_triangle_are_uneven_if_they_are_few() -> None:
-    few, many = (price(product(lambda i, j, k: k > i), blocks(tasks=n), threads=2) for n in (N // 2, N // 64))
+    few, many = (cost_of(product(lambda i, j, k: k > i), blocks(tasks=n), threads=2) for n in (N // 2, N // 64))
     assert few.causes.imbalance > 0.2 * few.seconds > 2 * many.causes.imbalance
 
 
 def test_lanes_that_a_condition_leaves_out_are_computed_one_by_one() -> None:
     p = product(lambda i, j, k: j <= i)
-    masked, apart = price(p, blocks()), price(p, blocks().partition("i_i", "always"))
+    masked, apart = cost_of(p, blocks()), cost_of(p, blocks().partition("i_i", "always"))
     assert masked.causes.waiting > 5 * apart.causes.waiting > 0
-    squares = price(p, blocks(rows=8, lanes=8).partition("i_i", "always"))
+    squares = cost_of(p, blocks(rows=8, lanes=8).partition("i_i", "always"))
     assert squares.causes.waiting < 0.7 * apart.causes.waiting
 
 
@@ -99,13 +99,13 @@ def test_sums_that_go_through_memory_wait_for_it() -> None:
     through = through.reorder("r.k", "j", "i", "r.k_u", "i_u", "j_v").parallel("j")
     kept = pt.on("out").compute_root().update(0).unroll("i", 4).vectorize("j", 16).unroll("r.k", 4)
     kept = kept.reorder("j", "i", "r.k", "r.k_u", "i_u", "j_v").parallel("j")
-    assert price(product(), through).causes.waiting > 0.25 * price(product(), kept).causes.arithmetic
+    assert cost_of(product(), through).causes.waiting > 0.25 * cost_of(product(), kept).causes.arithmetic
 
 
 def test_llvm_stores_all_terms_of_large_blocks() -> None:
     def waiting(terms: int) -> float:
         chain = pt.on("out").compute_root().update(0).unroll("i", 4).vectorize("j", 16).unroll("r.k", terms)
-        found = price(product(), chain.reorder("r.k", "j", "i", "r.k_u", "i_u", "j_v").parallel("j"))
+        found = cost_of(product(), chain.reorder("r.k", "j", "i", "r.k_u", "i_u", "j_v").parallel("j"))
         return found.causes.waiting
 
     assert waiting(2) > 2 * waiting(4) and waiting(8) > waiting(4)

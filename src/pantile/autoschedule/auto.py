@@ -93,7 +93,7 @@ class Auto(Strategy):
     def find(self, problem: Problem) -> Found:
         search = _Search(problem, self.steps, self.worth, self.without or ())
         best = search.best()
-        costs = {c.name: c.price.seconds for c in search.proposed}
+        costs = {c.name: c.cost.seconds for c in search.proposed}
         inlined = tuple(n for n, s in best.schedule.items() if "compute_inline" in s.verbs)
         return Found(
             best.schedule,
@@ -103,9 +103,9 @@ class Auto(Strategy):
                 {"steps": self.steps, "worth": self.worth},
                 together(best),
                 inlined,
-                {"schedules priced": len(search.priced.known), "predicted seconds": best.price.seconds},
+                {"schedules priced": len(search.candidates.known), "predicted seconds": best.cost.seconds},
                 (f"{best.name}; proposed: {', '.join(f'{n} {s * 1e3:.3g} ms' for n, s in costs.items())}",),
-                alternatives(search.priced.known.values(), best),
+                alternatives(search.candidates.known.values(), best),
             ),
         )
 
@@ -113,16 +113,16 @@ class Auto(Strategy):
 class _Search:
     def __init__(self, problem: Problem, steps: int, worth: float, without: Collection[str] = ()) -> None:
         self.problem, self.steps, self.worth, self.without = problem, steps, worth, without
-        self.priced = CostedSchedules(problem)
+        self.candidates = CostedSchedules(problem)
         self.proposed = list(self._proposed())
         self.besides = len(self.proposed)  # schedules that no step is kept for
-        self.descent = Descent(problem, self.priced, self.is_over, worth)
+        self.descent = Descent(problem, self.candidates, self.is_over, worth)
 
     def _proposed(self) -> Iterator[Candidate]:
         seen: set[Schedule] = set()
         asked = [s for s, most in _SOURCES if len(self.problem.graph.stages) <= most and s.name not in self.without]
         for source in asked or [Naive]:
-            found = self.priced.candidate(source.name, source().find(self.problem).schedule)
+            found = self.candidates.candidate(source.name, source().find(self.problem).schedule)
             if found is not None and found.schedule not in seen:
                 seen.add(found.schedule)
                 yield found
@@ -130,12 +130,12 @@ class _Search:
                     return
 
     def _is_small(self, proposed: Candidate) -> bool:
-        return proposed.price.seconds <= SMALL * self.problem.machine.costs.call_s
+        return proposed.cost.seconds <= SMALL * self.problem.machine.costs.call_s
 
     def is_over(self) -> bool:
         """A graph of more stages than steps has what was proposed for it. What is not legal was hardly looked at."""
-        priced = sum(c is not None for c in self.priced.known.values())
-        looked_at = priced + len(self.descent.passed) - self.besides
+        legal = sum(c is not None for c in self.candidates.known.values())
+        looked_at = legal + len(self.descent.passed) - self.besides
         each = len(self.problem.graph.stages)
         return each > self.steps or looked_at * each >= self.steps
 
@@ -187,7 +187,7 @@ class _Search:
             for name, schedule in changes(best):
                 if self.is_over():
                     return cheaper
-                found = self.priced.candidate(name, schedule)
+                found = self.candidates.candidate(name, schedule)
                 if found is not None and found.seconds < cheaper.seconds * (1 - self.worth):
                     cheaper = found
             if cheaper is best:
@@ -200,7 +200,7 @@ class _Search:
         for other in sorted(candidates, key=lambda c: c.seconds) if "crossing" not in self.without else ():
             schedule = cheaper_parts(graph, best.schedule, other.schedule, partial(_gained, best, other))
             name = f"{best.name} with parts of {other.name}"
-            found = self.priced.candidate(name, schedule) if schedule is not None else None
+            found = self.candidates.candidate(name, schedule) if schedule is not None else None
             if found is not None and found.seconds < best.seconds * (1 - self.worth):
                 best = found
         return best
@@ -218,7 +218,7 @@ class _Search:
         before, names = best, self._dear(best, kind)
         for some in [names] if len(names) > MANY else [[name] for name in names]:
             ways = [
-                self.priced.candidate(f"{before.name}, {some[0]} in {kind}", schedule)
+                self.candidates.candidate(f"{before.name}, {some[0]} in {kind}", schedule)
                 for schedule in self._alike(LOOPS[kind], best.schedule, some)
             ]
             cheapest = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
@@ -256,19 +256,19 @@ class _Search:
         """Stages of the pipeline, not copies that a schedule makes, that an ingredient is tried on, producers first."""
         if ingredient in self.without:
             return []
-        dear = {s.name for s in best.price.stages if s.seconds > self.worth * best.price.seconds}
+        dear = {s.name for s in best.cost.stages if s.seconds > self.worth * best.cost.seconds}
         return [s.name for s in self.problem.graph.stages if s.name in dear]
 
     def _may_matter(self, best: Candidate) -> Callable[[Collection[str]], bool]:
         """Whether a change of some stages can be worth it: if they took no time at all, would that be seen?"""
         seconds = _by_stage(best)
-        return lambda names: sum(seconds.get(n, 0.0) for n in names) >= self.worth * best.price.seconds
+        return lambda names: sum(seconds.get(n, 0.0) for n in names) >= self.worth * best.cost.seconds
 
     def _in_even_strips(self, best: Candidate) -> Candidate:
         """With dear stages in strips of other lengths, where that is cheaper at all: the same loops run less often."""
         for name in self._dear(best, "strips"):
             for schedule in even_strips(self.problem, best.schedule, name):
-                found = self.priced.candidate(f"{best.name}, {name} in even strips", schedule)
+                found = self.candidates.candidate(f"{best.name}, {name} in even strips", schedule)
                 best = found if found is not None and found.seconds < best.seconds * (1 - AS_DEAR) else best
         return best
 
@@ -276,12 +276,12 @@ class _Search:
         """With outputs that memory keeps waiting in vectors that fill its lines, where that is not dearer. If nothing
         else is computed, and inputs are larger, all wait for these, and longer vectors of them come later (`mask`: 3 %;
         `sobel` gains 8 %)."""
-        before, stages = best.name, best.price.stages
+        before, stages = best.name, best.cost.stages
         waits = {s.name for s in stages if s.causes.traffic >= WAITING * s.causes.seconds}
         waits = waits if len(stages) > 1 or self._writes_most() else set()
         for name in [n for n in self.problem.graph.output if n in waits and "resizing" not in self.without]:
             schedule = filling_lines(self.problem, best.schedule, name)
-            found = self.priced.candidate(f"{before}, {name} by lines", schedule) if schedule is not None else None
+            found = self.candidates.candidate(f"{before}, {name} by lines", schedule) if schedule is not None else None
             if found is not None and found.seconds <= best.seconds * (1 + AS_DEAR):
                 best = found
         return best
@@ -297,7 +297,7 @@ class _Search:
         """With dear stages that turn pictures in tiles, where these are not much more work: what moves is not known."""
         for name in self._dear(best, "turned"):
             ways = [
-                self.priced.candidate(f"{best.name}, {name} in tiles", schedule)
+                self.candidates.candidate(f"{best.name}, {name} in tiles", schedule)
                 for schedule in in_tiles(self.problem, best.schedule, name)
             ]
             found = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
@@ -310,7 +310,7 @@ class _Search:
         for name in self._dear(best, "transposed"):
             schedule = by_copies(self.problem, best.schedule, name)
             if schedule is not None:
-                best = self.priced.candidate(f"{best.name}, {name} by copies", schedule) or best
+                best = self.candidates.candidate(f"{best.name}, {name} by copies", schedule) or best
         return best
 
     def _with_siblings(self, best: Candidate) -> Candidate:
@@ -319,24 +319,24 @@ class _Search:
         for chains in siblings(self.problem, best.schedule) if "siblings" not in self.without else ():
             if may_matter([c.name for c in chains]):
                 name = f"{best.name}, {chains[0].name} with its siblings"
-                found = self.priced.candidate(name, best.schedule.replace(*chains))
+                found = self.candidates.candidate(name, best.schedule.replace(*chains))
                 best = found if found is not None and found.seconds < best.seconds * (1 - AS_DEAR) else best
         return best
 
     def _early(self, best: Candidate) -> Candidate:
         """With groups that wait for memory asking for what they read next."""
-        waits = {s.name for s in best.price.stages if s.causes.traffic >= WAITING * s.causes.seconds}
+        waits = {s.name for s in best.cost.stages if s.causes.traffic >= WAITING * s.causes.seconds}
         for group in groups(self.problem.graph, best.schedule) if "early" not in self.without else ():
             is_waiting = not waits.isdisjoint((group.output, *group.members))
             schedule = asking_early(self.problem, best.schedule, group) if is_waiting else None
             if schedule is not None:
-                best = self.priced.candidate(f"{best.name}, {group.output} early", schedule) or best
+                best = self.candidates.candidate(f"{best.name}, {group.output} early", schedule) or best
         return best
 
 
 def _work(candidate: Candidate) -> float:
     """Seconds of all cores that memory has no part in."""
-    causes = candidate.price.causes
+    causes = candidate.cost.causes
     return causes.seconds - causes.traffic
 
 
@@ -348,4 +348,4 @@ def _gained(mine: Candidate, other: Candidate, names: Collection[str]) -> float:
 
 def _by_stage(candidate: Candidate) -> dict[str, float]:
     """What each stage costs; inlined ones cost nothing."""
-    return {s.name: s.seconds for s in candidate.price.stages}
+    return {s.name: s.seconds for s in candidate.cost.stages}

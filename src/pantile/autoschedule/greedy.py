@@ -257,11 +257,11 @@ class _Search:
         """
         if not self.facts.sums(name) or not self.facts.tileable(name):
             return {}
-        priced = self.priced(name, self.tiles_of(name))
+        costs = self.merged_cost(name, self.tiles_of(name))
         no_tile_loads = self.untiled(name).loads
-        benefit = np.where(priced.is_possible, no_tile_loads - priced.loads, 0)
+        benefit = np.where(costs.is_possible, no_tile_loads - costs.loads, 0)
         best = int(np.argmax(benefit))
-        return priced.tile(best) if benefit[best] > 0 else {}
+        return costs.tile(best) if benefit[best] > 0 else {}
 
     # ---- §4.2.3: Listing 2
 
@@ -270,18 +270,18 @@ class _Search:
             return None
         no_merge_cost = sum(self.cost[g].total(self.parameters.load_cost) for g in (producer, consumer))
         others = self.members[producer]
-        priced = self.priced(consumer, self.tiles_of(consumer, others), others)
-        merge_cost = priced.arithmetic + self.parameters.load_cost * priced.loads
-        benefit = np.where(priced.is_possible, no_merge_cost - merge_cost, -1)
+        costs = self.merged_cost(consumer, self.tiles_of(consumer, others), others)
+        merge_cost = costs.arithmetic + self.parameters.load_cost * costs.loads
+        benefit = np.where(costs.is_possible, no_merge_cost - merge_cost, -1)
         if benefit.max() <= 0:
             return None
-        best = self.longest_rows(consumer, priced, np.where(benefit > 0, merge_cost, np.inf))
-        return _Merge(producer, consumer, float(benefit[best]), priced.tile(best), priced.cost(best))
+        best = self.longest_rows(consumer, costs, np.where(benefit > 0, merge_cost, np.inf))
+        return _Merge(producer, consumer, float(benefit[best]), costs.tile(best), costs.cost(best))
 
-    def longest_rows(self, output: str, priced: _GroupCost, cost: Numbers) -> int:
+    def longest_rows(self, output: str, costs: _GroupCost, cost: Numbers) -> int:
         """Of the tiles that cost about the least, the one with the longest rows: the cost does not see rows start."""
         row = self.problem.graph.stage[output].dims[self.problem.row(output)]
-        rows = priced.tiles[row] if row in priced.tiles else np.ones_like(cost)
+        rows = costs.tiles[row] if row in costs.tiles else np.ones_like(cost)
         near = cost <= (1 + NEARLY) * cost.min()
         return int(np.lexsort((cost, -np.where(near, rows, 0)))[0])
 
@@ -290,7 +290,7 @@ class _Search:
         if not self.tile[name]:
             return self.untiled(name)
         tiles = {loop: np.array([n]) for loop, n in self.tile[name].items()}
-        return self._priced(Joining(self.problem, (name,), tiles, self.vector_width), tiles).cost(0)
+        return self._group_cost(Joining(self.problem, (name,), tiles, self.vector_width), tiles).cost(0)
 
     def untiled(self, name: str) -> _Cost:
         """Of a function on its own without tiles: every load is a miss."""
@@ -298,15 +298,15 @@ class _Search:
         loads = sum(sum(self.facts.reads(name, k).values()) * self.facts.runs(name, k) for k in definitions)
         return _Cost(self.facts.work(name), float(loads))
 
-    def priced(self, output: str, tiles: Sizes, others: Sequence[str] = ()) -> _GroupCost:
+    def merged_cost(self, output: str, tiles: Sizes, others: Sequence[str] = ()) -> _GroupCost:
         """The costs of a group for many tiles at once, those of `tiles_of`, if others join it."""
         order = output, tuple(tiles)
         if order not in self._joining:
             shared = self._in_tiles[order]
             self._joining[order] = Joining(self.problem, self.members[output], tiles, self.vector_width, shared)
-        return self._priced(self._joining[order], tiles, others)
+        return self._group_cost(self._joining[order], tiles, others)
 
-    def _priced(self, group: Joining, tiles: Sizes, others: Sequence[str] = ()) -> _GroupCost:
+    def _group_cost(self, group: Joining, tiles: Sizes, others: Sequence[str] = ()) -> _GroupCost:
         needs, fill_vectors = group.with_others(others)
         output = group.output.name
         count = footprint.tiles(self.facts, output, tiles)

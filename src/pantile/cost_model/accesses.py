@@ -36,53 +36,70 @@ NEAR = 4  # the largest stride of loads that are wide ones and shuffles
 _Place = tuple[str, tuple[object, ...], tuple[float, ...]]
 
 
+def count_accesses(nests: Nests, machine: Cpu, leaf: Leaf, inner: Inner) -> Accesses:
+    """Count the loads and stores of one iteration of the innermost loops of a definition."""
+    accesses = Accesses(nests, machine, leaf, inner)
+    accesses.count()
+    return accesses
+
+
 class Accesses:
-    """The loads and stores of an iteration."""
+    """The loads and stores of an iteration, as `count_accesses` finds them."""
 
     def __init__(self, nests: Nests, machine: Cpu, leaf: Leaf, inner: Inner) -> None:
-        self.nests, self.machine, self.inner = nests, machine, inner
+        self.nests, self.machine, self.leaf, self.inner = nests, machine, leaf, inner
         self.loads = self.stores = self.shuffles = self.gathers = self.instructions = self.waiting = 0.0
         self.rows: set[tuple[object, ...]] = set()
         self.anywhere = nests.is_anywhere(leaf[0])  # or the first lane is known to be, say, even
         self.by_lane = 0  # vectors of which single lanes are multiplied by, copies that do not share any
         self.by_element = False  # elements of vectors are loaded one by one
         self.chosen = False  # lanes are computed apart, where coordinates decide
+        self.carried = False  # a scan goes along the innermost loop: it has one row in registers
+        self.ends = self.drained = 0.0  # cycles before and after a sum, in which nothing is summed
+        self.together: float = inf  # iterations that wait for each other, and not for those that come before them
         self._in_rows = True  # so far, all that moves with lanes is whole pixels of all channels
         self._moves: dict[tuple[object, ...], list[list[float]]] = {}
         self._alike: dict[int, tuple[Box, float, int]] = {}
         self._jammed: dict[frozenset[str], list[str]] = {}
         self._row_of: dict[str, Callable[[tuple[float, ...]], object]] = {}
         self._apart = 0.0  # shuffles that take pixels apart or put them together
-        reads = nests.facts.reads(leaf)
-        own = [a for a in reads.loads if a.source == leaf[0]]
-        others = [a for a in reads.loads if a.source != leaf[0]]
-        kept = self._stays(reads.stores) if leaf[1] else 1.0
-        self._add(others, "loads", 1.0)
+
+    def count(self) -> None:
+        """Add up all accesses of the definition."""
+        reads = self.nests.facts.reads(self.leaf)
+        stage, is_update = self.leaf[0], self.leaf[1] > 0
+        own = [a for a in reads.loads if a.source == stage]
+        self._add([a for a in reads.loads if a.source != stage], "loads", 1.0)
+        self._add_own(own, reads.stores, is_update)
+        if not self._in_rows:  # channels that are computed alike stay as they lie in memory
+            self.shuffles += self._apart * self.machine.costs.shuffle
+            self.instructions += self._apart
+        if own and is_update:
+            self.waiting = self._chain(own, reads)
+
+    def _add_own(self, own: Sequence[Access], stores: Sequence[Access], is_update: bool) -> None:
+        """Add what a definition stores, and what it loads of its own stage. Sums that stay in registers are loaded and
+        stored at the ends of the innermost loops only."""
+        issue = self.machine.issue
+        kept = self._stays(stores) if is_update else 1.0
         before = self.loads, self.stores
-        again = [a for a in own if not leaf[1] or not self._is_carried(a, reads.stores[0])]
-        self.carried = len(again) < len(own)  # a scan goes along the innermost loop: it has one row in registers
+        again = [a for a in own if not is_update or not self._is_carried(a, stores[0])]
+        self.carried = len(again) < len(own)
         self._add(again, "loads", kept)
-        self._add(reads.stores, "stores", kept)
-        self.ends = self.drained = 0.0  # cycles before and after a sum, in which nothing is summed
+        self._add(stores, "stores", kept)
         if kept < 1:
-            loads, stores = self.loads - before[0], self.stores - before[1]
+            loads, stored = self.loads - before[0], self.stores - before[1]
             self.loads, self.stores = before
-            self.ends = loads / machine.issue.load + stores / machine.issue.store
+            self.ends = loads / issue.load + stored / issue.store
             self.drained = DRAINED * kept
-        elif leaf[1] and inner.lanes > 1 and self._are_sums(own, reads.stores):
-            more = (self.stores - before[1]) * (self._stored_each(reads.stores[0]) - 1)
+        elif is_update and self.inner.lanes > 1 and self._are_sums(own, stores):
+            more = (self.stores - before[1]) * (self._stored_each(stores[0]) - 1)
             self.stores += more
             self.instructions += more
-            if machine.target.stores_by_arithmetic:
-                loads, stores = self.loads - before[0], self.stores - before[1]
+            if self.machine.target.stores_by_arithmetic:
+                loads, stored = self.loads - before[0], self.stores - before[1]
                 self.loads, self.stores = before
-                self.ends = FIRST * loads / machine.issue.load + stores / machine.issue.fma
-        if not self._in_rows:  # channels that are computed alike stay as they lie in memory
-            self.shuffles += self._apart * machine.costs.shuffle
-            self.instructions += self._apart
-        self.together: float = inf  # iterations that wait for each other, and not for those that come before them
-        if own and leaf[1]:
-            self.waiting = self._chain(own, reads)
+                self.ends = FIRST * loads / issue.load + stored / issue.fma
 
     def _stays(self, stores: Sequence[Access]) -> float:
         """How much of loading and storing sums is left, if they stay in registers while the innermost loops run."""

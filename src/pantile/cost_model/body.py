@@ -15,7 +15,7 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from ..machine.description import Cpu
-from .accesses import OF_A_SMALL_ONE, Accesses
+from .accesses import OF_A_SMALL_ONE, count_accesses
 from .call_facts import Leaf
 from .innermost import Inner
 from .nest import Loops, Nests
@@ -140,31 +140,31 @@ class Bodies:
         return found
 
     def _iteration(self, leaf: Leaf, inner: Inner) -> Body:
-        traffic = Accesses(self.nests, self.machine, leaf, inner)
-        decided = inner.written | inner.across if traffic.chosen else inner.written
+        accesses = count_accesses(self.nests, self.machine, leaf, inner)
+        decided = inner.written | inner.across if accesses.chosen else inner.written
         arithmetic, instructions = self._arithmetic(leaf, inner, decided)
-        alone = traffic.carried or not leaf[1]
+        alone = accesses.carried or not leaf[1]
         rows = 1 if alone else inner.copies(self.nests.facts.reads(leaf).stores[0].variables)
-        over = self._over(leaf, inner, rows, traffic.by_lane) if leaf[1] else 0.0
+        over = self._over(leaf, inner, rows, accesses.by_lane) if leaf[1] else 0.0
         spilled = min(self._spilled(leaf, inner, rows), MOST_SPILLED * instructions)
-        every = instructions + traffic.instructions + 1.5 * (spilled + over)
-        apart = min(1.0, traffic.together * every / self.machine.costs.window)  # short sums run side by side
-        waiting = max(traffic.waiting * apart, self.nests.facts.depth(leaf) * self._alone(every))
-        ends = traffic.ends + traffic.drained * apart + over * SPILLED + self._by_lane(leaf, inner)
+        every = instructions + accesses.instructions + 1.5 * (spilled + over)
+        apart = min(1.0, accesses.together * every / self.machine.costs.window)  # short sums run side by side
+        waiting = max(accesses.waiting * apart, self.nests.facts.depth(leaf) * self._alone(every))
+        ends = accesses.ends + accesses.drained * apart + over * SPILLED + self._by_lane(leaf, inner)
         found = Body(
             arithmetic,
-            traffic.shuffles,
-            traffic.loads + spilled,
-            traffic.stores + spilled / 2,
-            traffic.gathers,
+            accesses.shuffles,
+            accesses.loads + spilled,
+            accesses.stores + spilled / 2,
+            accesses.gathers,
             every,
             waiting,
             ends,
             1.0,
             1.0,
-            Counter(str(row[0]) for row in traffic.rows),
+            Counter(str(row[0]) for row in accesses.rows),
         )
-        return found._replace(ends=ends + self._narrow(leaf, inner, found, traffic.by_element))
+        return found._replace(ends=ends + self._narrow(leaf, inner, found, accesses.by_element))
 
     def _narrow(self, leaf: Leaf, inner: Inner, body: Body, by_element: bool) -> float:
         """Cycles at the beginning of a long iteration in which little is done but a chain that all else waits for, as

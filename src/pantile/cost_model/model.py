@@ -50,7 +50,7 @@ class Sizes:
     scalars: Mapping[str, Number]
 
 
-def price(
+def predict_cost(
     graph: Graph,
     schedule: Schedule,
     sizes: Sizes,
@@ -77,16 +77,16 @@ def plan_cost(graph: Graph, plan: Plan, sizes: Sizes, machine: Cpu, *, threads: 
     for part in parts:
         touched |= {source: max(touched.get(source, 0.0), n) for source, n in part.touched.items()}
     room = rooms(machine, threads, sum(touched.values()))
-    priced = [p for part in parts for p in part.priced(room)]
+    costs = [p for part in parts for p in part.stage_costs(room)]
     order = {s.name: k for k, s in enumerate(facts.graph.stages)}
-    return _whole(graph.name, sorted(priced, key=lambda p: order[p[0].name]), machine)
+    return _whole(graph.name, sorted(costs, key=lambda p: order[p[0].name]), machine)
 
 
-def _whole(name: str, priced: list[tuple[StageCost, int]], machine: Cpu) -> Cost:
-    stages = [s for s, _ in priced]
+def _whole(name: str, costs: list[tuple[StageCost, int]], machine: Cpu) -> Cost:
+    stages = [s for s, _ in costs]
     causes = sum((s.causes for s in stages), Causes(starting=machine.costs.call_s))
     seconds = sum(s.seconds for s in stages) + machine.costs.call_s
-    size = sum(instructions for _, instructions in priced)
+    size = sum(instructions for _, instructions in costs)
     moved = tuple(map(sum, zip(*(s.bytes for s in stages), strict=True)))
     return Cost(name, seconds, causes, tuple(stages), moved, size, COMPILE_S + size * COMPILE_S_EACH)
 
@@ -107,7 +107,7 @@ class _Group:
         numbers, found = self._known("touched", lambda: (self._sources, self._traffic.touched()))
         return {mine: found[theirs] for mine, theirs in zip(self._sources, numbers, strict=True) if theirs in found}
 
-    def priced(self, room: tuple[float, ...]) -> list[tuple[StageCost, int]]:
+    def stage_costs(self, room: tuple[float, ...]) -> list[tuple[StageCost, int]]:
         """Each stage, and the instructions of its code."""
         found = self._known(room, lambda: _CostModel(self._traffic, self._threads).stages(room))
         return [

@@ -27,11 +27,11 @@ class Limits:
         return self.seconds[self.by]
 
 
-def limits(work: Work, price: Cost, machine: Cpu, threads: int) -> Limits:
+def limits(work: Work, cost: Cost, machine: Cpu, threads: int) -> Limits:
     """Operations are those of the formulas, each once; bytes those that the schedule is predicted to move."""
     found = {"arithmetic": arithmetic_seconds(work, machine, threads)}
     rates = [c.bandwidth * threads for c in machine.caches[1:]] + [machine.memory_bandwidth(threads)]
-    for level, moved, rate in zip(levels(price), price.bytes, rates, strict=True):
+    for level, moved, rate in zip(levels(cost), cost.bytes, rates, strict=True):
         found[level] = moved / rate
     return Limits(found)
 

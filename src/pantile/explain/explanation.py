@@ -23,14 +23,14 @@ class Timing:
     shapes: Mapping[str, tuple[int, ...]]  # of the outputs, by stage
     scalars: Mapping[str, Number]  # params by name, input extents as "img.shape.0"
     threads: int
-    price: Cost
+    cost: Cost
     limits: Limits
     measured: Timed | None = None
 
     @property
     def seconds(self) -> float:
         """Measured, or else predicted."""
-        return self.price.seconds if self.measured is None else self.measured.seconds
+        return self.cost.seconds if self.measured is None else self.measured.seconds
 
 
 @dataclass(frozen=True)

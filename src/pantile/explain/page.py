@@ -60,7 +60,7 @@ def _head(e: Explanation) -> Markup:
     if t is not None:
         threads = f"{t.threads} thread{'' if t.threads == 1 else 's'}"
         parts.append(tag("p", f"{sizes(t.arguments)}; {threads}"))
-        figures = [("predicted", time(t.price.seconds))]
+        figures = [("predicted", time(t.cost.seconds))]
         if t.measured is not None:
             figures.insert(0, (f"measured, best of {t.measured.calls}", time(t.measured.seconds)))
         figures.append((f"bound by {t.limits.by}", time(t.limits.least)))
@@ -91,10 +91,10 @@ def _times(t: Timing | None, hues: Mapping[str, int | None]) -> Iterator[Markup]
     names = [name for name, _ in named(Causes())]
     keys = [tag("span", tag("i", class_=f"c{k}"), name) for k, name in enumerate(names)]
     yield tag("p", *keys, class_="key")
-    stages = sorted(t.price.stages, key=lambda s: -s.seconds)
+    stages = sorted(t.cost.stages, key=lambda s: -s.seconds)
     longest = max((s.seconds for s in stages), default=0.0) or 1.0
-    rows = [_bar("all", t.price.seconds, t.price.causes, 1.0, "below, stages beside the longest of them")]
-    rows += [_stage_bar(s, s.seconds / longest, t.price.seconds) for s in stages[:MOST_BARS]]
+    rows = [_bar("all", t.cost.seconds, t.cost.causes, 1.0, "below, stages beside the longest of them")]
+    rows += [_stage_bar(s, s.seconds / longest, t.cost.seconds) for s in stages[:MOST_BARS]]
     if len(stages) > MOST_BARS:
         rest = sum(s.seconds for s in stages[MOST_BARS:])
         rows.append(tag("tr", tag("td", f"{len(stages) - MOST_BARS} more"), tag("td", time(rest)), tag("td")))
@@ -122,7 +122,7 @@ def _bar(name: str, seconds: float, causes: Causes, part: float, word: str) -> M
 
 def _graph(e: Explanation, found: list[Group], hues: Mapping[str, int | None]) -> Markup:
     graph = e.scheduled.graph
-    seconds = {} if e.timing is None else {s.name: s.seconds for s in e.timing.price.stages}
+    seconds = {} if e.timing is None else {s.name: s.seconds for s in e.timing.cost.stages}
     looks = {n: Look(hue, time(seconds[n]) if n in seconds else "") for n, hue in hues.items()}
     legend = []
     for g in found:
@@ -147,7 +147,7 @@ def _pictures(e: Explanation, found: list[Group], hues: Mapping[str, int | None]
     scope = {name: Interval.point(value) for name, value in t.scalars.items()}
     whole = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in t.shapes.items()}
     boxes = required(graph, whole, scope)
-    seconds = {s.name: s.seconds for s in t.price.stages}
+    seconds = {s.name: s.seconds for s in t.cost.stages}
     slowest = sorted(found, key=lambda g: -sum(seconds.get(n, 0.0) for n in (g.root, *g.members)))
     inlined = {s.name for s in graph.stages if s.name not in hues}
     drawn = []

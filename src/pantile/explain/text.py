@@ -35,7 +35,7 @@ def as_text(e: Explanation) -> str:
 
 def _timing(name: str, t: Timing) -> str:
     threads = f"{t.threads} thread{'' if t.threads == 1 else 's'}"
-    took = f"{time(t.price.seconds)} predicted"
+    took = f"{time(t.cost.seconds)} predicted"
     if t.measured is not None:
         took = f"{time(t.measured.seconds)} measured ({_calls(t.measured)}), {took}"
     lines = [f"{name}, {sizes(t.arguments)}, {threads}: {took}"]
@@ -66,15 +66,15 @@ def _size(value: Any) -> str:
 
 def shares(t: Timing) -> list[tuple[str, float]]:
     """What the predicted time is made of, the largest part first."""
-    total = max(t.price.causes.seconds, 1e-12)
-    parts = sorted(((cause, s / total) for cause, s in named(t.price.causes)), key=lambda part: -part[1])
+    total = max(t.cost.causes.seconds, 1e-12)
+    parts = sorted(((cause, s / total) for cause, s in named(t.cost.causes)), key=lambda part: -part[1])
     return [part for part in parts if part[1] >= LEAST_SHARE]
 
 
 def bound(t: Timing) -> str:
     """What the time cannot fall below under this schedule, and how near it is."""
     by, least = t.limits.by, t.limits.least
-    moved = dict(zip(levels(t.price), t.price.bytes, strict=True))
+    moved = dict(zip(levels(t.cost), t.cost.bytes, strict=True))
     what = "all operations" if by == "arithmetic" else f"{moved[by] / 1e6:.3g} MB"
     times = t.seconds / max(least, 1e-12)
     return f"bound by {by}: {what} at full speed take {time(least)}; it takes {times:.1f} times as long"

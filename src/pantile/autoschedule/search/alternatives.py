@@ -25,7 +25,7 @@ Shape = frozenset[tuple[str, tuple[tuple[object, ...], ...]]]
 
 def together(best: Candidate) -> tuple[GroupReport, ...]:
     """The groups of a schedule, and how long each takes."""
-    seconds = {s.name: s.seconds for s in best.price.stages}
+    seconds = {s.name: s.seconds for s in best.cost.stages}
     return tuple(
         GroupReport(
             g.root,
@@ -47,7 +47,7 @@ def alternatives(candidates: Iterable[Candidate | None], best: Candidate) -> tup
         of = shape(c.schedule)
         if alike[of] < ALIKE and c.schedule not in (a.schedule for a in found):
             alike[of] += 1
-            found.append(Alternative(c.name, c.schedule, c.price.seconds, _why(c.price, best.price)))
+            found.append(Alternative(c.name, c.schedule, c.cost.seconds, _why(c.cost, best.cost)))
     return tuple(found)
 
 

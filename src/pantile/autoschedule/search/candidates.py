@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from ...cost_model import Cost, Sizes, price
+from ...cost_model import Cost, Sizes, predict_cost
 from ...dataclass import dataclass
 from ...errors import PantileError
 from ...schedule.default import complete
@@ -25,15 +25,15 @@ class Candidate:
 
     name: str  # of the strategy that it comes from, and what was changed
     schedule: Schedule
-    price: Cost
+    cost: Cost
 
     @property
     def seconds(self) -> float:
         """What candidates are compared by."""
-        waiting = self.price.compile_seconds
-        unusual = max(0.0, waiting - max(USUAL_S, USUAL_S_EACH * len(self.price.stages)))
+        waiting = self.cost.compile_seconds
+        unusual = max(0.0, waiting - max(USUAL_S, USUAL_S_EACH * len(self.cost.stages)))
         haste = waiting * HASTE_PER_S + unusual * HASTE_PER_UNUSUAL_S
-        return self.price.seconds * (max(1.0, waiting / PATIENCE_S) + haste)
+        return self.cost.seconds * (max(1.0, waiting / PATIENCE_S) + haste)
 
 
 @dataclass
@@ -46,16 +46,16 @@ class CostedSchedules:
     def candidate(self, name: str, schedule: Schedule) -> Candidate | None:
         """The schedule with its price; None if it is not legal."""
         if schedule not in self.known:
-            self.known[schedule] = self._priced(name, schedule)
+            self.known[schedule] = self._predicted(name, schedule)
         return self.known[schedule]
 
-    def _priced(self, name: str, schedule: Schedule) -> Candidate | None:
+    def _predicted(self, name: str, schedule: Schedule) -> Candidate | None:
         p = self.problem
         try:
             whole = complete(p.graph, schedule, p.target, strict=p.strict)
             if whole is not schedule:
                 whole = Schedule(*whole.values(), *(s for n, s in schedule.items() if n not in whole))
-            found = price(p.graph, whole, Sizes(p.shapes, p.scalars), p.machine, strict=p.strict, known=p.drafts)
+            cost = predict_cost(p.graph, whole, Sizes(p.shapes, p.scalars), p.machine, strict=p.strict, known=p.drafts)
         except PantileError:
             return None
-        return Candidate(name, whole, found)
+        return Candidate(name, whole, cost)

@@ -44,7 +44,7 @@ class Descent:
     """`worth`: the part by which a change must be cheaper."""
 
     problem: Problem
-    priced: CostedSchedules
+    candidates: CostedSchedules
     is_over: Callable[[], bool]  # whether enough schedules were looked at
     worth: float
     known: dict[Roll, tuple[StageSchedule, ...]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Descent:
         """All groups of a schedule that can roll, rolling alike; None if there are none."""
         able = [g for g in groups(self.problem.graph, start.schedule) if can_roll(self.problem, g.output)]
         found = {r.output: r for r in (Roll.of(self.problem, g) for g in able) if self._chains(r)}
-        return self._priced(f"{start.name}, rolling", start.schedule, found) if found else None
+        return self._evaluate(f"{start.name}, rolling", start.schedule, found) if found else None
 
     def in_strips(self, start: Candidate) -> State | None:
         """What the last stage alone needs, all of it, computed for strips of that one: mergers, one after the other, do
@@ -75,13 +75,13 @@ class Descent:
         roll = Roll(last.output, tuple(order), within, rows=1, strip=STRIP, planes=INSIDE, slides=False)
         if len(order) < FEW:
             return None
-        return self._priced(f"{start.name}, in strips", start.schedule, {last.output: roll})
+        return self._evaluate(f"{start.name}, in strips", start.schedule, {last.output: roll})
 
     def descended(self, state: State) -> State:
         """Groups, the dearest first: those that are cheap change nothing that could be seen."""
         state = self._improved(state, self._mergers)
         for output in sorted(state.rolls, key=lambda name: -_cost(state, name)):
-            if output in state.rolls and _cost(state, output) >= self.worth * state.candidate.price.seconds:
+            if output in state.rolls and _cost(state, output) >= self.worth * state.candidate.cost.seconds:
                 state = self._improved(state, partial(self._varied, output))
         return state
 
@@ -102,7 +102,7 @@ class Descent:
         for what, how in changes:
             if self.is_over():
                 break
-            after = self._priced(f"{state.candidate.name}, {what}", state.candidate.schedule, how, what in self.dear)
+            after = self._evaluate(f"{state.candidate.name}, {what}", state.candidate.schedule, how, what in self.dear)
             if after is None:
                 continue
             worth = max(self.worth, self._of_short_rows(state)) if _cuts_rows(state.rolls, how) else self.worth
@@ -117,19 +117,19 @@ class Descent:
 
     def _of_short_rows(self, state: State) -> float:
         """The part of the time by which prices of short rows are too low."""
-        price, machine = state.candidate.price, self.problem.machine
-        return CUT_ROWS * price.bytes[-1] / machine.memory_bandwidth(machine.threads) / price.seconds
+        cost, machine = state.candidate.cost, self.problem.machine
+        return CUT_ROWS * cost.bytes[-1] / machine.memory_bandwidth(machine.threads) / cost.seconds
 
-    def _priced(self, name: str, schedule: Schedule, how: Rolls, is_dear: bool = False) -> State | None:
+    def _evaluate(self, name: str, schedule: Schedule, how: Rolls, is_dear: bool = False) -> State | None:
         """`is_dear`: as it is known to be, it is passed unless its price is known, too."""
         parts = [self._chains(roll) for roll in how.values()]
         if not all(parts):
             return None
         schedule = schedule.replace(*(chain for part in parts for chain in part))
-        if is_dear and schedule not in self.priced.known:
+        if is_dear and schedule not in self.candidates.known:
             self.passed.add(schedule)
             return None
-        found = self.priced.candidate(name, schedule)
+        found = self.candidates.candidate(name, schedule)
         return None if found is None else State(found, how)
 
     def _chains(self, roll: Roll) -> tuple[StageSchedule, ...]:
@@ -150,7 +150,7 @@ class Descent:
     def _computes_more(self, state: State, inlined: set[str]) -> bool:
         """Whether stages that become inlined would be computed so often that this takes longer than they do now, with
         all loads, stores and waiting for memory: it is seen without a price, and large expressions have dear ones."""
-        stages = [s for s in state.candidate.price.stages if s.name in inlined]
+        stages = [s for s in state.candidate.cost.stages if s.name in inlined]
         return any(s.causes.arithmetic * columns(self.problem, s.name) > s.causes.seconds for s in stages)
 
     def _mergers(self, state: State) -> Changes:
@@ -194,7 +194,7 @@ def _part(roll: Roll, names: set[str]) -> Roll:
 def _cost(state: State, output: str) -> float:
     """The seconds of a group, if there still is one of that name."""
     members = {output, *state.rolls[output].members} if output in state.rolls else set()
-    return sum(s.seconds for s in state.candidate.price.stages if s.name in members)
+    return sum(s.seconds for s in state.candidate.cost.stages if s.name in members)
 
 
 def _cuts_rows(before: Rolls, after: Rolls) -> bool:

@@ -287,55 +287,54 @@ class RolledLoops:
         return 2 * least * self.width(problem, vectors) < problem.machine.vector_bits
 
 
+@dataclass(frozen=True)
+class _LoopOrder:
+    """The loops of a stage from the outermost to the innermost, before rows and vectors of one iteration are split off
+    them."""
+
+    outer: tuple[str, ...]
+    rows: str
+    planes: tuple[str, ...]  # inside of the loop over rows
+    columns: str
+
+
 def _output(problem: Problem, roll: Roll, loops: RolledLoops) -> StageSchedule:
+    """The schedule of the output: strips of rows, tiles of columns, and several rows at a time."""
     chain = problem.alone.stored(loops.stage, on(roll.output).compute_root())
     around, rows, x = [], loops.y, loops.x
-    row: list[str] = []
     if not roll.members:
-        chain, row = _several(roll, loops, chain, rows)
+        chain = _split_rows(roll, loops, chain, rows)
     if roll.strip < loops.extents[loops.y]:
         each = roll.strip if roll.members else roll.strip // roll.rows
         chain, rows = chain.split(loops.y, loops.strips, loops.rows, each), loops.rows
         around.append(loops.strips)
     if roll.members:
-        chain, row = _several(roll, loops, chain, rows)
+        chain = _split_rows(roll, loops, chain, rows)
     if 0 < roll.tile < loops.extents[loops.x]:
         chain, x = chain.split(loops.x, loops.tiles, loops.columns, roll.tile), loops.columns
         around.append(loops.tiles)
-    outside = loops.planes if roll.planes == OUTSIDE else ()
-    inside = [] if roll.planes == OUTSIDE else [*loops.planes]
-    unrolled = [d for d in inside if roll.planes == WRITTEN_OUT and 1 < loops.extents[d] <= MOST_PLANES]
-    chain = _inner(problem, roll, loops, chain, [*outside, *around], rows, row, x, inside, unrolled, roll.together)
-    shared = [*outside, *around[:1]]
-    for name in shared:
+    outside, inside = (loops.planes, ()) if roll.planes == OUTSIDE else ((), loops.planes)
+    chain = _inner_loops(problem, roll, loops, chain, _LoopOrder((*outside, *around), rows, inside, x), roll.together)
+    for name in (*outside, *around[:1]):
         chain = chain.parallel(name)
     return chain
 
 
-def _inner(
-    problem: Problem,
-    roll: Roll,
-    loops: RolledLoops,
-    chain: StageSchedule,
-    around: list[str],
-    rows: str,
-    row: list[str],
-    x: str,
-    inside: list[str],
-    unrolled: list[str],
-    together: bool,
+def _inner_loops(
+    problem: Problem, roll: Roll, loops: RolledLoops, chain: StageSchedule, order: _LoopOrder, together: bool
 ) -> StageSchedule:
-    """Vectors, and what is written out around and inside of them."""
-    chain = chain.vectorize(x, loops.width(problem, roll.vectors))
-    of_pixels = [loops.channel] if loops.channel is not None else []
-    written_out = {d: loops.extents[d] for d in (*unrolled, *of_pixels)}
-    for d, n in written_out.items():
-        chain = chain.unroll(d, n)
-    planes = [d + SUFFIX["unroll"] for d in unrolled]
-    channel = [d + SUFFIX["unroll"] for d in of_pixels]
-    vector = x + SUFFIX["vectorize"]
+    """Vectorize columns, and unroll planes, channels, and the rows of one iteration if they are computed together."""
+    chain = chain.vectorize(order.columns, loops.width(problem, roll.vectors))
+    unrolled = [d for d in order.planes if roll.planes == WRITTEN_OUT and 1 < loops.extents[d] <= MOST_PLANES]
+    channels = [loops.channel] if loops.channel is not None else []
+    for d in (*unrolled, *channels):
+        chain = chain.unroll(d, loops.extents[d])
+    copies = [d + SUFFIX["unroll"] for d in unrolled]
+    lanes = [order.columns + SUFFIX["vectorize"], *(d + SUFFIX["unroll"] for d in channels)]
+    row = [loops.row] if roll.rows > 1 else []
     before, after = ([], row) if together else (row, [])
-    chain = chain.reorder(*around, rows, *inside, *of_pixels, *before, x, *planes, *after, vector, *channel)
+    outer = (*order.outer, order.rows, *order.planes, *channels)
+    chain = chain.reorder(*outer, *before, order.columns, *copies, *after, *lanes)
     return chain.unroll(loops.row) if row and together else chain
 
 
@@ -356,15 +355,13 @@ def _marked_member(problem: Problem, roll: Roll, name: str, at: str, kept: str |
     if kept is not None:
         chain = chain.store_at(roll.output, kept)
     chain = problem.alone.stored(loops.stage, chain)
-    planes = list(loops.planes)
-    unrolled = [d for d in planes if roll.planes == WRITTEN_OUT and 1 < loops.extents[d] <= MOST_PLANES]
-    chain, row = _several(roll, loops, chain, loops.y)
-    return _inner(problem, roll, loops, chain, [], loops.y, row, loops.x, planes, unrolled, together=True)
+    order = _LoopOrder((), loops.y, loops.planes, loops.x)
+    return _inner_loops(problem, roll, loops, _split_rows(roll, loops, chain, loops.y), order, together=True)
 
 
-def _several(roll: Roll, loops: RolledLoops, chain: StageSchedule, rows: str) -> tuple[StageSchedule, list[str]]:
-    """Several rows at a time, and the loop over them."""
-    return (chain.split(rows, rows, loops.row, roll.rows), [loops.row]) if roll.rows > 1 else (chain, [])
+def _split_rows(roll: Roll, loops: RolledLoops, chain: StageSchedule, rows: str) -> StageSchedule:
+    """Split the rows of one iteration off the loop over all rows, if there are several."""
+    return chain.split(rows, rows, loops.row, roll.rows) if roll.rows > 1 else chain
 
 
 def is_used_again(problem: Problem, roll: Roll, name: str) -> bool:
