@@ -11,7 +11,7 @@ import pytest
 
 import pantile as pt
 from pantile.cost_model import Cost
-from pantile.cost_model.traffic import rooms
+from pantile.cost_model.traffic import cache_capacities
 from pantile.machine import named
 from tests.autoschedule.problems import chain
 
@@ -294,8 +294,8 @@ def test_a_scan_by_narrow_blocks_of_columns_waits_for_each_row() -> None:
 def test_a_cache_that_cores_share_holds_what_all_of_them_touch() -> None:
     shared = N1.caches[2]
     large = replace(N1, cores=16, threads=16, caches=(*N1.caches[:2], replace(shared, size=1 << 28)))
-    assert rooms(large, 16, 1e8)[-1] == inf and rooms(large, 16, 1e9)[-1] < 1e8
-    assert rooms(large, 16, 1e6)[1] < 1e6  # a core's own has its own part alone
+    assert cache_capacities(large, 16, 1e8)[-1] == inf and cache_capacities(large, 16, 1e9)[-1] < 1e8
+    assert cache_capacities(large, 16, 1e6)[1] < 1e6  # a core's own has its own part alone
 
 
 def test_sums_in_registers_are_cheaper_than_in_memory() -> None:

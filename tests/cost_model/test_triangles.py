@@ -8,7 +8,7 @@ import pytest
 
 import pantile as pt
 from pantile.cost_model import Cost
-from pantile.cost_model.triangles import Triangle, slowest
+from pantile.cost_model.triangles import Triangle, makespan
 from pantile.expr.nodes import coordinate, var
 from pantile.machine import named
 
@@ -45,8 +45,8 @@ def test_tasks_have_what_is_between_their_rows() -> None:
 
 
 def test_the_slowest_core_takes_tasks_as_they_come() -> None:
-    assert slowest([1.0] * 5, 2) == 3
-    assert slowest([3.0, 1.0, 1.0, 1.0], 2) == 3
+    assert makespan([1.0] * 5, 2) == 3
+    assert makespan([3.0, 1.0, 1.0, 1.0], 2) == 3
 
 
 def test_of_squares_the_diagonal_cuts_through_the_fewest() -> None:

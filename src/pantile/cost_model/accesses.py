@@ -1,4 +1,4 @@
-"""The loads and stores of an iteration of an innermost loop: which vectors they are, what copies share, shuffles."""
+"""The loads and stores of an iteration of an innermost loop: their vectors, what copies share, and their shuffles."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .layout import memory_strides
 from .nest import Nests
 from .reads import Access, Box, Reads
 
-GATHERED_BYTES = (4, 8)  # of a lane, if one instruction loads all lanes
+GATHERED_BYTES = (4, 8)  # of a lane, that gather instructions load
 LEAST_OF_A_RUN = 4  # bytes of elements that vectors take as they are
 OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: to find, load and put a small element to others, or to load a run
 OF_A_PIXEL = 2.3  # times as long as one element: it has two loads, and its bytes meet in general registers
 FEW_LANES = 8  # whose addresses general registers hold; those of others are stored, and loaded again
 AGAIN, AGAIN_OF_A_PIXEL = 0.3, 1.0  # what that takes, of the time of an element
 FEWER_LANES = 0.25  # more of it, for half as many lanes: less is under way at a time
-OF_A_LOOKUP = 1.7  # the same, per lane of an instruction that loads all
-OF_A_PART = 4  # more of them, per vector of words of which small elements are a part
+OF_A_LOOKUP = 1.7  # instructions per lane of a gather instruction
+OF_A_PART = 4  # more instructions, per vector of words that small elements are extracted from
 MOST_CHANNELS = 8  # elements of a pixel, at most
 # Cycles that a sum waits where data decide which one: it may be the one before, which is stored and loaded again.
 SAME_PLACE = 3.0
-LATE_PLACE = 7.0  # the same, where that is computed on the way: loads wait until it is known where others store
+LATE_PLACE = 7.0  # cycles where that place is computed: loads wait until the addresses of stores are known
 FIRST = 0.7  # of the time to load sums that the iteration before has not, in which nothing is summed
 FEW_STORES = 16  # of sums and their terms in one iteration, of which LLVM sees that the last ones are enough
 DRAINED = 30.0  # cycles from the last product of a sum to the first of the next one
@@ -50,7 +50,7 @@ class Accesses:
         self.nests, self.machine, self.leaf, self.inner = nests, machine, leaf, inner
         self.loads = self.stores = self.shuffles = self.gathers = self.instructions = self.waiting = 0.0
         self.rows: set[tuple[object, ...]] = set()
-        self.anywhere = nests.is_anywhere(leaf[0])  # or the first lane is known to be, say, even
+        self.is_unaligned = nests.is_unaligned(leaf[0])  # else the first lane is known to be, say, even
         self.by_lane = 0  # vectors of which single lanes are multiplied by, copies that do not share any
         self.by_element = False  # elements of vectors are loaded one by one
         self.chosen = False  # lanes are computed apart, where coordinates decide
@@ -75,13 +75,13 @@ class Accesses:
             self.shuffles += self._apart * self.machine.costs.shuffle
             self.instructions += self._apart
         if own and is_update:
-            self.waiting = self._chain(own, reads)
+            self.waiting = self._latency(own, reads)
 
     def _add_own(self, own: Sequence[Access], stores: Sequence[Access], is_update: bool) -> None:
         """Add what a definition stores, and what it loads of its own stage. Sums that stay in registers are loaded and
         stored at the ends of the innermost loops only."""
         issue = self.machine.issue
-        kept = self._stays(stores) if is_update else 1.0
+        kept = self._traffic_of_sums(stores) if is_update else 1.0
         before = self.loads, self.stores
         again = [a for a in own if not is_update or not self._is_carried(a, stores[0])]
         self.carried = len(again) < len(own)
@@ -101,8 +101,9 @@ class Accesses:
                 self.loads, self.stores = before
                 self.ends = FIRST * loads / issue.load + stored / issue.fma
 
-    def _stays(self, stores: Sequence[Access]) -> float:
-        """How much of loading and storing sums is left, if they stay in registers while the innermost loops run."""
+    def _traffic_of_sums(self, stores: Sequence[Access]) -> float:
+        """The part of the loads and stores of sums that is left, if they stay in registers while the innermost loops
+        run."""
         unknown = any(f.decided is not None for f in stores[0].forms)
         return 1.0 if unknown else 1 / self.inner.standing_still(stores[0].variables)
 
@@ -116,8 +117,8 @@ class Accesses:
         every = prod(map(self.inner.loops.trips, self.inner.copied))
         return 1 if every <= FEW_STORES else every // self.inner.copies(store.variables)
 
-    def _chain(self, own: Sequence[Access], reads: Reads) -> float:
-        """Cycles until an iteration has what the one before computed, for sums and scans."""
+    def _latency(self, own: Sequence[Access], reads: Reads) -> float:
+        """The cycles until an iteration has what the one before computed, for sums and scans."""
         stores = reads.stores
         moved = stores[0].variables
         unknown = any(f.decided is not None for a in (*own, *stores) for f in a.forms)
@@ -132,7 +133,7 @@ class Accesses:
         return 0.0
 
     def _is_carried(self, load: Access, store: Access) -> bool:
-        """Whether an iteration of the innermost loop a little before stored what is loaded: it is in registers."""
+        """Whether an earlier iteration of the innermost loop stored what is loaded, so that it is in registers."""
         forms = zip(load.forms, store.forms, strict=True)
         return any(f.slope(v) and f.low != g.low for f, g in forms for v in self.inner.along)
 
@@ -145,7 +146,7 @@ class Accesses:
             if not a.decided.isdisjoint(across) or a.rounded and self._is_uneven(a):
                 families.setdefault(a.family, []).append(a)
                 continue
-            far, buffer, decided = self._far(a.source), a.buffer, a.family if a.decided else ()
+            far, buffer, decided = self._row(a.source), a.buffer, a.family if a.decided else ()
             for place in self._places(a):
                 self.rows.add((buffer, far(place)))
                 at = (buffer, decided, place)
@@ -154,17 +155,17 @@ class Accesses:
         for family in families.values():
             self._in_rows = False
             self._gather(family, part * max(a.part(written) for a in family), unit)
-        found = self._wide(dense, part)
+        dense_accesses = self._vectors(dense, part)
         total: float = getattr(self, unit)
-        for vectors, shuffles in found:
+        for vectors, shuffles in dense_accesses:
             total += vectors * part
             self.shuffles += shuffles * self.machine.costs.shuffle * part
             self.instructions += (vectors + shuffles) * part
         setattr(self, unit, total)
 
-    def _far(self, name: str) -> Callable[[tuple[float, ...]], object]:
-        """Of a place, where it is along axes whose neighbours are in other rows of memory: not those of channels or of
-        pixels."""
+    def _row(self, name: str) -> Callable[[tuple[float, ...]], object]:
+        """A function from a place to the row of memory that it is in: its indices along all axes but those of channels
+        and pixels."""
         if name not in self._row_of:
             axes = [axis for axis, n in enumerate(memory_strides(self.nests, name)) if n > MOST_CHANNELS]
             self._row_of[name] = itemgetter(*axes) if axes else lambda place: ()
@@ -176,7 +177,7 @@ class Accesses:
         return any(s and not (1 / s).is_integer() and not s.is_integer() for s in slopes)
 
     def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:
-        """Neighbours at places that data decides, lane by lane."""
+        """Add loads or stores of neighbours at places that data decide, lane by lane."""
         apart, offsets = self._offsets(family)
         count = self.inner.lanes * apart * part
         if self.inner.lanes == 1:
@@ -187,13 +188,13 @@ class Accesses:
         dtype = family[0].dtype
         widths = Counter(run.width for run in set(runs(offsets, dtype, self.inner.lanes).values()))
         for width, number in widths.items():
-            if by_data and unit == "loads" and self._is_looked_up(width, dtype.bytes):
-                self._look_up(count * number, width, dtype.bytes)
+            if by_data and unit == "loads" and self._has_gather_instruction(width, dtype.bytes):
+                self._gather_instructions(count * number, width, dtype.bytes)
             else:
                 self._load_runs(count * number, width, dtype.bytes, unit, by_data)
 
     def _offsets(self, family: Sequence[Access]) -> tuple[int, set[int]]:
-        """How many copies read at places that data decides for each, and where all others do, beside the first."""
+        """How many copies read at places that data decide for each, and the offsets of all others from the first."""
         loops, strides = self.inner.loops, memory_strides(self.nests, family[0].source)
         variables = frozenset(v for a in family for v in a.variables)
         moved = [n for n in self.inner.copied if not variables.isdisjoint(loops.of[n])]
@@ -202,15 +203,15 @@ class Accesses:
         return apart, {
             floor(sum((f.low + by) * stride for f, by, stride in zip(a.forms, move, strides, strict=True)))
             for a in family
-            for move in self._moved(a, steady)
+            for move in self._offsets_of_copies(a, steady)
         }
 
-    def _is_looked_up(self, width: int, size: int) -> bool:
-        """Whether one instruction loads runs of all lanes: codegen/memory has the same rule."""
+    def _has_gather_instruction(self, width: int, size: int) -> bool:
+        """Whether a gather instruction loads the runs of all lanes, by the rule of `codegen/memory`."""
         is_possible = width * size in GATHERED_BYTES or width == 1 and size < LEAST_OF_A_RUN
         return self.machine.costs.lookup is not None and is_possible
 
-    def _look_up(self, count: float, width: int, size: int) -> None:
+    def _gather_instructions(self, count: float, width: int, size: int) -> None:
         costs = self.machine.costs
         self.gathers += count * (costs.lookup or 0.0)
         self.instructions += count * OF_A_LOOKUP
@@ -221,8 +222,8 @@ class Accesses:
             self.instructions += vectors * OF_A_PART
 
     def _load_runs(self, count: float, width: int, size: int, unit: str, by_data: bool) -> None:
-        """Each lane's run at once, transposed in registers, or an element by itself; of small ones, words are put
-        together in general registers, while vectors do other things."""
+        """Add loads of each lane's run at once, transposed in registers, or of an element by itself. Small elements are
+        assembled into words in general-purpose registers, while vector units do other things."""
         costs = self.machine.costs
         if width > 1 or size < LEAST_OF_A_RUN:
             setattr(self, unit, getattr(self, unit) + count)
@@ -243,7 +244,7 @@ class Accesses:
             self.instructions += 3 * count
 
     def _places(self, a: Access) -> list[tuple[float, ...]]:
-        """Where the copies of an unrolled loop read or write; nowhere, if that does not change in the loop."""
+        """The places that the copies of an unrolled loop read or write; none, if they do not change in the loop."""
         variables = a.variables
         if variables.isdisjoint(self.inner.moving):
             return []
@@ -257,11 +258,11 @@ class Accesses:
             return [tuple(map(floor, at))]
         alike = (a.alike, *jammed)
         if alike not in self._moves:
-            self._moves[alike] = self._moved(a, jammed)
+            self._moves[alike] = self._offsets_of_copies(a, jammed)
         return [tuple(map(floor, map(add, at, move))) for move in self._moves[alike]]
 
-    def _moved(self, a: Access, jammed: Sequence[str]) -> list[list[float]]:
-        """How far each copy is from the first, along each dim."""
+    def _offsets_of_copies(self, a: Access, jammed: Sequence[str]) -> list[list[float]]:
+        """The distance of each copy from the first, along each dim."""
         moves, loops = [[0.0] * len(a.forms)], self.inner.loops
         for n in jammed:
             steps = [f.slope(loops.fastest[n]) * loops.step[n] for f in a.forms]
@@ -269,15 +270,15 @@ class Accesses:
             moves = [[by + s * i for by, s in zip(move, steps, strict=True)] for move in moves for i in copies]
         return moves
 
-    def _wide(self, dense: dict[_Place, tuple[Access, float]], part: float) -> list[tuple[float, float]]:
-        """Vectors and shuffles of each access, or of all that one wide access serves."""
-        found: list[tuple[float, float]] = []
+    def _vectors(self, dense: dict[_Place, tuple[Access, float]], part: float) -> list[tuple[float, float]]:
+        """The numbers of vectors and shuffles of each access, or of all accesses that one wide access serves."""
+        vectors: list[tuple[float, float]] = []
         near: dict[tuple[object, ...], tuple[int, Access, dict[float, float]]] = {}
         same: dict[tuple[object, ...], float] = {}
         for (buffer, family, place), (a, share) in dense.items():
-            strides, stride, width = self._alike.get(a.alike) or self._known(a)
+            strides, stride, width = self._alike.get(a.alike) or self._access_shape(a)
             if self.inner.lanes == 1 or stride == 1:
-                found.append((share * width, 0.0))
+                vectors.append((share * width, 0.0))
                 self._in_rows = False
                 continue
             flat = sum([x * s for x, s in zip(place, strides, strict=True)])
@@ -285,15 +286,15 @@ class Accesses:
                 which = (buffer, family, flat // self._neighbours(a))
                 same[which] = max(share, same.get(which, 0.0))
                 continue
-            if stride < 1 and self.anywhere:
+            if stride < 1 and self.is_unaligned:
                 self._gather([a], share * part, "loads")
             elif stride < 1:
                 spread = width
                 if a.part(self.inner.written | self.inner.across) < share:
                     self.chosen, spread = True, 0  # each second lane computes something else
-                found.append((share * ceil(width * stride), share * spread))
+                vectors.append((share * ceil(width * stride), share * spread))
             elif stride > NEAR or stride != int(stride):
-                found.append((share * self.inner.lanes, share * self.inner.lanes))
+                vectors.append((share * self.inner.lanes, share * self.inner.lanes))
             else:
                 near.setdefault((buffer, family, flat // stride), (int(stride), a, {}))[2][flat % stride] = share
                 if not self.inner.written.isdisjoint(a.variables):
@@ -302,14 +303,14 @@ class Accesses:
         for stride, a, channels in near.values():
             self._in_rows = self._in_rows and len(channels) == stride
             self._apart += sum(channels.values()) * self._width(a) * part
-            found.append((max(channels.values()) * stride * self._width(a), 0.0))
+            vectors.append((max(channels.values()) * stride * self._width(a), 0.0))
         if same and any(self._neighbours(a) > 1 for a, _ in dense.values()):
             self.by_lane += len(same)
-        return [*found, *((share, 0.0) for share in same.values())]
+        return [*vectors, *((share, 0.0) for share in same.values())]
 
-    def _known(self, a: Access) -> tuple[Box, float, int]:
-        """Of all accesses that differ by constants alone: how far apart elements are in memory along each axis, and
-        lanes, and how many vectors one access is."""
+    def _access_shape(self, a: Access) -> tuple[Box, float, int]:
+        """The strides in memory along each axis and between lanes, and the number of vectors of one access. They are
+        memoized for all accesses that differ by constants alone."""
         strides = memory_strides(self.nests, a.source)
         known = self._alike[a.alike] = strides, abs(self._stride(a, strides)), self._width(a)
         return known
@@ -318,13 +319,13 @@ class Accesses:
         return ceil(self.inner.lanes * a.dtype.bits / self.machine.vector_bits)
 
     def _neighbours(self, a: Access) -> int:
-        """How many numbers one load brings that each become all lanes of a vector: where instructions take a lane."""
+        """The number of scalars that one load brings where multiplications by a single lane broadcast them."""
         by_lane = self.machine.target.multiplies_by_lane and a.dtype.is_float
         return self.machine.vector_bits // a.dtype.bits if by_lane else 1
 
     def _stride(self, a: Access, strides: Sequence[int]) -> float:
-        """How far apart in memory neighbouring lanes are, in elements. Lanes of fused loops go on where the inner one
-        ends, as memory does; what only the outer one changes, it changes at every so many lanes."""
+        """The stride of neighbouring lanes in memory, in elements. Lanes of fused loops continue where the inner loop
+        ends, as memory does; what only the outer loop moves changes at every so many lanes."""
         loops, total = self.inner.loops, 0.0
         for n in self.inner.vectors:
             step = {v: sum(f.slope(v) * s for f, s in zip(a.forms, strides, strict=True)) for v in loops.of[n]}

@@ -1,10 +1,10 @@
-"""What one iteration of an innermost loop executes under a schedule: vectors, copies, what they share.
+"""The instructions of one iteration of an innermost loop under a schedule: vectors, unrolled copies, what they share.
 
     for x in 0..64:                              two rows of out read four of f: 4 loads, not 6
         unrolled for row in 0..2:
             out[y + row, x*8 : x*8 + 8] = f[y + row - 1, ...] + f[y + row, ...] + f[y + row + 1, ...]
 
-What does not change in the loop is computed before it, sums whose place does not move stay in registers.
+Loop-invariant code is hoisted out of the loop, and sums whose place does not change stay in registers.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ class Body(NamedTuple):
         return self._replace(iterations=self.iterations * count, starts=self.starts * count)
 
     def cycles(self, machine: Cpu) -> float:
-        """Of one iteration: units work side by side, instructions come in order."""
+        """The cycles of one iteration: execution units work in parallel, instructions are dispatched in order."""
         busy = max(self.arithmetic + self.shuffles, self.memory(machine))
         decoded = (self.instructions + machine.costs.iteration) / machine.costs.dispatch
         return max(busy + self.gathers, decoded, self.waiting) + self.ends
 
     def memory(self, machine: Cpu) -> float:
-        """Cycles of its loads and stores, which share the units that find addresses."""
+        """The cycles of its loads and stores, which share the address generation units."""
         return max((self.loads + self.stores) / machine.issue.load, self.stores / machine.issue.store)
 
 
 class Bodies:
-    """Of all definitions of a plan."""
+    """The bodies of the innermost loops of all definitions of a plan."""
 
     def __init__(self, nests: Nests, machine: Cpu) -> None:
         self.nests, self.machine = nests, machine
@@ -98,19 +98,19 @@ class Bodies:
             self._one_unit = _ONE_UNIT - _SUMS_ON_ARM.keys()
 
     def bodies(self, leaf: Leaf) -> list[Body]:
-        """Of the whole blocks, and of what splits leave over."""
+        """The bodies of the whole blocks, and those of the tails of splits."""
         times = self.nests.computed(leaf[0]).times * self.nests.facts.part(leaf)
         return [self._body(leaf, loops).times(times) for loops in self.nests.versions(leaf)]
 
     def inner(self, loops: Loops) -> Inner:
-        """What one iteration of an innermost loop consists of."""
-        found = self._inner.get(loops)
-        if found is None:
-            found = self._inner[loops] = Inner(loops)
-        return found
+        """The loops that one iteration of an innermost loop consists of."""
+        inner = self._inner.get(loops)
+        if inner is None:
+            inner = self._inner[loops] = Inner(loops)
+        return inner
 
     def _body(self, leaf: Leaf, loops: Loops) -> Body:
-        """For one time that the stage is computed."""
+        """The body, with the iterations of one time that the stage is computed."""
         inner = self.inner(loops)
         iterations = prod(map(loops.trips, loops.names)) * loops.part / inner.points
         trips = loops.trips(inner.loop) if inner.loop else 0
@@ -118,26 +118,26 @@ class Bodies:
         return self._once(leaf, inner)._replace(iterations=iterations, starts=starts)
 
     def _once(self, leaf: Leaf, inner: Inner) -> Body:
-        """One iteration, found once for all loops that have the same inside."""
+        """The body of one iteration, memoized for all loops with the same inner loops."""
         facts, plan = self.nests.facts, self.nests.plan
         touched = [plan.stages[s] for s in (leaf[0], *facts.reads(leaf).sources) if s in plan.stages]
         stored = [(p.storage, p.storage_splits) for p in touched]
         held = inner.standing_still(facts.reads(leaf).stores[0].variables) if leaf[1] else 1
         apart = inner.apart if facts.triangle(leaf).conditions else None
-        question = (
-            inner.like,
+        key = (
+            inner.signature,
             apart,
             held,
-            self.nests.is_anywhere(leaf[0]),
+            self.nests.is_unaligned(leaf[0]),
             *stored,
             facts.dtypes[leaf[0]],
             self.machine,
         )
-        answers = facts.defined(leaf).answers
-        if question not in answers:
-            answers[question] = self._iteration(leaf, inner)
-        found: Body = answers[question]
-        return found
+        answers = facts.definition(leaf).answers
+        if key not in answers:
+            answers[key] = self._iteration(leaf, inner)
+        body: Body = answers[key]
+        return body
 
     def _iteration(self, leaf: Leaf, inner: Inner) -> Body:
         accesses = count_accesses(self.nests, self.machine, leaf, inner)
@@ -145,13 +145,13 @@ class Bodies:
         arithmetic, instructions = self._arithmetic(leaf, inner, decided)
         alone = accesses.carried or not leaf[1]
         rows = 1 if alone else inner.copies(self.nests.facts.reads(leaf).stores[0].variables)
-        over = self._over(leaf, inner, rows, accesses.by_lane) if leaf[1] else 0.0
-        spilled = min(self._spilled(leaf, inner, rows), MOST_SPILLED * instructions)
+        over = self._spilled_sums(leaf, inner, rows, accesses.by_lane) if leaf[1] else 0.0
+        spilled = min(self._spilled_values(leaf, inner, rows), MOST_SPILLED * instructions)
         every = instructions + accesses.instructions + 1.5 * (spilled + over)
         apart = min(1.0, accesses.together * every / self.machine.costs.window)  # short sums run side by side
-        waiting = max(accesses.waiting * apart, self.nests.facts.depth(leaf) * self._alone(every))
-        ends = accesses.ends + accesses.drained * apart + over * SPILLED + self._by_lane(leaf, inner)
-        found = Body(
+        waiting = max(accesses.waiting * apart, self.nests.facts.depth(leaf) * self._exposed_latency(every))
+        ends = accesses.ends + accesses.drained * apart + over * SPILLED + self._masked_lanes(leaf, inner)
+        body = Body(
             arithmetic,
             accesses.shuffles,
             accesses.loads + spilled,
@@ -164,11 +164,11 @@ class Bodies:
             1.0,
             Counter(str(row[0]) for row in accesses.rows),
         )
-        return found._replace(ends=ends + self._narrow(leaf, inner, found, accesses.by_element))
+        return body._replace(ends=ends + self._serial_start(leaf, inner, body, accesses.by_element))
 
-    def _narrow(self, leaf: Leaf, inner: Inner, body: Body, by_element: bool) -> float:
-        """Cycles at the beginning of a long iteration in which little is done but a chain that all else waits for, as
-        far as the iteration before is not under way still."""
+    def _serial_start(self, leaf: Leaf, inner: Inner, body: Body, by_element: bool) -> float:
+        """The cycles at the start of a long iteration in which a chain of dependent instructions leaves units idle, as
+        far as the iteration before does not overlap with it."""
         alone = min(1.0, body.instructions / self.machine.costs.window / LONG_WINDOWS - 1)
         if alone <= 0 or inner.lanes == 1:
             return 0.0
@@ -184,16 +184,15 @@ class Bodies:
             longest = max(longest, b.after + cycles * left / every + (ANYWHERE if one_chain else 0.0))
         return alone * (longest - cycles)
 
-    def _alone(self, instructions: float) -> float:
-        """The part of its longest chain that an iteration of so many instructions takes from others: as many are under
-        way as fit, and of long ones the next has begun when one ends."""
+    def _exposed_latency(self, instructions: float) -> float:
+        """The part of the latency of its critical path that an iteration of so many instructions does not overlap with
+        others: as many are in flight as fit the window, and of long ones the next has begun when one ends."""
         window = self.machine.costs.window
         return min(instructions / window, instructions / (instructions + window / 2))
 
-    def _over(self, leaf: Leaf, inner: Inner, copies: int, by_lane: int) -> float:
-        """Vectors of so many rows of sums that registers have no room for, once for each term that is added: besides
-        those, registers hold a row of what is multiplied, and by what, so many vectors of which single lanes are
-        taken."""
+    def _spilled_sums(self, leaf: Leaf, inner: Inner, copies: int, by_lane: int) -> float:
+        """The vectors of `copies` rows of sums that are spilled, once for each term that is added: registers hold also
+        a row of what is multiplied, and `by_lane` vectors of which single lanes are multiplied by."""
         if inner.lanes == 1:
             return 0.0
         each = self.machine.vector_bits // 8
@@ -201,9 +200,8 @@ class Bodies:
         over = row * copies + min(row, row * copies / 2) + max(1, by_lane) - self.machine.registers
         return max(0.0, over) * inner.points / inner.lanes / copies
 
-    def _spilled(self, leaf: Leaf, inner: Inner, copies: int) -> float:
-        """Vectors per iteration that registers have no room for beside so many rows of sums, and that are loaded
-        again."""
+    def _spilled_values(self, leaf: Leaf, inner: Inner, copies: int) -> float:
+        """The vectors per iteration that are spilled and reloaded, since registers hold `copies` rows of sums, too."""
         if inner.lanes == 1:
             return 0.0
         room = self.machine.registers * (self.machine.vector_bits // 8)
@@ -219,7 +217,9 @@ class Bodies:
         return again * max(1.0, width) * max(1, inner.points // inner.lanes) * SPILLED
 
     def _arithmetic(self, leaf: Leaf, inner: Inner, decided: frozenset[str]) -> tuple[float, float]:
-        one = any_unit = instructions = 0.0  # cycles of the one unit that does what is slow, and of all units together
+        one_unit = any_unit = instructions = (
+            0.0  # cycles of the one unit that does what is slow, and of all units together
+        )
         branches = self.nests.facts.branches(leaf)
         copies = inner.all_copies
         for t in self.nests.facts.tallies(leaf, copies):
@@ -234,14 +234,14 @@ class Bodies:
                 times = inner.lanes * count if t.kind == "idiv" else vectors
                 shorter = 0.5 if t.kind == "mul" and t.bits <= 16 else 1.0  # costs are those of 32 bits
                 cycles = times * self._cycles[t.kind] * shorter
-                one += cycles if t.kind in self._one_unit else 0.0
+                one_unit += cycles if t.kind in self._one_unit else 0.0
                 any_unit += cycles / max(1.0, self.machine.issue.int) if t.kind in self._one_unit else cycles
                 instructions += times
-        return max(one, any_unit), instructions
+        return max(one_unit, any_unit), instructions
 
-    def _by_lane(self, leaf: Leaf, inner: Inner) -> float:
-        """Cycles of an iteration, in the mean, for lanes that are computed one by one since a condition holds in some
-        of them only: in all iterations, unless some loop has code of its own for those that it cuts through."""
+    def _masked_lanes(self, leaf: Leaf, inner: Inner) -> float:
+        """The mean cycles of an iteration for lanes that are computed one by one since a condition holds in some of
+        them only: in all iterations, unless a loop is partitioned and has code of its own for those."""
         triangle, loops = self.nests.facts.triangle(leaf), inner.loops
         masked = {v for s in triangle.slopes if not inner.across.isdisjoint(s.times) for v in s.times}
         if not masked:

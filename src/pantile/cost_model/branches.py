@@ -1,4 +1,5 @@
-"""How often what coordinates decide is evaluated: the red of every second row, the channel that is brightness.
+"""How often branches that coordinates decide are evaluated: the red of every second row, the channel that is
+brightness.
 
     select(y % 2 == 0, select(x % 2 == 0, a, b), c)   ->   a and b at a quarter of the points, c at half
 
@@ -25,7 +26,7 @@ Point = tuple[tuple[str, int], ...]  # the values of some variables, by their na
 
 
 class Conditions:
-    """What they are at points, each found once, where expressions with the same conditions are looked at."""
+    """The values of conditions at points, memoized for all expressions that share conditions."""
 
     def __init__(self, scalars: Mapping[str, Number]) -> None:
         self._scalars = scalars
@@ -33,7 +34,7 @@ class Conditions:
         self._known: dict[tuple[Key, Point], Number | None] = {}
 
     def value(self, condition: Expr, at: Point) -> Number | None:
-        """None if it depends on anything else than the point and scalars."""
+        """The value of a condition at a point; None if it depends on anything else than the point and scalars."""
         question = (key(condition), at)
         if question not in self._known:
             if question[0] not in self._prepared:
@@ -44,7 +45,7 @@ class Conditions:
 
 
 class Branches:
-    """Of some expressions: at which of the points that are tried each node is evaluated, as bits of a number."""
+    """The sample points at which each node of some expressions is evaluated, as bits of a number."""
 
     def __init__(self, roots: list[Expr], extents: Mapping[str, int], known: Conditions) -> None:
         every = list(evaluated(roots))
@@ -61,20 +62,20 @@ class Branches:
         self.evaluated = every
 
     def _ways(self, conditions: list[Expr], known: Conditions) -> dict[tuple[Number | None, ...], int]:
-        found: dict[tuple[Number | None, ...], int] = {}
-        asked = [(c, sorted(names(c) & self.variables.keys())) for c in conditions]
+        ways: dict[tuple[Number | None, ...], int] = {}
+        variables_of = [(c, sorted(names(c) & self.variables.keys())) for c in conditions]
         for k, values in enumerate(self.points):
             point = dict(zip(self.variables, values, strict=True))
-            decided = tuple([known.value(c, tuple([(v, point[v]) for v in own])) for c, own in asked])
-            found[decided] = found.get(decided, 0) | 1 << k
-        return found
+            decided = tuple([known.value(c, tuple([(v, point[v]) for v in own])) for c, own in variables_of])
+            ways[decided] = ways.get(decided, 0) | 1 << k
+        return ways
 
     def where(self, e: Expr) -> int:
         """The points at which a node is evaluated."""
         return self._where.get(id(e), 0) if self._where else self.whole
 
     def share(self, where: int, decided: frozenset[str]) -> float:
-        """Which part of all points these are, where loops are written out, or lanes chosen, for each value of some
+        """The part of all points that these are, where loops are unrolled, or lanes selected, for each value of some
         variables; for others, both branches are evaluated everywhere."""
         if where == self.whole:
             return 1.0
@@ -86,16 +87,16 @@ class Branches:
 
 
 def _tried(conditions: Iterable[Expr], extents: Mapping[str, int]) -> dict[str, range]:
-    """The values that are tried of each variable on which a condition depends."""
-    found: dict[str, range] = {}
+    """The sampled values of each variable on which a condition depends."""
+    tried: dict[str, range] = {}
     for c in conditions:
         period = reduce(lcm, (_divisor(e) for e in walk(c)), 1)
         for v in sorted(names(c) & extents.keys()):
             n = extents[v]
-            step = min(MOST_PERIOD, lcm(period, len(found.get(v, range(1)))))
+            step = min(MOST_PERIOD, lcm(period, len(tried.get(v, range(1)))))
             start = n // 2 // step * step
-            found[v] = range(n) if n <= FEW else range(start, start + step)
-    return found
+            tried[v] = range(n) if n <= FEW else range(start, start + step)
+    return tried
 
 
 def _divisor(e: Expr) -> int:

@@ -1,5 +1,5 @@
-"""Sets of a cache: an address says which lines of a cache may hold it, so that rows which are a power of two apart push
-each other out long before the cache is full.
+"""Conflict misses: an address decides which set of a cache may hold it, so that rows a power of two apart evict
+each other long before the cache is full.
 
     filter[c, 3, 3, 128] of floats, 16 of c and all of 3 by 3, a line of each: 144 lines, 72, 24 and 8 lines apart. All
     are in 32 of the 256 sets of a first cache, which hold 4 lines each: as if they were eight times as large.
@@ -18,8 +18,8 @@ from .layout import Part, run
 from .reads import Box
 
 
-def crowding(cache: Cache, parts: list[Part], box: Box, each: int, padding: int) -> float:
-    """How many times as large a box of elements of so many bytes is, as far as room in the cache goes: 1 if the lines
+def conflict_factor(cache: Cache, parts: list[Part], box: Box, each: int, padding: int) -> float:
+    """How many times as much of a cache a box takes as it has bytes, for elements of `each` bytes: 1 if the lines
     of its rows are in as many sets as they can be. `padding`: bytes between rows."""
     sets = max(1, cache.size // (cache.ways * cache.line))
     length = max(1, run(parts, box) * each // cache.line)  # lines of a row
@@ -36,7 +36,7 @@ def crowding(cache: Cache, parts: list[Part], box: Box, each: int, padding: int)
 
 
 def _steps(parts: list[Part], box: Box, each: int, line: int, padding: int) -> Iterator[tuple[int, int]]:
-    """Along which distances rows follow each other, in lines, and how many do."""
+    """The distances at which rows follow each other, in lines, and how many do."""
     distance, inside_run = each, True
     for axis, extent, step in reversed(parts):
         inside = min(extent, -(-box[axis] // step))

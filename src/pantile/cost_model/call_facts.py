@@ -1,6 +1,8 @@
-"""What prices need of a pipeline and do not find anew for each schedule: at sizes of a call, with some stages inlined.
+"""What the cost model needs to know of a pipeline whatever its schedule: at the sizes of a call, with some stages
+inlined.
 
-Kept with the graph, so that a search which prices hundreds of schedules counts operations once per definition.
+These facts are memoized with the graph, so that a search which predicts the cost of hundreds of schedules counts
+operations once per definition.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from ..expr.nodes import Number
 from ..graph.nodes import Graph, Stage
 from .branches import Branches, Conditions
 from .copies import Copies
-from .definition_costs import Defined, extent
-from .equivalent_stages import Like, like
+from .definition_costs import DefinitionFacts, extent
+from .equivalent_stages import Signature, signature
 from .operations import Begun, Tally
 from .reads import Box, Reads
 from .triangles import Triangle
@@ -35,13 +37,13 @@ _READS: WeakKeyDictionary[Stage, dict[Hashable, dict[str, Region]]] = WeakKeyDic
 _MOST_KNOWN = 512  # sets of inlined stages per graph and sizes
 
 
-class Sized:
+class CallFacts:
     """A pipeline with concrete extents, without the stages that are inlined."""
 
     def __init__(self, graph: Graph, at: _AtSizes) -> None:
         self.graph, self.whole, self.answers = graph, at.whole, at.answers
         self._at = at
-        self._defined: dict[Leaf, Defined] = {}
+        self._definitions: dict[Leaf, DefinitionFacts] = {}
         wider = conversions(graph)
         self.dtypes = {s.name: tuple(wider.get(s.name, t) for t in s.dtypes) for s in graph.stages}
         self.dtypes |= {i.name: (i.dtype,) for i in graph.inputs}
@@ -58,64 +60,64 @@ class Sized:
     def bytes_per_point(self, name: str) -> int:
         return sum(t.bytes for t in self.dtypes[name])
 
-    def defined(self, leaf: Leaf) -> Defined:
+    def definition(self, leaf: Leaf) -> DefinitionFacts:
         """All that is known of a definition."""
-        if leaf not in self._defined:
-            self._defined[leaf] = self._at.defined(self.graph.stage[leaf[0]], leaf[1])
-        return self._defined[leaf]
+        if leaf not in self._definitions:
+            self._definitions[leaf] = self._at.definition(self.graph.stage[leaf[0]], leaf[1])
+        return self._definitions[leaf]
 
     def reads(self, leaf: Leaf) -> Reads:
         """What a definition reads and writes."""
-        return self.defined(leaf).reads
+        return self.definition(leaf).reads
 
     def tallies(self, leaf: Leaf, copies: Copies) -> tuple[Tally, ...]:
-        """What evaluating a definition once in each copy executes."""
-        return self.defined(leaf).tallies(copies)
+        """The instructions of evaluating a definition once in each copy."""
+        return self.definition(leaf).tallies(copies)
 
     def branches(self, leaf: Leaf) -> Branches:
         """How often parts of a definition are evaluated."""
-        return self.defined(leaf).branches
+        return self.definition(leaf).branches
 
     def live(self, leaf: Leaf) -> tuple[int, ...]:
-        """Bytes per lane that wait in registers at each step of evaluating a definition, most first."""
-        return self.defined(leaf).live
+        """The bytes per lane of live values at each step of evaluating a definition, most first."""
+        return self.definition(leaf).live
 
     def depth(self, leaf: Leaf) -> float:
-        """Cycles of the longest chain of operations of a definition."""
-        return self.defined(leaf).depth
+        """The cycles of the critical path of a definition."""
+        return self.definition(leaf).depth
 
     def beginnings(self, leaf: Leaf) -> tuple[Begun, ...]:
-        """When parts of a definition begin, at best."""
-        return self.defined(leaf).beginnings
+        """The earliest start of each part of a definition."""
+        return self.definition(leaf).beginnings
 
     def triangle(self, leaf: Leaf) -> Triangle:
         """Where the condition of a definition holds, as far as that bounds loops."""
-        return self.defined(leaf).triangle
+        return self.definition(leaf).triangle
 
     def part(self, leaf: Leaf) -> float:
-        """Of the points of a definition, at which it is computed."""
-        return self.defined(leaf).part
+        """The part of the points of a definition at which it is computed."""
+        return self.definition(leaf).part
 
-    def like(self, name: str) -> Like:
-        """What a stage is like."""
-        return self._at.like(self.graph.stage[name])
+    def signature(self, name: str) -> Signature:
+        """What the cost of a stage depends on, without the names of stages."""
+        return self._at.signature(self.graph.stage[name])
 
     def domain(self, leaf: Leaf, vectors: Collection[str] = ()) -> dict[str, int]:
         """The extents of the reduction loops of a definition; of one that depends on coordinates, the mean, unless it
         runs for vectors along these."""
-        return self.defined(leaf).domain(vectors)
+        return self.definition(leaf).domain(vectors)
 
 
-def sized(
+def call_facts(
     graph: Graph, shapes: Shapes, scalars: Mapping[str, Number], inlined: frozenset[str], written_out: frozenset[str]
-) -> Sized:
-    """The pipeline at these sizes, found once: `inlined` stages are written into what reads them, sums `written_out`
-    are expressions."""
+) -> CallFacts:
+    """The facts of a pipeline at these sizes, memoized: `inlined` stages are substituted into their consumers, and sums
+    `written_out` are expressions."""
     return _at_sizes(graph, shapes, scalars).without(inlined, written_out)
 
 
 def regions(graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> dict[str, Region]:
-    """What is needed of every stage and input, found once."""
+    """The required region of every stage and input, memoized."""
     return _at_sizes(graph, shapes, scalars).regions
 
 
@@ -128,20 +130,20 @@ def _at_sizes(graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> _A
 
 
 def _reads_once(sizes: Hashable, stage: Stage, box: Region, scope: Scope, rules: Rules) -> dict[str, Region]:
-    """`stage_reads` at the sizes of a call, found once for all pipelines that have a stage: strategies ask about those
-    that are left when other stages are inlined."""
+    """`stage_reads` at the sizes of a call, memoized for all pipelines that have a stage: strategies ask about
+    pipelines in which other stages are inlined."""
     known = _READS.setdefault(stage, {})
-    asked = (sizes, *[(side.low, side.high) for side in box])
-    if asked not in known:
-        known[asked] = stage_reads(stage, box, scope, rules)
-    return known[asked]
+    key = (sizes, *[(side.low, side.high) for side in box])
+    if key not in known:
+        known[key] = stage_reads(stage, box, scope, rules)
+    return known[key]
 
 
 class _AtSizes:
     """A pipeline at the sizes of a call, and what is left of it when stages are inlined."""
 
     def __init__(self, graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> None:
-        self._graph, self.scalars = replace(graph), scalars  # its own, since this goes when the other does
+        self._graph, self.scalars = replace(graph), scalars  # a copy, since this dies with the original
         self._conditions = Conditions(scalars)
         outputs = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in shapes.items()}
         scope = {name: Interval.point(value) for name, value in scalars.items()}
@@ -149,44 +151,46 @@ class _AtSizes:
         self.whole = _whole(graph, self.regions, scalars)
         self.answers: dict[Hashable, dict[Hashable, Any]] = {}  # to what was asked of a schedule for some of the stages
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
-        self._left: dict[tuple[frozenset[str], frozenset[str]], Sized] = {}
-        self._defined: dict[tuple[Stage, int], Defined] = {}
-        self._likes: dict[Stage, Like] = {}
+        self._left: dict[tuple[frozenset[str], frozenset[str]], CallFacts] = {}
+        self._definitions: dict[tuple[Stage, int], DefinitionFacts] = {}
+        self._signatures: dict[Stage, Signature] = {}
         self._rewritten: dict[tuple[str, frozenset[str]], Stage] = {}
         self._written_out: dict[Stage, Stage] = {}
 
     def source(self, buffer: str) -> str:
         return self._source.get(buffer, buffer)
 
-    def defined(self, stage: Stage, index: int) -> Defined:
-        if (stage, index) not in self._defined:
-            self._defined[stage, index] = Defined(stage, index, self.source, self.whole, self.scalars, self._conditions)
-        return self._defined[stage, index]
+    def definition(self, stage: Stage, index: int) -> DefinitionFacts:
+        if (stage, index) not in self._definitions:
+            self._definitions[stage, index] = DefinitionFacts(
+                stage, index, self.source, self.whole, self.scalars, self._conditions
+            )
+        return self._definitions[stage, index]
 
-    def like(self, stage: Stage) -> Like:
-        if stage not in self._likes:
-            self._likes[stage] = like(stage, self.source, self.scalars)
-        return self._likes[stage]
+    def signature(self, stage: Stage) -> Signature:
+        if stage not in self._signatures:
+            self._signatures[stage] = signature(stage, self.source, self.scalars)
+        return self._signatures[stage]
 
     @cached_property
     def _read(self) -> dict[str, frozenset[str]]:
-        """The stages that each one reads, itself not."""
+        """The stages that each one reads, without itself."""
         buffers = {s.name: {e.buffer for d in s.definitions for e in d.loads} for s in self._graph.stages}
         return {
             name: frozenset(self._source[b] for b in of if b in self._source) - {name} for name, of in buffers.items()
         }
 
-    def without(self, inlined: frozenset[str], written_out: frozenset[str]) -> Sized:
-        """The pipeline with some stages written into what reads them, and some sums as expressions."""
+    def without(self, inlined: frozenset[str], written_out: frozenset[str]) -> CallFacts:
+        """The pipeline with some stages inlined into their consumers, and some sums as expressions."""
         if (inlined, written_out) not in self._left:
             if len(self._left) >= _MOST_KNOWN:
                 self._left.clear()
             stages = tuple(self._as_expression(s) if s.name in written_out else s for s in self._rest(inlined))
-            self._left[inlined, written_out] = Sized(replace(self._graph, stages=stages), self)
+            self._left[inlined, written_out] = CallFacts(replace(self._graph, stages=stages), self)
         return self._left[inlined, written_out]
 
     def _rest(self, inlined: frozenset[str]) -> list[Stage]:
-        """The stages that are not inlined: the same ones each time where the same is written into them."""
+        """The stages that are not inlined, memoized by what is inlined into them."""
         taken: dict[str, frozenset[str]] = {}
         for s in self._graph.stages:
             of = self._read[s.name] & inlined
@@ -207,7 +211,7 @@ class _AtSizes:
 
 
 def _whole(graph: Graph, regions: Mapping[str, Region], scalars: Mapping[str, Number]) -> dict[str, Box]:
-    """The extents of all that is needed of each stage and input, at least 1 each."""
-    found = {s.name: (1,) * s.ndim for s in graph.stages}
-    found |= {name: tuple(map(extent, region)) for name, region in regions.items()}
-    return found | {i.name: tuple(max(1, int(scalars[i.extent(k)])) for k in range(i.ndim)) for i in graph.inputs}
+    """The extents of the required region of each stage and input, at least 1 each."""
+    extents = {s.name: (1,) * s.ndim for s in graph.stages}
+    extents |= {name: tuple(map(extent, region)) for name, region in regions.items()}
+    return extents | {i.name: tuple(max(1, int(scalars[i.extent(k)])) for k in range(i.ndim)) for i in graph.inputs}

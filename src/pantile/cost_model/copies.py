@@ -1,9 +1,9 @@
-"""What the copies of unrolled loops compute once for all of them: nodes that are the same but for where they read.
+"""Common subexpressions of the copies of unrolled loops: nodes that are equal but for where they read.
 
     out[y, x] = f(a[y - 1, x]) + f(a[y, x]) + f(a[y + 1, x])        two rows: f four times, not six; sums four times
 
-A node is told by its operations, and by its loads relative to the first of them; what differs then is one place along
-each unrolled loop. Sums of many terms are ordered so that those side by side share theirs (`lower/reassociate`).
+A node is identified by its operations, and by its loads relative to the first of them; what differs then is one place
+along each unrolled loop. Sums of many terms are ordered so that those side by side share theirs (`lower/reassociate`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .linear_forms import Form
 
 Copies = tuple[tuple[str, int, int], ...]  # a variable, how far it goes from copy to copy, and how many there are
 Place = tuple[float | None, ...]  # along each such variable, if it depends on it
-MOST = 96  # copies that are looked at one by one
+MOST = 96  # copies that are compared one by one
 # As in `lower/reassociate`: terms of sums that are ordered anew, how many share, and what is left of their operations.
 FEWEST_TERMS, MOST_SUMS, WORTH = 7, 8, 0.75
 Terms = frozenset[tuple[int, Place]]
@@ -33,9 +33,9 @@ class Kinds:
 
     def of(self, e: Expr) -> tuple[int, Place]:
         """The kind of a node, and its place."""
-        found = self._known.get(id(e))
-        if found is not None:
-            return found
+        known = self._known.get(id(e))
+        if known is not None:
+            return known
         stack = [e]
         while stack:
             node = stack[-1]
@@ -57,7 +57,7 @@ class Kinds:
         parts = [self._known[id(c)] for c in e.operands]
         base = self._joined(parts)
         detail = e.op if isinstance(e, Op) else e.value if isinstance(e, Const) else None
-        relative = tuple([(kind, _less(place, base)) for kind, place in parts])
+        relative = tuple([(kind, _relative(place, base)) for kind, place in parts])
         return self._numbered((type(e), e.dtype, detail, relative)), base
 
     def _joined(self, parts: Iterable[tuple[int, Place]]) -> Place:
@@ -104,7 +104,7 @@ class Instances:
         return sum(map(_operations, _families(sums))) / (len(terms) - 1)
 
     def _shifted(self, place: Place) -> list[Place]:
-        """Where each copy does it that is so many steps farther along each loop."""
+        """The place of each copy, so many steps farther along each loop."""
         if place not in self._places:
             along = [
                 [None] * n if at is None else [at + step * k for k in range(n)]
@@ -115,21 +115,21 @@ class Instances:
 
 
 def _families(sums: Iterable[Terms]) -> list[list[Terms]]:
-    """Those that are computed together: each has terms in common with all before."""
-    found: list[tuple[Terms, list[Terms]]] = []
+    """The sums that are computed together: each has terms in common with all before."""
+    families: list[tuple[Terms, list[Terms]]] = []
     for s in sums:
-        for k, (common, family) in enumerate(found):
+        for k, (common, family) in enumerate(families):
             if len(family) < MOST_SUMS and common & s:
-                found[k] = (common & s, [*family, s])
+                families[k] = (common & s, [*family, s])
                 break
         else:
-            found.append((s, [s]))
-    return [family for _, family in found]
+            families.append((s, [s]))
+    return [family for _, family in families]
 
 
 def _operations(family: list[Terms]) -> int:
-    """What all have in common comes first, once, then what each has with all before it or with all after it; or all by
-    themselves, if that saves little."""
+    """The number of operations of sums that are computed together. What all have in common is computed once, then what
+    each shares with all before it or with all after it; or each sum is computed by itself, if that saves little."""
     places: dict[object, list[int]] = {}
     for k, s in enumerate(family):
         for t in s:
@@ -143,15 +143,15 @@ def _operations(family: list[Terms]) -> int:
     return together if last and together <= WORTH * apart else apart
 
 
-def _less(place: Place, base: Place) -> Place:
+def _relative(place: Place, base: Place) -> Place:
     return tuple([None if a is None or b is None else a - b for a, b in zip(place, base, strict=True)])
 
 
 def long_sums(nodes: Iterable[Expr]) -> dict[int, list[Expr]]:
-    """The terms of sums, maxima and minima of many, by the id of each operation in them; one list for all of one."""
+    """The terms of long sums, maxima and minima, by the id of each operation in them, which share one list."""
     operations = [e for e in nodes if isinstance(e, Op) and e.op in ("add", "min", "max")]
     inside = {id(c): id(e) for e in operations for c in e.args if isinstance(c, Op) and c.op == e.op}
-    found: dict[int, list[Expr]] = {}
+    terms_of: dict[int, list[Expr]] = {}
     for e in operations:
         if id(e) in inside:
             continue
@@ -164,5 +164,5 @@ def long_sums(nodes: Iterable[Expr]) -> dict[int, list[Expr]]:
             else:
                 terms.append(c)
         if len(terms) >= FEWEST_TERMS:
-            found |= dict.fromkeys(parts, terms)
-    return found
+            terms_of |= dict.fromkeys(parts, terms)
+    return terms_of

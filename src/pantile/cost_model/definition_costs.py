@@ -1,4 +1,4 @@
-"""What prices need of one definition, whatever its schedule: found once, and shared by all pipelines that have it, such
+"""What the cost model needs of one definition, whatever its schedule, shared by all pipelines that have it, such
 as those that are left when other stages are inlined."""
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..expr.visit import names
 from ..graph.nodes import Stage
 from .branches import Branches, Conditions
 from .copies import Copies
-from .operations import Begun, Executed, Tally, beginnings, depth, live_bytes, roots
+from .operations import Begun, InstructionCounts, Tally, beginnings, depth, live_bytes, roots
 from .reads import Box, Reads
 from .triangles import Triangle
 
 UNLIMITED = 1 << 24  # what counts as the extent of a box that nothing limits
 
 
-class Defined:
+class DefinitionFacts:
     """A definition of a stage, at the sizes of a call."""
 
     def __init__(
@@ -41,28 +41,28 @@ class Defined:
         self._tallies: dict[Copies, tuple[Tally, ...]] = {}
         self._boxes: dict[tuple[tuple[str, int], ...], dict[str, Box]] = {}
         self._filled: dict[tuple[tuple[str, int], ...], dict[str, float]] = {}
-        self.answers: dict[Hashable, Any] = {}  # to what was asked before, of a schedule for it
+        self.answers: dict[Hashable, Any] = {}  # memoized, by what they depend on in the schedule
 
     @cached_property
     def reads(self) -> Reads:
-        """What it reads and writes."""
+        """The loads and stores of the definition."""
         return Reads(self.stage, self.definition, self._source, self.variables, self._scalars, self._conditions)
 
     def boxes(self, extents: Mapping[str, int]) -> dict[str, Box]:
-        """What it touches of each source while its loops run over such extents."""
-        question = tuple(extents.items())
-        if question not in self._boxes:
-            self._boxes[question] = self.reads.boxes(extents, self._whole)
-        return self._boxes[question]
+        """The box of each source that the definition touches while its loops run over such extents."""
+        key = tuple(extents.items())
+        if key not in self._boxes:
+            self._boxes[key] = self.reads.boxes(extents, self._whole)
+        return self._boxes[key]
 
     def filled(self, extents: Mapping[str, int]) -> dict[str, float]:
-        """Of which sources it touches a part of that box, and which part."""
+        """The part of that box that is touched, for sources of which the definition does not touch all of it."""
         if not self.reads.stars:
             return {}
-        question = tuple(extents.items())
-        if question not in self._filled:
-            self._filled[question] = {source: s.filled(extents) for source, s in self.reads.stars.items()}
-        return self._filled[question]
+        key = tuple(extents.items())
+        if key not in self._filled:
+            self._filled[key] = {source: s.filled(extents) for source, s in self.reads.stars.items()}
+        return self._filled[key]
 
     @cached_property
     def variables(self) -> dict[str, int]:
@@ -70,18 +70,18 @@ class Defined:
         return {**dict(zip(self.stage.dims, self._whole[self.stage.name], strict=True)), **self._ranges}
 
     def tallies(self, copies: Copies) -> tuple[Tally, ...]:
-        """What evaluating it once in each copy executes."""
+        """The instructions of evaluating the definition once in each copy."""
         if copies not in self._tallies:
-            self._tallies[copies] = self._executed.tallies(copies)
+            self._tallies[copies] = self._instructions.tallies(copies)
         return self._tallies[copies]
 
     @cached_property
-    def _executed(self) -> Executed:
-        return Executed(self.branches, self.variables, self.reads.form)
+    def _instructions(self) -> InstructionCounts:
+        return InstructionCounts(self.branches, self.variables, self.reads.form)
 
     @cached_property
     def branches(self) -> Branches:
-        """How often parts of it are evaluated."""
+        """How often parts of the definition are evaluated."""
         return Branches(self._roots, self.variables, self._conditions)
 
     @cached_property
@@ -90,17 +90,17 @@ class Defined:
 
     @cached_property
     def live(self) -> tuple[int, ...]:
-        """Bytes per lane that wait in registers at each step of evaluating it, most first."""
+        """The bytes per lane of live values at each step of evaluating the definition, most first."""
         return live_bytes(self._roots)
 
     @cached_property
     def depth(self) -> float:
-        """Cycles of its longest chain of operations."""
+        """The cycles of the critical path of the definition."""
         return depth(self._roots)
 
     @cached_property
     def beginnings(self) -> tuple[Begun, ...]:
-        """When parts of it begin, at best."""
+        """The earliest start of each part of the definition."""
         return beginnings(self._roots, self.variables)
 
     @cached_property
@@ -112,17 +112,17 @@ class Defined:
 
     @cached_property
     def part(self) -> float:
-        """Of its points, at which it is computed."""
+        """The part of its points at which the definition is computed."""
         return self.triangle.part() if self.triangle.conditions else 1.0
 
     def domain(self, vectors: Collection[str] = ()) -> dict[str, int]:
         """The extents of its reduction loops; of one that depends on coordinates, the mean, unless it runs for vectors
         along these."""
-        found = {name: self._likely(name) if n == UNLIMITED else n for name, n in self._ranges.items()}
+        extents = {name: self._expected_extent(name) if n == UNLIMITED else n for name, n in self._ranges.items()}
         for name, dims in self._ragged.items():
             if dims.isdisjoint(vectors):
-                found[name] = max(1, found[name] // prod(self.variables.get(d, 1) for d in dims))
-        return found
+                extents[name] = max(1, extents[name] // prod(self.variables.get(d, 1) for d in dims))
+        return extents
 
     @cached_property
     def _ragged(self) -> dict[str, frozenset[str]]:
@@ -146,7 +146,7 @@ class Defined:
         known = {name: Interval.point(value) for name, value in self._scalars.items()}
         return definition_scope(self.stage, self.definition, box, known) if self.definition.domain else {}
 
-    def _likely(self, loop: str) -> int:
+    def _expected_extent(self, loop: str) -> int:
         """The extent of a reduction loop that data decide, as of the row of a sparse matrix: all rows together read
         as much as there is."""
         lengths = [
@@ -159,7 +159,7 @@ class Defined:
 
 
 def extent(r: Interval) -> int:
-    """How many values a range has, as far as it is limited, and at least 1."""
+    """The number of values in an interval, at least 1 and at most UNLIMITED."""
     if not r.bounded:
         return UNLIMITED
     return max(1, min(UNLIMITED, int(r.high) - int(r.low) + 1))

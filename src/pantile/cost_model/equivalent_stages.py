@@ -1,4 +1,4 @@
-"""Stages that have one price: equal but for the names of what they read, such as the levels of two pyramids, one for
+"""Stages of equal cost: equal but for the names of what they read, such as the levels of two pyramids, one for
 each of two pictures."""
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from ..expr.visit import each_once
 from ..graph.nodes import Definition, Stage
 
 
-class Like(NamedTuple):
-    """`form`: equal for stages that are alike. `sources`: the stages and inputs that one reads, itself included, in the
-    order in which those of another that is alike correspond to them."""
+class Signature(NamedTuple):
+    """What the cost of a stage depends on. `form` is equal for equivalent stages. `sources`: the stages and inputs that
+    the stage reads, itself included, in the order in which those of equivalent stages correspond to each other."""
 
     form: Hashable
     sources: tuple[str, ...]
 
 
-def like(stage: Stage, source: Callable[[str], str], scalars: Mapping[str, Number]) -> Like:
-    """What a stage is like, at the sizes of a call: names of buffers and scalars are replaced by numbers."""
+def signature(stage: Stage, source: Callable[[str], str], scalars: Mapping[str, Number]) -> Signature:
+    """The signature of a stage at the sizes of a call: names of buffers and scalars are replaced by numbers."""
     writer = _Writer(stage, source, scalars)
     definitions = tuple([writer.definition(d) for d in stage.definitions])
     form = (stage.dims, stage.dtypes, definitions, tuple(writer.lines), tuple(map(scalars.get, writer.scalars)))
-    return Like(_Hashed(form), tuple(writer.sources))
+    return Signature(_Hashed(form), tuple(writer.sources))
 
 
 class _Hashed:

@@ -1,4 +1,4 @@
-"""Operations that are one instruction with another: what is left of each node's instructions.
+"""Operations that are fused into one instruction with another: what is left of each node's instructions.
 
 a*b + c                 of floats, or of integers on ARM: one
 int32(a) * int32(b)     of 16 bits each: a product that is wide, and no conversions; sums alike
@@ -18,10 +18,10 @@ Instructions = list[tuple[str, int, float]]
 _SUMS = frozenset({"add", "sub"})
 
 
-def folded(nodes: list[Expr]) -> dict[int, Instructions]:
-    """By the id of a node; others have the instructions of their operation. Kinds "with_..." are free on ARM."""
+def fused_instructions(nodes: list[Expr]) -> dict[int, Instructions]:
+    """The instructions of fused nodes by id; others have those of their operation. Kinds "with_..." are free on ARM."""
     uses = Counter(id(c) for e in nodes for c in children(e))
-    found: dict[int, Instructions] = {}
+    instructions: dict[int, Instructions] = {}
     taken: Counter[int] = Counter()  # uses of a conversion that need none
     widened: dict[int, Cast] = {}
     for e in nodes:
@@ -32,20 +32,20 @@ def folded(nodes: list[Expr]) -> dict[int, Instructions]:
             products = [a for a in e.args if isinstance(a, Op) and a.op == "mul" and uses[id(a)] == 1]
             if e.op in _SUMS and products:
                 if e.dtype.is_float:
-                    found[id(products[-1])] = []
+                    instructions[id(products[-1])] = []
                 else:
-                    found[id(e)] = [("with_mul", e.dtype.bits, 1.0)]
+                    instructions[id(e)] = [("with_mul", e.dtype.bits, 1.0)]
             if e.op == "mul" and wide and all(_widens(a) or isinstance(a, Const) for a in e.args):
-                found[id(e)] = [("mul_wide", e.dtype.bits, 1.0)]
+                instructions[id(e)] = [("mul_wide", e.dtype.bits, 1.0)]
         elif isinstance(e, Cast):
-            found |= {id(a): [] for a in _saturated(e, e.value)}
-            found |= _rounded(e)
+            instructions |= {id(a): [] for a in _saturated(e, e.value)}
+            instructions |= _rounded(e)
             if _narrows(e) and isinstance(e.value, Op) and e.value.op in ("shr", "floordiv"):
-                found[id(e)] = [("with_narrow", max(8, e.value.dtype.bits), 1.0)]
+                instructions[id(e)] = [("with_narrow", max(8, e.value.dtype.bits), 1.0)]
     for k, a in widened.items():
         if taken[k] == uses[k]:
-            found[k] = [("with_wide", a.dtype.bits, 1.0)]
-    return found
+            instructions[k] = [("with_wide", a.dtype.bits, 1.0)]
+    return instructions
 
 
 def _widens(e: Expr) -> bool:
@@ -67,7 +67,7 @@ def is_small(source: DType, to: DType) -> bool:
 
 
 def _rounded(e: Cast) -> dict[int, Instructions]:
-    """What is left of rounding and its limits, and of the conversion."""
+    """The instructions that are left of rounding with its clamps, and of the conversion."""
     limits = _saturated(e, e.value)
     inside = _limited(limits[-1]) if limits else e.value
     if not (is_small(e.dtype, e.value.dtype) and isinstance(inside, Op) and inside.op == "round"):
@@ -78,20 +78,20 @@ def _rounded(e: Cast) -> dict[int, Instructions]:
 
 
 def _saturated(e: Cast, inside: Expr) -> list[Expr]:
-    """The clamps to the range of a smaller type that its conversion does."""
+    """The clamps to the range of a smaller type that a saturating conversion includes."""
     if e.dtype.is_float or e.dtype is INDEX or e.dtype.bits >= e.value.dtype.bits or e.dtype.is_bool:
         return []
-    found: list[Expr] = []
+    clamps: list[Expr] = []
     limits = (int(e.dtype.min), int(e.dtype.max))
-    while isinstance(inside, Op) and inside.op in ("min", "max") and len(found) < 2:
+    while isinstance(inside, Op) and inside.op in ("min", "max") and len(clamps) < 2:
         limited = _limited(inside)
         if limited is None or not any(isinstance(a, Const) and a.value in limits for a in inside.args):
             break
-        found.append(inside)
+        clamps.append(inside)
         inside = limited
-    return found
+    return clamps
 
 
 def _limited(e: Expr) -> Expr | None:
-    """What a minimum or maximum limits, unless it is a number, too."""
+    """The operand that a minimum or maximum clamps, unless it is a constant, too."""
     return next((a for a in children(e) if not isinstance(a, Const)), None)

@@ -1,4 +1,4 @@
-"""Scattered: bytes of the lines that are touched at places which data decide, or floats of coordinates.
+"""Gathers: the bytes of the cache lines that are touched at places which data decide, or floats of coordinates.
 
 table[img[y, x], c]                     a line for each pixel, whatever the number of channels
 table[img[y, x], c] + table[img[y, x] + 1, c]       the same one, where these lie side by side
@@ -18,8 +18,8 @@ NEAR = 8  # elements, at most, from one to the next along an axis that stays in 
 
 @dataclass(frozen=True)
 class Scattered:
-    """Accesses of one source: at how many places each time that are in lines of their own, by which loops these differ,
-    which loops go on from there in a line, and how many bytes at a time. `is_smooth`: no data take part."""
+    """The gathered accesses of one source: the number of places in lines of their own, the loops by which these differ,
+    the loops that continue from there within a line, and the bytes of an element. `is_smooth`: no data take part."""
 
     places: int
     variables: frozenset[str]
@@ -28,7 +28,7 @@ class Scattered:
     is_smooth: bool
 
     def bytes(self, extents: Mapping[str, int], line: int) -> float:
-        """The most that is touched while loops run over such extents."""
+        """The most bytes that are touched while loops run over such extents."""
         count = self.places * prod(extents.get(v, 1) for v in self.variables)
         each = self.element * prod(extents.get(v, 1) for v in self.near)
         apart = count * max(line, each)
@@ -39,7 +39,7 @@ class Scattered:
 
 
 def scattered(accesses: Sequence[Access], strides: Sequence[int]) -> Scattered:
-    """Of accesses of a source whose elements are so far apart in memory along each axis."""
+    """Summarize the accesses of a source with such strides along each axis."""
     far = [axis for axis, stride in enumerate(strides) if stride > NEAR]
     places = {tuple(_place(a, axis, axis in far) for axis in range(len(strides))) for a in accesses}
     variables = frozenset(v for a in accesses for v in a.variables)
@@ -49,5 +49,5 @@ def scattered(accesses: Sequence[Access], strides: Sequence[int]) -> Scattered:
 
 
 def _place(a: Access, axis: int, is_far: bool) -> object:
-    """Of an index: along an axis whose neighbours are in the same line, only what it is computed of."""
+    """The place of an index; along an axis whose neighbours are in the same line, only what it is computed from."""
     return (a.family[1 + axis], a.forms[axis].low) if is_far else a.origins[axis]

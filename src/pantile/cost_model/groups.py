@@ -1,8 +1,9 @@
-"""Which stages of a plan are priced together: those whose loops lie inside each other's.
+"""Groups of stages of a plan whose cost is predicted together: those whose loops are nested in each other.
 
-What such a group takes is known from its own part of the plan, from how memory that others write lies, and from which
-caches hold all that the call touches: `question` is all of that, so that of a schedule that differs from another in one
-group, one group is priced. Names are not part of it: of groups that are equal but for these (`likeness`), one is.
+The cost of a group depends on its own part of the plan, on the layout of memory that others write, and on the caches
+that hold the footprint of the whole call. `group_key` is all of that, so that for a schedule that differs from another
+in one group, the cost of one group is predicted. Names are not part of it: groups that are equal but for names share
+one cost (`equivalent_stages`).
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..schedule.plan import Plan, Site, StagePlan
-from .call_facts import Sized
+from .call_facts import CallFacts
 
 
-def groups(facts: Sized, plan: Plan) -> list[list[str]]:
-    """The stages of each group, in the order of the pipeline; what has no loops is of one."""
+def groups(facts: CallFacts, plan: Plan) -> list[list[str]]:
+    """The stages of each group, in the order of the pipeline; all stages without loops are one group."""
     leader = {s.name: s.name for s in facts.graph.stages}
 
     def led_by(name: str) -> str:
@@ -30,10 +31,10 @@ def groups(facts: Sized, plan: Plan) -> list[list[str]]:
             leader[led_by(s.name)] = led_by(without_loops)
         for other in _tied_to(plan.stages[s.name]):
             leader[led_by(s.name)] = led_by(other)
-    found: dict[str, list[str]] = {}
+    members: dict[str, list[str]] = {}
     for name in leader:
-        found.setdefault(led_by(name), []).append(name)
-    return list(found.values())
+        members.setdefault(led_by(name), []).append(name)
+    return list(members.values())
 
 
 def _tied_to(p: StagePlan) -> Iterator[str]:
@@ -42,40 +43,40 @@ def _tied_to(p: StagePlan) -> Iterator[str]:
         yield p.with_stage
 
 
-class Question(NamedTuple):
-    """All of a plan that the price of a group depends on. `sources`: the stages of the group and what they read, in an
-    order in which those of groups that ask the same correspond to each other."""
+class GroupKey(NamedTuple):
+    """All of a plan that the cost of a group depends on. `sources`: the stages of the group and what they read, in an
+    order in which those of groups with equal keys correspond to each other."""
 
-    asked: Hashable
+    key: Hashable
     sources: tuple[str, ...]
 
 
-def question(facts: Sized, plan: Plan, names: list[str]) -> Question:
-    """What is asked of these stages."""
-    likes = [facts.like(name) for name in names]
+def group_key(facts: CallFacts, plan: Plan, names: list[str]) -> GroupKey:
+    """The key of a group of stages."""
+    signatures = [facts.signature(name) for name in names]
     numbers = {name: k for k, name in enumerate(names)}
-    for _, sources in likes:
+    for _, sources in signatures:
         for name in sources:
             numbers.setdefault(name, len(numbers))
     own = [
-        (form, tuple([numbers[n] for n in sources]), *_of(plan.stages[name], numbers))
-        for name, (form, sources) in zip(names, likes, strict=True)
+        (form, tuple([numbers[n] for n in sources]), *_plan_key(plan.stages[name], numbers))
+        for name, (form, sources) in zip(names, signatures, strict=True)
     ]
-    memory = [(facts.whole[name], facts.dtypes[name], *_memory(facts, plan, name)) for name in numbers]
-    return Question((len(names), *own, *memory), tuple(numbers))
+    memory = [(facts.whole[name], facts.dtypes[name], *_memory_key(facts, plan, name)) for name in numbers]
+    return GroupKey((len(names), *own, *memory), tuple(numbers))
 
 
-def _of(p: StagePlan, numbers: Mapping[str, int]) -> tuple[Hashable, ...]:
-    at = (_site(p.compute, numbers), _site(p.store, numbers), *[_site(site, numbers) for site in p.also])
+def _plan_key(p: StagePlan, numbers: Mapping[str, int]) -> tuple[Hashable, ...]:
+    at = (_site_key(p.compute, numbers), _site_key(p.store, numbers), *[_site_key(site, numbers) for site in p.also])
     shared = (numbers.get(p.with_stage or ""), p.with_loop, *p.within.items(), *p.folds.items())
-    kept = (*p.pads.items(), p.memory, p.nontemporal, p.ahead)
-    return (at, shared, p.nests, kept, tuple([(numbers.get(f.buffer), f.loop, f.distance) for f in p.prefetches]))
+    storage = (*p.pads.items(), p.memory, p.nontemporal, p.ahead)
+    return (at, shared, p.nests, storage, tuple([(numbers.get(f.buffer), f.loop, f.distance) for f in p.prefetches]))
 
 
-def _site(site: Site | None, numbers: Mapping[str, int]) -> tuple[Hashable, ...]:
+def _site_key(site: Site | None, numbers: Mapping[str, int]) -> tuple[Hashable, ...]:
     return () if site is None else (numbers[site.stage], *site[1:])
 
 
-def _memory(facts: Sized, plan: Plan, name: str) -> tuple[Hashable, ...]:
+def _memory_key(facts: CallFacts, plan: Plan, name: str) -> tuple[Hashable, ...]:
     p = plan.stages.get(name)
     return () if p is None else (facts.graph.stage[name].dims, p.storage, p.storage_splits)

@@ -1,4 +1,5 @@
-"""The loops of a definition that one iteration of its innermost real loop consists of: vectors and copies."""
+"""The loops that one iteration of the innermost serial or parallel loop of a definition consists of: vectors and
+copies."""
 
 from __future__ import annotations
 
@@ -42,13 +43,13 @@ class Inner:
 
     @property
     def apart(self) -> frozenset[str]:
-        """The variables of loops that have code of their own for where conditions on these do not hold everywhere."""
+        """The variables of partitioned loops: those with code of their own where conditions do not hold everywhere."""
         loops = self.loops
         named = [x.name for x in loops.nest.loops if x.partition == "always" and loops.trips(x.name) > 1]
         return self.along.union(*(loops.of[name] for name in named))
 
     def standing_still(self, variables: frozenset[str]) -> int:
-        """Iterations of the innermost loops that do not move any of some variables."""
+        """The trip count of the innermost loops that do not change any of some variables."""
         count = 1
         for name in reversed(self._real):
             if not self.loops.of[name].isdisjoint(variables):
@@ -57,8 +58,8 @@ class Inner:
         return count
 
     @property
-    def like(self) -> Hashable:
-        """Equal where an iteration is."""
+    def signature(self) -> Hashable:
+        """A key that is equal for equal iterations."""
         loops, of_loop = self.loops, [self.loop] if self.loop else []
         parts = [
             [(loops.of[n], loops.step[n], loops.fastest[n], loops.trips(n)) for n in names]
@@ -69,10 +70,10 @@ class Inner:
 
     @property
     def all_copies(self) -> Copies:
-        """If they are few enough to see which of them compute the same."""
-        found = tuple((self.loops.fastest[n], self.loops.step[n], self.loops.trips(n)) for n in self.copied)
-        return found if prod(n for _, _, n in found) <= MOST else ()
+        """All copies, if they are few enough to see which of them share values."""
+        copies = tuple((self.loops.fastest[n], self.loops.step[n], self.loops.trips(n)) for n in self.copied)
+        return copies if prod(n for _, _, n in copies) <= MOST else ()
 
     def copies(self, variables: frozenset[str]) -> int:
-        """How many copies differ, of what depends on some variables."""
+        """The number of different copies of what depends on some variables."""
         return prod(self.loops.trips(n) for n in self.copied if not variables.isdisjoint(self.loops.of[n]))

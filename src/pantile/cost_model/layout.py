@@ -9,7 +9,7 @@ from .reads import Box
 
 
 class Part(NamedTuple):
-    """Of a dim in memory: which axis it is of, how many steps it has, and how far each goes along the axis."""
+    """A dim of memory: the axis that it belongs to, its extent, and how far each step goes along the axis."""
 
     axis: int
     extent: int
@@ -17,7 +17,7 @@ class Part(NamedTuple):
 
 
 def layout(nests: Nests, name: str) -> list[Part]:
-    """The contiguous part last; of a stage that is stored in a loop, what it has there."""
+    """The dims of memory, the contiguous one last; for a stage that is stored in a loop, those of what it has there."""
     return _layout(nests, name, nests.stored(name) if name in nests.plan.stages else nests.facts.whole[name])
 
 
@@ -29,8 +29,8 @@ def whole_layout(nests: Nests, name: str) -> list[Part]:
 def _layout(nests: Nests, name: str, box: Box) -> list[Part]:
     if (name, box) not in nests.layouts:
         nests.layouts[name, box] = _find_layout(nests, name, box)
-    found: list[Part] = nests.layouts[name, box]
-    return found
+    parts: list[Part] = nests.layouts[name, box]
+    return parts
 
 
 def _find_layout(nests: Nests, name: str, whole: Box) -> list[Part]:
@@ -47,7 +47,7 @@ def _find_layout(nests: Nests, name: str, whole: Box) -> list[Part]:
 
 
 def memory_strides(nests: Nests, name: str) -> Box:
-    """How far apart in memory neighbours along each axis are, in elements, where all is stored."""
+    """The strides in memory of neighbours along each axis, in elements, where all is stored."""
     if name not in nests.strides:
         nests.strides[name] = _memory_strides(nests, name)
     return nests.strides[name]
@@ -63,7 +63,7 @@ def _memory_strides(nests: Nests, name: str) -> Box:
 
 
 def run(parts: list[Part], box: Box) -> int:
-    """Consecutive elements of a box in memory."""
+    """The number of consecutive elements of a box in memory."""
     length = 1
     for axis, extent, step in reversed(parts):
         inside = min(extent, -(-box[axis] // step))
@@ -74,7 +74,7 @@ def run(parts: list[Part], box: Box) -> int:
 
 
 def far_runs(parts: list[Part], box: Box, near: float) -> int:
-    """In how many places, farther apart than so many elements, the runs of a box are."""
+    """The number of places, farther apart than `near` elements, that the runs of a box are in."""
     distance, count = 1, 1
     for axis, extent, step in reversed(parts):
         if distance > near:

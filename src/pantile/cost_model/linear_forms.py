@@ -3,7 +3,7 @@
     f[2*y + 1, clamp(x - 1, 0, w)]   ->   (y: 2, at 1), (x: 1, at -1)
     f[(y + 1) // 2, lut[x] + c]      ->   (y: 1/2, at 1/2, rounded), (c: 1, at a place that data decides, by x)
 
-Clamps and mirrors at edges count as what they clamp: prices are those of the inner pixels.
+Clamps and mirrors at edges count as what they clamp: costs are those of interior pixels.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def _node(e: Expr, parts: list[Form], loops: Collection[str], scalars: Mapping[s
         return Form(((e.name, 1.0),), 0.0, 0.0) if e.name in loops else _constant(float(scalars.get(e.name, 0)))
     if isinstance(e, Cast):
         return parts[0]
-    found = _operation(e, parts) if isinstance(e, Op) else None
-    return found if found and _is_finite(found) else Form((), 0.0, 0.0, frozenset(loops) & names(e))
+    form = _operation(e, parts) if isinstance(e, Op) else None
+    return form if form and _is_finite(form) else Form((), 0.0, 0.0, frozenset(loops) & names(e))
 
 
 def _constant(value: float) -> Form:
@@ -115,10 +115,10 @@ def _operation(e: Op, parts: list[Form]) -> Form | None:
 
 
 def _divided(form: Form, by: float) -> Form:
-    found = _scaled(form, 1 / by)
-    if form.slopes or not _is_finite(found):
-        return replace(found, rounded=found.rounded + (by - 1) / by)
-    return Form((), floor(found.low), floor(found.high))
+    quotient = _scaled(form, 1 / by)
+    if form.slopes or not _is_finite(quotient):
+        return replace(quotient, rounded=quotient.rounded + (by - 1) / by)
+    return Form((), floor(quotient.low), floor(quotient.high))
 
 
 def _remainder(form: Form, by: float) -> Form:

@@ -5,8 +5,8 @@
         computed("blur_x")              a box of (1, 128), (32 + 2) * 8 times: it slides
         extents(("out", 0), Site y)     {"y": 1, "x": 128}: what one iteration of y computes of out
 
-A box is what the stages in one iteration of its loop read, in the inner part of the image (see `forms`): extents only,
-no positions. All iterations of a loop are alike, and last blocks count as far as they are computed.
+A box is what the stages in one iteration of its loop read, in the interior of the image (see `linear_forms`): extents
+only, no positions. All iterations of a loop are alike, and partial last blocks count as far as they are computed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..cached import cached_property
 from ..dataclass import value
 from ..schedule.plan import ONCE, Fuse, Nest, Plan, Site, Split
 from ..target.kinds import WRITTEN_OUT, Kind
-from .call_facts import Leaf, Sized
+from .call_facts import CallFacts, Leaf
 from .linear_forms import Form
 from .reads import Box
 
@@ -28,8 +28,9 @@ MOST_PARTS = 3  # splits of one definition whose last blocks are looked at apart
 
 
 @value(eq=False)
-class Computed:
-    """A box that is computed so many times; `slides` is the dim along which earlier ones leave a part of it, if any."""
+class ComputedBox:
+    """A box that is computed `times` times; `slides` is the dim along which earlier boxes leave a part of it, if
+    any."""
 
     box: Box
     times: float
@@ -37,11 +38,11 @@ class Computed:
 
 
 class Loops:
-    """The loops of one definition for a box of its stage: how many iterations each has.
+    """The loops of one definition for a box of its stage, with their trip counts.
 
-    What a split of a vector or unrolled loop leaves over, where it may compute nothing twice or has no whole block,
-    runs in a serial loop. `rest` are the inner loops of splits of which these are the loops for what is left over, and
-    not for the whole blocks; None: all iterations count as alike.
+    The tail of a split of a vector or unrolled loop, where nothing may be computed twice or there is no whole block,
+    runs in a serial loop. `rest` are the inner loops of the splits for whose tails, and not whole blocks, these loops
+    are; None: all iterations count as alike.
     """
 
     def __init__(self, nest: Nest, extents: Mapping[str, int], rest: frozenset[str] | None = None) -> None:
@@ -51,9 +52,9 @@ class Loops:
         self.extents, self.sizes = extents, dict(extents)
         self.of: dict[str, frozenset[str]] = {v: frozenset((v,)) for v in extents}  # loop -> variables that it moves
         self.step: dict[str, int] = dict.fromkeys(extents, 1)  # how far one iteration moves them
-        self.fastest: dict[str, str] = {v: v for v in extents}  # of these the one that moves with every iteration
-        self.part = 1.0  # of the iterations that splits have when last blocks are whole: those that there are
-        self.rests: list[str] = []  # inner loops of splits that leave something over
+        self.fastest: dict[str, str] = {v: v for v in extents}  # of these, the one that changes with every iteration
+        self.part = 1.0  # the part of the iterations of whole blocks that remains where the last blocks are partial
+        self.rests: list[str] = []  # inner loops of splits that have a tail
         for r in nest.rewrites:
             if isinstance(r, Split):
                 self._split(r, self.sizes[r.old], rest)
@@ -81,7 +82,7 @@ class Loops:
         self.fastest[r.outer] = self.fastest[r.inner] = self.fastest[r.old]
 
     def versions(self, extents: Mapping[str, int]) -> list[Loops]:
-        """The whole blocks, and what splits leave over."""
+        """The loops of the whole blocks, and those of the tails of splits."""
         if not self.rests:
             return [self]
         names = self.rests[-MOST_PARTS:]
@@ -93,7 +94,7 @@ class Loops:
         return self.sizes[name]
 
     def ranges(self, outside: int) -> dict[str, int]:
-        """How many values each variable takes while the first `outside` loops stand still."""
+        """How many values each variable takes in one iteration of the first `outside` loops."""
         at = {name: 1 if k < outside else self.sizes[name] for k, name in enumerate(self.names)}
         for r, sizes in self._rewritten:
             if isinstance(r, Split):
@@ -106,43 +107,43 @@ class Loops:
 
     @cached_property
     def _rewritten(self) -> list[tuple[Split | Fuse, dict[str, int]]]:
-        """The rewrites, last one first, and the iterations of loops before each: a name may go on as that of an outer
-        loop."""
-        sizes, found = dict(self.extents), []
+        """The rewrites, last one first, and the trip counts of loops before each: an outer loop may keep the name of
+        the loop that was split."""
+        sizes, rewrites = dict(self.extents), []
         for r in self.nest.rewrites:
-            found.append((r, dict(sizes)))
+            rewrites.append((r, dict(sizes)))
             if isinstance(r, Split):
                 n = sizes[r.old]
                 sizes[r.outer], sizes[r.inner] = -(-n // r.factor), min(n, r.factor)
             else:
                 sizes[r.fused] = sizes[r.outer] * sizes[r.inner]
-        return found[::-1]
+        return rewrites[::-1]
 
 
-def _in_vectors(nest: Nest) -> set[str]:
-    """The variables that lanes of vectors differ in."""
-    found = {loop.name for loop in nest.loops if loop.kind is Kind.VECTOR}
-    for r in reversed(nest.rewrites if found else ()):
+def _vector_variables(nest: Nest) -> set[str]:
+    """The variables in which the lanes of vectors differ."""
+    variables = {loop.name for loop in nest.loops if loop.kind is Kind.VECTOR}
+    for r in reversed(nest.rewrites if variables else ()):
         if isinstance(r, Split):
-            found |= {r.old} if found & {r.outer, r.inner} else set()
-        elif r.fused in found:
-            found |= {r.outer, r.inner}
-    return found
+            variables |= {r.old} if variables & {r.outer, r.inner} else set()
+        elif r.fused in variables:
+            variables |= {r.outer, r.inner}
+    return variables
 
 
 class Nests:
-    """The loops of some stages of a plan at the sizes of a call: of all that are inside each other's."""
+    """The loops of those stages of a plan that are nested in each other, at the sizes of a call."""
 
-    def __init__(self, facts: Sized, plan: Plan, names: Sequence[str]) -> None:
+    def __init__(self, facts: CallFacts, plan: Plan, names: Sequence[str]) -> None:
         self.facts, self.plan = facts, plan
         self.leaves = [(name, k) for name in names for k in range(len(facts.graph.stage[name].definitions))]
-        self.layouts: dict[tuple[str, Box], Any] = {}  # of memory, and strides in it: what `layout` has found
+        self.layouts: dict[tuple[str, Box], Any] = {}  # of memory, and strides in it: memoized by `layout`
         self.strides: dict[str, Box] = {}
-        self._computed: dict[str, Computed] = {}
-        self._needed: dict[tuple[str, Site], Box] = {}
+        self._computed: dict[str, ComputedBox] = {}
+        self._required: dict[tuple[str, Site], Box] = {}
         self._loops: dict[Leaf, Loops] = {}
         self._extents: dict[tuple[Leaf, Site | None], dict[str, int] | None] = {}
-        self._touched: dict[tuple[Leaf, Site | None], dict[str, Box] | None] = {}
+        self._footprints: dict[tuple[Leaf, Site | None], dict[str, Box] | None] = {}
         self._rates: dict[tuple[str, int, Site], float | None] = {}
         self._domains: dict[Leaf, dict[str, int]] = {}
         self._own: dict[Leaf, Chain] = {}
@@ -155,19 +156,19 @@ class Nests:
         self._around: dict[str, Chain] = {}
         for name in reversed(names):  # consumers first: nothing then waits for a long chain of others
             for site in self.around(name):
-                self.needed(name, site)
+                self.required(name, site)
             self.computed(name)
 
     # ---- chains of loops
 
     def around(self, name: str) -> Chain:
-        """The loops around the place that a stage is computed at, outermost first."""
+        """The loops around the site that a stage is computed at, outermost first."""
         if name not in self._around:
             self._around[name] = self.to(self.plan.stages[name].compute)
         return self._around[name]
 
     def to(self, site: Site | None) -> Chain:
-        """The loops around a place, its own one last."""
+        """The loops around a site, its own one last."""
         if site is None:
             return ()
         if site not in self._to:
@@ -176,7 +177,7 @@ class Nests:
         return self._to[site]
 
     def own(self, leaf: Leaf) -> Chain:
-        """The loops of a definition; those that it shares are another stage's, or its pure definition's."""
+        """The loops of a definition; those that it shares belong to another stage, or to the pure definition."""
         if leaf not in self._own:
             name, k = leaf
             p = self.plan.stages[name]
@@ -196,34 +197,34 @@ class Nests:
 
     def chain(self, leaf: Leaf) -> Chain:
         """All loops around the innermost statement of a definition."""
-        found = self._chains.get(leaf)
-        if found is None:
-            found = self._chains[leaf] = (*self.around(leaf[0]), *self.own(leaf))
-        return found
+        sites = self._chains.get(leaf)
+        if sites is None:
+            sites = self._chains[leaf] = (*self.around(leaf[0]), *self.own(leaf))
+        return sites
 
     def trips(self, site: Site) -> int:
         return self.loops((site.stage, site.definition)).trips(site.loop)
 
     # ---- boxes
 
-    def computed(self, name: str) -> Computed:
-        """What is computed of a stage at a time, and how often."""
-        found = self._computed.get(name)
-        if found is None:
-            found = self._computed[name] = self._find_computed(name)
-        return found
+    def computed(self, name: str) -> ComputedBox:
+        """The box of a stage that is computed at a time, and how often."""
+        box = self._computed.get(name)
+        if box is None:
+            box = self._computed[name] = self._find_computed(name)
+        return box
 
-    def _find_computed(self, name: str) -> Computed:
+    def _find_computed(self, name: str) -> ComputedBox:
         p = self.plan.stages[name]
         sites = (p.compute, *p.also)
-        box = self.needed(name, p.compute)
+        box = self.required(name, p.compute)
         for site in p.also:
-            box = tuple(map(max, box, self.needed(name, site)))
+            box = tuple(map(max, box, self.required(name, site)))
         times = sum(map(self.times, sites))
-        return self._slid(name, Computed(box, times))
+        return self._without_overlap(name, ComputedBox(box, times))
 
     def times(self, site: Site | None) -> float:
-        """How often a place comes by."""
+        """How often a site is reached."""
         if site is None:
             return 1.0
         if site not in self._times:
@@ -238,15 +239,16 @@ class Nests:
             count *= loops.trips(loop)
         return count
 
-    def _slid(self, name: str, whole: Computed) -> Computed:
-        """Without what earlier iterations of a loop between its memory and its computation have left there."""
+    def _without_overlap(self, name: str, whole: ComputedBox) -> ComputedBox:
+        """The box without what earlier iterations of a loop between storage and computation have left in memory
+        (sliding window)."""
         p = self.plan.stages[name]
         between = self.around(name)[len(self.to(p.store)) :]
         chain = self.around(name)
         for site in reversed(between):
             depth = chain.index(site)
-            one, count = self.needed(name, site), self.trips(site)
-            every = self.needed(name, chain[depth - 1] if depth else None)
+            one, count = self.required(name, site), self.trips(site)
+            every = self.required(name, chain[depth - 1] if depth else None)
             moving = [k for k, (a, b) in enumerate(zip(one, every, strict=True)) if b > a]
             kind = self.kind(site)
             if kind is not Kind.SERIAL or count < 2 or len(moving) != 1 or one[moving[0]] != whole.box[moving[0]]:
@@ -258,19 +260,21 @@ class Nests:
             step = max(1, round(rate * self.loops((site.stage, site.definition)).step[site.loop]))
             if step < one[k]:
                 box = tuple(step if j == k else n for j, n in enumerate(whole.box))
-                return Computed(box, whole.times * every[k] / step / count, k)  # each row once; at times there is none
+                return ComputedBox(
+                    box, whole.times * every[k] / step / count, k
+                )  # each row once; at times there is none
         return whole
 
-    def is_anywhere(self, name: str) -> bool:
-        """Whether a stage begins at a column of which nothing is known, such as whether it is even: in tiles, the last
-        of which is cut down."""
+    def is_unaligned(self, name: str) -> bool:
+        """Whether nothing is known of the column at which a stage begins, such as whether it is even. That is so in
+        tiles of which the last is partial."""
         return any(map(self._cuts_columns, self.around(name)))
 
     def _cuts_columns(self, site: Site) -> bool:
-        found = self._cut.get(site)
-        if found is None:
-            found = self._cut[site] = self._find_cut(site)
-        return found
+        cuts = self._cut.get(site)
+        if cuts is None:
+            cuts = self._cut[site] = self._find_cut(site)
+        return cuts
 
     def _find_cut(self, site: Site) -> bool:
         rewrites = self.plan.stages[site.stage].nests[site.definition].rewrites
@@ -283,13 +287,14 @@ class Nests:
         return False
 
     def _rate(self, name: str, axis: int, site: Site) -> float | None:
-        """How fast a dim of a stage moves with a loop of another, if steadily: by no index that is clamped, nor by
-        several at different rates, nor for a stage that pauses. Else lowering cannot tell what is new each time."""
+        """The rate at which a dim of a stage moves with a loop of another, if it is constant: by no index that is
+        clamped, nor by several at different rates, nor for a stage that pauses. Else lowering cannot tell what is new
+        each time."""
         if (name, axis, site) not in self._rates:
             inside = [leaf for leaf in self.facts.readers[name] if site in self.chain(leaf)]
             reads = self.facts.reads
-            found = {self._rate_of(form, leaf, site) for leaf in inside for form in reads(leaf).along(name, axis)}
-            self._rates[name, axis, site] = found.pop() if len(found) == 1 else None
+            rates = {self._rate_of(form, leaf, site) for leaf in inside for form in reads(leaf).along(name, axis)}
+            self._rates[name, axis, site] = rates.pop() if len(rates) == 1 else None
         return self._rates[name, axis, site]
 
     def _rate_of(self, form: Form, leaf: Leaf, site: Site) -> float | None:
@@ -304,8 +309,8 @@ class Nests:
         return None if rate is None or self._pauses(leaf[0], rate, site) else slope * rate
 
     def _pauses(self, name: str, rate: float, site: Site) -> bool:
-        """Whether a stage slides along a loop by so much that in some iterations it has fewer rows to compute than in
-        others, or none: lowering cannot tell then what is new of what it reads."""
+        """Whether a stage slides along a loop at such a rate that in some iterations it has fewer rows to compute than
+        in others, or none: lowering cannot tell then what is new of what it reads."""
         slides = site in self.around(name)[len(self.to(self.plan.stages[name].store)) :]
         return slides and not (rate * self.loops((site.stage, site.definition)).step[site.loop]).is_integer()
 
@@ -317,37 +322,37 @@ class Nests:
 
     def _find_stored(self, name: str) -> Box:
         p = self.plan.stages[name]
-        box, slides = self.needed(name, p.store), self.computed(name).slides
+        box, slides = self.required(name, p.store), self.computed(name).slides
         dim = None if slides is None else self.facts.graph.stage[name].dims[slides]
         if slides is None or dim is None or dim == p.storage[-1] or p.splits_storage(dim):
             return box
-        used = self.needed(name, p.compute)[slides] + self.computed(name).box[slides]
+        used = self.required(name, p.compute)[slides] + self.computed(name).box[slides]
         return tuple(min(n, used) if k == slides else n for k, n in enumerate(box))
 
     def kind(self, site: Site) -> Kind:
-        found = self._kinds.get(site)
-        if found is None:
+        kind = self._kinds.get(site)
+        if kind is None:
             nest = self.plan.stages[site.stage].nests[site.definition]
-            found = self._kinds[site] = next(loop.kind for loop in nest.loops if loop.name == site.loop)
-        return found
+            kind = self._kinds[site] = next(loop.kind for loop in nest.loops if loop.name == site.loop)
+        return kind
 
-    def needed(self, name: str, at: Site | None) -> Box:
-        """What is read of a stage in one iteration of a loop, or in all."""
+    def required(self, name: str, at: Site | None) -> Box:
+        """The required region of a stage: what is read of it in one iteration of a loop, or in all."""
         if at is None:
             return self.facts.whole[name]
-        found = self._needed.get((name, at))
-        if found is None:
-            found = self._needed[name, at] = self._find_needed(name, at)
-        return found
+        box = self._required.get((name, at))
+        if box is None:
+            box = self._required[name, at] = self._find_required(name, at)
+        return box
 
-    def _find_needed(self, name: str, at: Site) -> Box:
+    def _find_required(self, name: str, at: Site) -> Box:
         stage = self.facts.graph.stage[name]
         box: Box = (1,) * stage.ndim
         for leaf in self.facts.readers[name]:
-            touched = self.touched(leaf, at)
-            if touched is not None:
+            footprint = self.footprint(leaf, at)
+            if footprint is not None:
                 between = self.facts.reads(leaf).hull(name, self.extents(leaf, at) or {}, self.facts.whole)
-                box = tuple(map(max, box, between or touched[name]))
+                box = tuple(map(max, box, between or footprint[name]))
         for k in range(1, len(stage.definitions)):  # what updates write and read of the stage itself
             extents = {**dict(zip(stage.dims, box, strict=True)), **self._domain((name, k))}
             own = self.facts.reads((name, k)).boxes(extents, self.facts.whole)[name]
@@ -356,32 +361,33 @@ class Nests:
 
     def loops(self, leaf: Leaf) -> Loops:
         """The loops of a definition."""
-        found = self._loops.get(leaf)
-        if found is None:
+        loops = self._loops.get(leaf)
+        if loops is None:
             extents = self._variables(leaf, self.computed(leaf[0]).box)
-            found = self._loops[leaf] = Loops(self.plan.stages[leaf[0]].nests[leaf[1]], extents)
-        return found
+            loops = self._loops[leaf] = Loops(self.plan.stages[leaf[0]].nests[leaf[1]], extents)
+        return loops
 
     def _variables(self, leaf: Leaf, box: Box) -> dict[str, int]:
-        found = dict(zip(self.facts.graph.stage[leaf[0]].dims, box, strict=True))
-        return found | self._domain(leaf) if leaf[1] else found
+        extents = dict(zip(self.facts.graph.stage[leaf[0]].dims, box, strict=True))
+        return extents | self._domain(leaf) if leaf[1] else extents
 
     def _domain(self, leaf: Leaf) -> dict[str, int]:
         if leaf not in self._domains:
-            self._domains[leaf] = self.facts.domain(leaf, _in_vectors(self.plan.stages[leaf[0]].nests[leaf[1]]))
+            self._domains[leaf] = self.facts.domain(leaf, _vector_variables(self.plan.stages[leaf[0]].nests[leaf[1]]))
         return self._domains[leaf]
 
     def versions(self, leaf: Leaf) -> list[Loops]:
-        """The loops of a definition, those of last blocks apart where these are not like the others."""
+        """The loops of a definition, with loops of their own for partial last blocks that differ from the others."""
         return self.loops(leaf).versions(self._variables(leaf, self.computed(leaf[0]).box))
 
     def extents(self, leaf: Leaf, at: Site | None) -> dict[str, int] | None:
-        """How many values the variables of a definition take in one iteration of a loop; None if it is not in it."""
-        asked = (leaf, at)
-        if asked in self._extents:
-            return self._extents[asked]
-        found = self._extents[asked] = self._find_extents(leaf, at)
-        return found
+        """How many values the variables of a definition take in one iteration of a loop; None if it is outside of the
+        loop."""
+        key = (leaf, at)
+        if key in self._extents:
+            return self._extents[key]
+        extents = self._extents[key] = self._find_extents(leaf, at)
+        return extents
 
     def _find_extents(self, leaf: Leaf, at: Site | None) -> dict[str, int] | None:
         name = leaf[0]
@@ -394,20 +400,22 @@ class Nests:
         if at == p.compute or at in p.also:
             return self._variables(leaf, self.computed(name).box)
         if at in self.around(name) or any(at in self.to(site) for site in p.also):
-            return self._variables(leaf, self.needed(name, at))
+            return self._variables(leaf, self.required(name, at))
         return None
 
-    def touched(self, leaf: Leaf, at: Site | None) -> dict[str, Box] | None:
-        """The boxes that a definition reads and writes in one iteration of a loop; None if it is not in it."""
-        asked = (leaf, at)
-        if asked in self._touched:
-            return self._touched[asked]
+    def footprint(self, leaf: Leaf, at: Site | None) -> dict[str, Box] | None:
+        """The boxes that a definition reads and writes in one iteration of a loop; None if it is outside of the
+        loop."""
+        key = (leaf, at)
+        if key in self._footprints:
+            return self._footprints[key]
         extents = self.extents(leaf, at)
-        found = None if extents is None else self.facts.defined(leaf).boxes(extents)
-        self._touched[asked] = found
-        return found
+        boxes = None if extents is None else self.facts.definition(leaf).boxes(extents)
+        self._footprints[key] = boxes
+        return boxes
 
     def filled(self, leaf: Leaf, at: Site | None) -> dict[str, float]:
-        """Of which of these boxes it touches a part only, and which part."""
+        """The part of the box of each source that a definition touches, for sources of which it does not touch the
+        whole box."""
         extents = self.extents(leaf, at)
-        return {} if extents is None else self.facts.defined(leaf).filled(extents)
+        return {} if extents is None else self.facts.definition(leaf).filled(extents)

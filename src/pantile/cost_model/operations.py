@@ -1,4 +1,4 @@
-"""What evaluating a definition once executes, by kind of instruction, whatever its schedule.
+"""The instructions of evaluating a definition once, by kind, whatever its schedule.
 
 Kinds are those of `machine.costs`. Arithmetic on coordinates does not count, unless data takes part in it.
 """
@@ -17,7 +17,7 @@ from ..expr.visit import conjuncts, each_once, loaded, names
 from ..graph.nodes import Definition
 from .branches import Branches
 from .copies import Copies, Instances, Kinds, long_sums
-from .fused_operations import folded, is_small
+from .fused_operations import fused_instructions, is_small
 from .linear_forms import Form
 
 # Instructions of our own functions; measured as if all were products and sums, which two units share.
@@ -84,21 +84,21 @@ class Tally:
 
 
 def roots(definition: Definition) -> list[Expr]:
-    """What is evaluated: its values, those of its indices that data decides, and its condition, but for what bounds
-    loops."""
+    """The expressions that a definition evaluates: its values, the indices that data decide, and its condition, but for
+    what bounds loops."""
     decided = [i for i in definition.indices if loaded(i)]
     bounds = set(map(id, bounding(definition.condition)))
     tested = [] if definition.condition is None else [c for c in conjuncts(definition.condition) if id(c) not in bounds]
     return [*narrowed_values(definition), *decided, *tested]
 
 
-class Executed:
-    """What evaluating expressions executes, in any number of copies."""
+class InstructionCounts:
+    """The instructions of evaluating expressions, in any number of copies."""
 
     def __init__(self, branches: Branches, loops: Collection[str], form: Callable[[Expr], Form]) -> None:
         self._nodes, self._form = branches.evaluated, form
         self._kinds: dict[tuple[str, ...], Kinds] = {}  # by the variables of copies
-        own, parts = frozenset(loops), folded(branches.evaluated)
+        own, parts = frozenset(loops), fused_instructions(branches.evaluated)
         self._instructions: list[tuple[Expr, list[tuple[tuple[str, int, frozenset[str], int], float]]]] = []
         for e in branches.evaluated:
             several = parts[id(e)] if id(e) in parts else _instructions(e)
@@ -107,7 +107,7 @@ class Executed:
                 self._instructions.append((e, [((kind, bits, *where), count) for kind, bits, count in several]))
 
     def tallies(self, copies: Copies) -> tuple[Tally, ...]:
-        """Of evaluating them once in each copy, those of all copies together."""
+        """The instructions of evaluating the expressions once in each copy, of all copies together."""
         count_of = self._counts(copies)
         counted: dict[tuple[str, int, frozenset[str], int], float] = {}
         for e, several in self._instructions:
@@ -133,7 +133,7 @@ class Executed:
 
 
 def live_bytes(evaluated: Iterable[Expr]) -> tuple[int, ...]:
-    """How many bytes per lane wait in registers at each step of evaluating expressions, operands first, most first."""
+    """The bytes per lane of values that are live at each step of evaluating expressions in postorder, most first."""
     order: dict[int, Expr] = {}
     for root in evaluated:
         each_once(root, order, lambda e: e, _computed)  # a memo keeps the order in which nodes were done
@@ -152,14 +152,14 @@ def live_bytes(evaluated: Iterable[Expr]) -> tuple[int, ...]:
 
 
 def depth(evaluated: Iterable[Expr]) -> float:
-    """Cycles from the first load to the last result, if nothing else had to be done."""
-    found: dict[int, float] = {}
+    """The length of the critical path from the first load to the last result, in cycles."""
+    done: dict[int, float] = {}
 
     def visit(e: Expr) -> float:
-        before = max((found[id(c)] for c in _computed(e)), default=0.0)
+        before = max((done[id(c)] for c in _computed(e)), default=0.0)
         return before + (_LATENCY["load"] if isinstance(e, Load) else _own_latency(e))
 
-    return max((each_once(e, found, visit, _computed) for e in evaluated), default=0.0)
+    return max((each_once(e, done, visit, _computed) for e in evaluated), default=0.0)
 
 
 @value()
@@ -175,7 +175,7 @@ class Begun:
 
 
 def beginnings(evaluated: Iterable[Expr], loops: Collection[str]) -> tuple[Begun, ...]:
-    """When what is evaluated begins, what comes last first."""
+    """The earliest start of each part of expressions, latest first."""
     done: dict[int, float] = {}
     at: dict[tuple[float, frozenset[str], frozenset[str]], list[float]] = {}
     own = frozenset(loops)
@@ -197,7 +197,7 @@ def beginnings(evaluated: Iterable[Expr], loops: Collection[str]) -> tuple[Begun
 
 
 def _placed(e: Expr) -> tuple[Expr, ...]:
-    """The operands, and where what is loaded lies."""
+    """The operands of a node; those of a load are its indices."""
     return e.indices if isinstance(e, Load) else e.operands
 
 
@@ -210,7 +210,7 @@ def _own_latency(e: Expr) -> float:
 
 
 def _computed(e: Expr) -> tuple[Expr, ...]:
-    """The operands that are in registers: what is loaded is, where it lies is not."""
+    """The operands that are in registers; of a load, only the indices that are loaded themselves."""
     return tuple([i for i in e.indices if loaded(i)]) if isinstance(e, Load) else e.operands
 
 
@@ -264,10 +264,10 @@ def _conversion(e: Cast) -> list[tuple[str, int, float]]:
     if a is INDEX or b is INDEX:
         return [] if not loaded(e) else [("widen", _INDEX_BITS, 1.0)]
     small, large = sorted((max(8, a.bits), max(8, b.bits)))
-    found = []
+    instructions = []
     while small < large:
         small *= 2
-        found.append(("widen", small, 1.0))
+        instructions.append(("widen", small, 1.0))
     if a.is_float != b.is_float:
-        found.append(("convert_small" if is_small(a, b) else "convert", large, 1.0))
-    return found
+        instructions.append(("convert_small" if is_small(a, b) else "convert", large, 1.0))
+    return instructions

@@ -1,4 +1,4 @@
-"""What one definition reads and writes, as forms: how large a box of each source a part of its loops touches.
+"""What one definition reads and writes, as linear forms: the box of each source that a part of its loops touches.
 
 Loads of the same slopes are one group: f[y - 1, x], f[y, x] and f[y + 1, x] together reach two rows farther than one.
 """
@@ -48,7 +48,7 @@ class Access:
 
 
 @value(eq=False)
-class _Group:
+class _AccessGroup:
     """Accesses of one source with the same slopes: per dim the hull of their forms."""
 
     source: str
@@ -59,7 +59,7 @@ class _Group:
 
 
 class Reads:
-    """Of one definition, of stages that are not inlined."""
+    """The accesses of one definition, where some stages are inlined."""
 
     def __init__(
         self,
@@ -78,14 +78,14 @@ class Reads:
         self._along: dict[tuple[str, int], frozenset[Form]] = {}
 
     def form(self, index: Expr) -> Form:
-        """The form of an index, found once."""
+        """The form of an index, memoized."""
         if index not in self._forms:
             self._forms[index] = index_form(index, self.loops, self._scalars)
         return self._forms[index]
 
     @cached_property
     def loads(self) -> tuple[Access, ...]:
-        """Every different load."""
+        """The distinct loads."""
         expressions = self.definition.expressions
         decided = any(isinstance(e, Op) and e.op == "select" and not loaded(e.args[0]) for e in walk(*expressions))
         branches = Branches(expressions if decided else [], self._extents, self._conditions)
@@ -122,24 +122,24 @@ class Reads:
 
     @cached_property
     def stores(self) -> tuple[Access, ...]:
-        """One per value."""
+        """The stores, one per value."""
         pairs = zip(self.stage.buffers, self.stage.dtypes, strict=True)
         return tuple(self._access(b, t, self.definition.indices) for b, t in pairs)
 
     @cached_property
-    def _groups(self) -> tuple[_Group, ...]:
-        return _grouped((*self.loads, *self.stores[:1]))
+    def _groups(self) -> tuple[_AccessGroup, ...]:
+        return _access_groups((*self.loads, *self.stores[:1]))
 
     def along(self, source: str, axis: int) -> frozenset[Form]:
         """The different indices at which a source is read along an axis."""
-        found = self._along.get((source, axis))
-        if found is None:
-            found = self._along[source, axis] = frozenset(a.forms[axis] for a in self.loads if a.source == source)
-        return found
+        forms = self._along.get((source, axis))
+        if forms is None:
+            forms = self._along[source, axis] = frozenset(a.forms[axis] for a in self.loads if a.source == source)
+        return forms
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """All that is read or written."""
+        """The stages and inputs that are read or written."""
         return tuple(dict.fromkeys(a.source for a in (*self.loads, *self.stores)))
 
     @cached_property
@@ -150,39 +150,40 @@ class Reads:
 
     @cached_property
     def is_place_read(self) -> bool:
-        """Whether data say where it writes as they are, and nothing is converted to say it."""
+        """Whether the places that it writes to are data as they are, without a conversion from floats."""
         made_of = walk_values(*self.definition.indices)
         return not any(isinstance(e, Cast) and e.value.dtype.is_float for e in made_of)
 
     @cached_property
     def scattered(self) -> dict[str, list[Access]]:
-        """By source, accesses where data or floats say. Of a box that such places may be anywhere in, few are."""
-        found: dict[str, list[Access]] = {}
+        """By source, the accesses whose indices data or floats decide. They touch few elements of the box they may be
+        in."""
+        accesses: dict[str, list[Access]] = {}
         for a in (*self.loads, *self.stores):
             if any(f.decided is not None for f in a.forms):
-                found.setdefault(a.source, []).append(a)
-        return found
+                accesses.setdefault(a.source, []).append(a)
+        return accesses
 
     @cached_property
     def stars(self) -> dict[str, Star]:
-        """Sources of which it does not read all of a box."""
+        """The sources of which it does not read the whole box."""
         read: dict[str, list[tuple[Form, ...]]] = {}
         for a in self.loads:
             read.setdefault(a.source, []).append(a.forms)
-        found = {source: star(forms) for source, forms in read.items() if source != self.stage.name}
-        return {source: s for source, s in found.items() if s is not None}
+        stars = {source: star(forms) for source, forms in read.items() if source != self.stage.name}
+        return {source: s for source, s in stars.items() if s is not None}
 
     @cached_property
-    def _apart(self) -> dict[str, list[_Group]]:
-        """The groups of sources that several of different slopes read."""
-        found: dict[str, list[_Group]] = {}
+    def _apart(self) -> dict[str, list[_AccessGroup]]:
+        """The groups of each source that is read with several different slopes."""
+        groups_of: dict[str, list[_AccessGroup]] = {}
         for g in self._groups:
-            found.setdefault(g.source, []).append(g)
-        return {source: groups for source, groups in found.items() if len(groups) > 1}
+            groups_of.setdefault(g.source, []).append(g)
+        return {source: groups for source, groups in groups_of.items() if len(groups) > 1}
 
     def hull(self, source: str, extents: Extents, whole: Mapping[str, Box]) -> Box | None:
-        """What has to be there of a source, with all that lies between groups, for loops in the middle of their ranges;
-        None where there is one group."""
+        """The box around what all groups read of a source, for loops in the middle of their ranges; None where there is
+        one group."""
         groups = self._apart.get(source)
         if groups is None:
             return None
@@ -197,11 +198,11 @@ class Reads:
 
     def boxes(self, extents: Extents, whole: Mapping[str, Box]) -> dict[str, Box]:
         """The box of each source, of the stage itself too, that is touched while loops run over such extents."""
-        found: dict[str, Box] = {}
+        boxes: dict[str, Box] = {}
         for g in self._groups:
             box = g.box(extents, whole[g.source])
-            found[g.source] = box if g.source not in found else tuple(map(max, found[g.source], box))
-        return found
+            boxes[g.source] = box if g.source not in boxes else tuple(map(max, boxes[g.source], box))
+        return boxes
 
 
 def _ends(form: Form, whole: int, extents: Extents, ranges: Extents) -> tuple[float, float]:
@@ -211,12 +212,12 @@ def _ends(form: Form, whole: int, extents: Extents, ranges: Extents) -> tuple[fl
     return (0.0, float(whole)) if count >= whole else (middle - count / 2, middle + count / 2)
 
 
-def _grouped(accesses: tuple[Access, ...]) -> tuple[_Group, ...]:
+def _access_groups(accesses: tuple[Access, ...]) -> tuple[_AccessGroup, ...]:
     groups: dict[tuple[object, ...], list[Access]] = {}
     for a in accesses:
         groups.setdefault((a.source, a.slopes), []).append(a)
     hulls = {key: tuple(map(_hull, zip(*(a.forms for a in of), strict=True))) for key, of in groups.items()}
-    return tuple(_Group(of[0].source, hulls[key]) for key, of in groups.items())
+    return tuple(_AccessGroup(of[0].source, hulls[key]) for key, of in groups.items())
 
 
 def _hull(forms: tuple[Form, ...]) -> Form:

@@ -1,4 +1,4 @@
-"""A price: the seconds, what they are made of, and the stages that take most of them; also as text."""
+"""A predicted cost: the seconds, what they are spent on, and the stages that take most of them; also as text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Causes(NamedTuple):
 
 @dataclass(frozen=True)
 class StageCost:
-    """Of one stage: wall-clock seconds, what they are made of, and what is computed and moved."""
+    """The cost of one stage: wall-clock seconds, what they are spent on, and what is computed and moved."""
 
     name: str
     seconds: float
@@ -97,7 +97,7 @@ def named(causes: Causes) -> list[tuple[str, float]]:
 
 
 def time(seconds: float) -> str:
-    """Readable: 12.3 ms."""
+    """A time as readable text, such as 12.3 ms."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"

@@ -28,14 +28,14 @@ class Limits:
 
 
 def limits(work: Work, cost: Cost, machine: Cpu, threads: int) -> Limits:
-    """Operations are those of the formulas, each once; bytes those that the schedule is predicted to move."""
-    found = {"arithmetic": arithmetic_seconds(work, machine, threads)}
+    """The limits of a call. Operations are those of the definitions, each once; bytes those that the schedule moves."""
+    seconds = {"arithmetic": arithmetic_seconds(work, machine, threads)}
     rates = [c.bandwidth * threads for c in machine.caches[1:]] + [machine.memory_bandwidth(threads)]
     for level, moved, rate in zip(levels(cost), cost.bytes, rates, strict=True):
-        found[level] = moved / rate
-    return Limits(found)
+        seconds[level] = moved / rate
+    return Limits(seconds)
 
 
 def arithmetic_seconds(work: Work, machine: Cpu, threads: int) -> float:
-    """To do all operations, with all lanes of all units busy."""
+    """The seconds of all operations, with all lanes of all units busy."""
     return sum(n / machine.operations(kind, bits, threads) for (kind, bits), n in work.operations.items())

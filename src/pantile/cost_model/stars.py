@@ -26,7 +26,7 @@ class Star:
     places: frozenset[Place]
 
     def filled(self, extents: Mapping[str, int]) -> float:
-        """Of the box around what is read while loops run over such extents, the part that is read."""
+        """The part that is read of the box around all reads while loops run over such extents."""
         sizes = [1 + ceil(sum(abs(s) * (extents.get(v, 1) - 1) for v, s in f.slopes) - NOTHING) for f in self.forms]
         ends = [(min(along), max(along)) for along in zip(*self.places, strict=True)]
         around: float = prod(b - a + n for (a, b), n in zip(ends, sizes, strict=True))
@@ -34,7 +34,7 @@ class Star:
 
 
 def star(accesses: Sequence[tuple[Form, ...]]) -> Star | None:
-    """What the indices of all reads of a source are; None if they are a box, or are not known."""
+    """The star of all reads of a source; None if they are a box, or are not known."""
     slopes = {tuple(f.slopes for f in forms) for forms in accesses}
     if len(slopes) > 1 or any(f.decided is not None or f.rounded or f.low != f.high for a in accesses for f in a):
         return None
@@ -45,7 +45,7 @@ def star(accesses: Sequence[tuple[Form, ...]]) -> Star | None:
 
 
 def _union(places: frozenset[Place], sizes: Sequence[int]) -> float:
-    """The size of all boxes of one size together, that begin at such places."""
+    """The size of the union of boxes of one size that begin at such places."""
     if not sizes:
         return 1.0
     first, others = sizes[0], sizes[1:]

@@ -1,4 +1,4 @@
-"""Bytes that pass between a core and each cache, and memory: at which loop data are found again before they are gone.
+"""The bytes that pass between a core and each cache, and memory: at which loop data are reused before they are evicted.
 
 Of the loops around a definition, take the outermost one of which an iteration, with all that is computed in it, touches
 no more than a cache holds. From one iteration to the next the cache then keeps what they share: it misses what all
@@ -15,7 +15,7 @@ from ..dataclass import dataclass
 from ..machine.description import Cpu
 from ..schedule.plan import Site
 from ..target.kinds import WRITTEN_OUT, Kind
-from .cache_sets import crowding
+from .cache_sets import conflict_factor
 from .call_facts import Leaf
 from .gathers import scattered
 from .layout import Part, far_runs, layout, memory_strides, run, whole_layout
@@ -23,42 +23,42 @@ from .nest import Nests
 from .reads import Box
 
 USED = 0.6  # the part of a cache that is there for what a loop touches, others and associativity having the rest
-SHORT_BYTES = 512  # a run that ends before anything is sent ahead
-AT_ONCE = 8  # runs that are under way at a time, at most
+SHORT_BYTES = 512  # a run that ends before the hardware prefetcher follows it
+AT_ONCE = 8  # runs that are in flight at a time, at most
 BOTH_WAYS = 2  # runs of a scan: it reads them and writes them
-ASKED_FOR = 0.4  # of the waiting for a run is left, where the schedule asks for it early
-FOLLOWED = 16  # runs side by side that are sent ahead
+PREFETCHED = 0.4  # the part of the latency of a run that remains where the schedule prefetches it
+FOLLOWED = 16  # runs side by side that the hardware prefetcher follows
 NEAR_BYTES = 2048  # from run to run, where steps are seen and followed: both in a page
-FROM_NEXT = 5.0  # cycles until a line comes from the next cache that nothing has sent ahead
+FROM_NEXT = 5.0  # the latency in cycles of a line of the next cache that was not prefetched
 WRITTEN = 0.6  # of what as many bytes take that are read: nobody waits for them
 
 
 @dataclass
-class Moved:
-    """Of one definition: bytes that come from each cache but the first, and from memory last; of the first of these,
+class BytesMoved:
+    """The traffic of one definition: bytes from each cache but the first, and from memory last; of the first of these,
     those that are stored; and cycles until runs of elements have begun to come."""
 
     bytes: list[float]
     stored: float = 0.0
     begun: float = 0.0
 
-    def times(self, part: float) -> Moved:
-        """For a part of it."""
-        return self if part == 1 else Moved([n * part for n in self.bytes], self.stored * part, self.begun * part)
+    def times(self, part: float) -> BytesMoved:
+        """The traffic of a part of the definition."""
+        return self if part == 1 else BytesMoved([n * part for n in self.bytes], self.stored * part, self.begun * part)
 
 
-def rooms(machine: Cpu, threads: int, touched: float) -> tuple[float, ...]:
-    """Bytes that each cache has room for, for one thread; no end of it, if there is room for all that the call touches:
-    in one that threads share, whoever brought it there."""
+def cache_capacities(machine: Cpu, threads: int, footprint: float) -> tuple[float, ...]:
+    """The bytes of each cache that one thread can use; infinite if the cache holds the footprint of the whole call: in
+    a shared cache, whichever thread loaded it."""
     sharing = [min(cache.shared_by, threads) for cache in machine.caches]
     return tuple(
-        inf if touched <= USED * cache.size * (threads == n) else USED * cache.size / n
+        inf if footprint <= USED * cache.size * (threads == n) else USED * cache.size / n
         for cache, n in zip(machine.caches, sharing, strict=True)
     )
 
 
 class Traffic:
-    """Of the definitions of a group of stages."""
+    """The memory traffic of the definitions of a group of stages."""
 
     def __init__(self, nests: Nests, machine: Cpu) -> None:
         self.nests, self.machine, self._line = nests, machine, machine.l1.line
@@ -68,7 +68,7 @@ class Traffic:
             for site in nests.chain(leaf):
                 self._inside.setdefault(site, []).append(leaf)
         self._sizes: dict[tuple[str, Box], float] = {}
-        self._crowds: dict[tuple[str, Box], float] = {}
+        self._conflict_sizes: dict[tuple[str, Box], float] = {}
         self._walks: dict[tuple[Leaf, str], int] = {}
         self._steps: dict[tuple[Leaf, str], float] = {}
         self._copies: dict[Leaf, int] = {}
@@ -80,45 +80,45 @@ class Traffic:
             for leaf in nests.leaves
         }
         self._stars = {leaf for leaf in nests.leaves if nests.facts.reads(leaf).stars}
-        touched = dict.fromkeys(source for leaf in nests.leaves for source in nests.facts.reads(leaf).sources)
-        self._layout = {name: layout(nests, name) for name in touched}
-        self._whole = {name: whole_layout(nests, name) for name in touched}  # as far apart as rows of all of it are
-        stages = {name: nests.plan.stages[name] for name in touched if name in nests.plan.stages}
+        sources = dict.fromkeys(source for leaf in nests.leaves for source in nests.facts.reads(leaf).sources)
+        self._layout = {name: layout(nests, name) for name in sources}
+        self._whole = {name: whole_layout(nests, name) for name in sources}  # as far apart as rows of all of it are
+        stages = {name: nests.plan.stages[name] for name in sources if name in nests.plan.stages}
         self._stores = {name: nests.to(p.store) for name, p in stages.items()}
         self._stored_in: dict[Site | None, set[str]] = {None: set(stages)}  # what outlives an iteration of a loop
         for name, sites in self._stores.items():
             for site in sites:
                 self._stored_in.setdefault(site, set()).add(name)
 
-    def touched(self) -> dict[str, float]:
-        """The most bytes of each source, in the whole call."""
+    def footprint(self) -> dict[str, float]:
+        """The bytes of each source that the whole call touches."""
         return self._largest(self.nests.leaves, None)
 
-    def moved(self, sizes: Sequence[float]) -> dict[Leaf, Moved]:
-        """By definition, where caches have so much room."""
-        found = {leaf: Moved([0.0] * len(self.machine.caches)) for leaf in self.nests.leaves}
+    def moved(self, sizes: Sequence[float]) -> dict[Leaf, BytesMoved]:
+        """The traffic of each definition, where caches have such capacities."""
+        moved_by = {leaf: BytesMoved([0.0] * len(self.machine.caches)) for leaf in self.nests.leaves}
         beyond: dict[tuple[str, Leaf], list[float]] = {}
         for level, size in enumerate(sizes):
-            for (_, source), (leaf, missed, times, box) in self._missed(size, first=level == 0).items():
+            for (_, source), (leaf, missed, times, box) in self._misses(size, first=level == 0).items():
                 amounts = beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))
                 amounts[level] += missed
                 if self._is_read(leaf, source):
                     runs = min(times * self._runs(leaf, source, box, level), missed / self._line)
                     waits = self._to_begin(level, missed / runs) / self._at_once(leaf, source)
-                    found[leaf].begun += runs * waits * (ASKED_FOR if self._asked_for(leaf, source) else 1)
+                    moved_by[leaf].begun += runs * waits * (PREFETCHED if self._is_prefetched(leaf, source) else 1)
         for (source, leaf), amounts in beyond.items():
             for level, n in enumerate(amounts):
                 farther = amounts[level + 1] if level + 1 < len(amounts) else 0.0
                 here = max(0.0, n - farther)
                 if source == leaf[0]:
-                    found[leaf].stored += 0.0 if level else here
+                    moved_by[leaf].stored += 0.0 if level else here
                     here *= WRITTEN + self._is_read(leaf, source)
-                found[leaf].bytes[level] += here
-        return {leaf: moved.times(self.nests.facts.part(leaf)) for leaf, moved in found.items()}
+                moved_by[leaf].bytes[level] += here
+        return {leaf: moved.times(self.nests.facts.part(leaf)) for leaf, moved in moved_by.items()}
 
     def _to_begin(self, level: int, length: float) -> float:
-        """Cycles until a run of so many bytes comes that a cache does not have, beyond those that it takes from the
-        next one; short ones are over before what follows is sent ahead."""
+        """The latency in cycles of a run of so many bytes that misses a cache, beyond that of the
+        next one; short runs end before the hardware prefetcher follows them."""
         if level == 0:
             return FROM_NEXT if length < SHORT_BYTES else 0.0
         costs, last = self.machine.costs, level == len(self.machine.caches) - 1
@@ -128,14 +128,14 @@ class Traffic:
     def _is_read(self, leaf: Leaf, source: str) -> bool:
         return source != leaf[0] or self.nests.facts.reads(leaf).is_scan
 
-    def _asked_for(self, leaf: Leaf, source: str) -> bool:
-        """Whether the schedule says to fetch it early."""
-        asked = self.nests.plan.stages[leaf[0]].prefetches
-        return leaf[1] == 0 and any(self.nests.facts.source(p.buffer) == source for p in asked)
+    def _is_prefetched(self, leaf: Leaf, source: str) -> bool:
+        """Whether the schedule prefetches a source."""
+        prefetches = self.nests.plan.stages[leaf[0]].prefetches
+        return leaf[1] == 0 and any(self.nests.facts.source(p.buffer) == source for p in prefetches)
 
     def _at_once(self, leaf: Leaf, source: str) -> float:
-        """Runs that one iteration of the innermost loop asks for, and all lanes of a vector: they come together. Of a
-        scan, one comes and one goes, each on its own."""
+        """The runs that one iteration of the innermost loop, with all lanes of a vector, requests: their latencies
+        overlap. A scan reads one and writes one, each on its own."""
         if source == leaf[0]:
             return 1 / BOTH_WAYS
         chain = self.nests.chain(leaf)
@@ -143,12 +143,12 @@ class Traffic:
         box = self._box(leaf, source, innermost)
         return max(1.0, min(AT_ONCE, prod(box) / run(self._layout[source], box)))
 
-    def _missed(self, size: float, first: bool) -> dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]]:
-        """Bytes of each source that definitions do not find in a cache, the first or another one: how often which box;
-        where several in the same loop use the same, one of them fetches it."""
+    def _misses(self, size: float, first: bool) -> dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]]:
+        """The bytes of each source that miss a cache, the first or another one, with the definition that misses them,
+        how often, and which box. Where several definitions in a loop use the same box, one of them fetches it."""
         if size == inf:
             return {}
-        found: dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]] = {}
+        misses: dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]] = {}
         plans = self.nests.plan.stages
         for leaf in self.nests.leaves:
             chain = self.nests.chain(leaf)
@@ -156,7 +156,7 @@ class Traffic:
             depth = next((k for k in range(innermost) if self._touched_in(chain[k], first) <= size), innermost)
             site = chain[depth] if chain else None
             outside = chain[depth - 1] if depth > 0 else None
-            boxes = self.nests.touched(leaf, outside)
+            boxes = self.nests.footprint(leaf, outside)
             most = self._scattered(leaf, outside)
             filled = self.nests.filled(leaf, outside) if leaf in self._stars else {}
             times = self.nests.times(outside)
@@ -171,13 +171,13 @@ class Traffic:
                 if source in plans:
                     size_of = max(0.0, size_of - self._just_computed(leaf, source, chain[:depth], size))
                 amount = times * size_of
-                if amount > (found[site, source][1] if (site, source) in found else 0.0):
-                    found[site, source] = (leaf, amount, times, box)
-        return found
+                if amount > (misses[site, source][1] if (site, source) in misses else 0.0):
+                    misses[site, source] = (leaf, amount, times, box)
+        return misses
 
     def _is_still_there(self, leaf: Leaf, source: str, size: float) -> bool:
-        """Whether what a scan has stored in an iteration of a loop around both is in a cache that could not keep all of
-        the iteration: no more came between. Scans pass over it again and again."""
+        """Whether what a scan has stored in an iteration of a loop around both is still in a cache that could not keep
+        all of the iteration, since little was accessed in between. Scans pass over it again and again."""
         sites = self._stores[source]
         if not sites or sites[-1] not in self.nests.chain(leaf) or not self._is_scanned(source):
             return False
@@ -187,8 +187,8 @@ class Traffic:
         return before < at and sum(self._largest(inside[before : at + 1], sites[-1]).values()) <= size
 
     def _just_computed(self, leaf: Leaf, source: str, outside: Sequence[Site], size: float) -> float:
-        """Bytes of a stage that was computed a little before, in the same iteration of these loops: they are in a cache
-        still that could not keep all of the iteration."""
+        """The bytes of a stage that was computed shortly before, in the same iteration of these loops: they are still
+        in a cache that could not keep all of the iteration."""
         p = self.nests.plan.stages[source]
         if p.compute is None or p.compute not in outside or source == leaf[0]:
             return 0.0
@@ -206,7 +206,7 @@ class Traffic:
         return any(self.nests.facts.reads((source, k)).is_scan for k in updates)
 
     def _written_out(self, leaf: Leaf) -> int:
-        """How many of the innermost loops of a definition are vectors, have all iterations written out, or only one."""
+        """How many of the innermost loops of a definition are vectorized, unrolled, or have a trip count of one."""
         if leaf not in self._copies:
             self._copies[leaf] = self._find_written_out(leaf)
         return self._copies[leaf]
@@ -220,43 +220,44 @@ class Traffic:
         return count
 
     def _touched_in(self, site: Site, first: bool) -> float:
-        """Bytes of a cache, the first or another one, that one iteration of a loop needs."""
+        """The footprint of one iteration of a loop in a cache, the first or another one, in bytes."""
         if (site, first) not in self._iteration:
             self._iteration[site, first] = sum(self._largest(self._inside[site], site, first).values())
         return self._iteration[site, first]
 
-    def _largest(self, leaves: Iterable[Leaf], site: Site | None, crowded: bool = False) -> dict[str, float]:
+    def _largest(self, leaves: Iterable[Leaf], site: Site | None, with_conflicts: bool = False) -> dict[str, float]:
         sizes: dict[str, float] = {}
         nests, outlive = self.nests, self._stored_in.get(site, ())
-        bytes_of = self._crowded if crowded else self._bytes
+        bytes_of = self._bytes_with_conflicts if with_conflicts else self._bytes
         for leaf in leaves:
             most = self._scattered(leaf, site) if self._decided[leaf] else {}
             filled = nests.filled(leaf, site) if leaf in self._stars else {}
-            for source, box in (nests.touched(leaf, site) or {}).items():
+            for source, box in (nests.footprint(leaf, site) or {}).items():
                 if source in outlive:  # of one that is stored in a loop, what it has there
-                    touched = bytes_of(source, nests.stored(source))
+                    size = bytes_of(source, nests.stored(source))
                 else:
-                    touched = filled.get(source, 1.0) * bytes_of(source, box)
+                    size = filled.get(source, 1.0) * bytes_of(source, box)
                 if source in most:
-                    touched = min(touched, most[source])
-                if source not in sizes or touched > sizes[source]:
-                    sizes[source] = touched
+                    size = min(size, most[source])
+                if source not in sizes or size > sizes[source]:
+                    sizes[source] = size
         return sizes
 
-    def _crowded(self, source: str, box: Box) -> float:
-        """Like `_bytes`, for a first-level cache in which a box conflicts with itself: see `sets`."""
-        known = self._crowds.get((source, box))
+    def _bytes_with_conflicts(self, source: str, box: Box) -> float:
+        """The bytes of a first-level cache that a box takes, where its lines conflict with each other: see
+        `cache_sets`."""
+        known = self._conflict_sizes.get((source, box))
         if known is None:
-            known = self._crowds[source, box] = self._bytes(source, box) * self._find_crowding(source, box)
+            known = self._conflict_sizes[source, box] = self._bytes(source, box) * self._conflict_factor(source, box)
         return known
 
-    def _find_crowding(self, source: str, box: Box) -> float:
+    def _conflict_factor(self, source: str, box: Box) -> float:
         p, l1 = self.nests.plan.stages.get(source), self.machine.l1
         padding = l1.line if p is not None and p.store is None else 0  # where sizes are known, rows are not padded
-        return crowding(l1, self._layout[source], box, self.nests.facts.dtypes[source][0].bytes, padding)
+        return conflict_factor(l1, self._layout[source], box, self.nests.facts.dtypes[source][0].bytes, padding)
 
     def _scattered(self, leaf: Leaf, site: Site | None) -> dict[str, float]:
-        """The most bytes of sources that a definition touches where data say."""
+        """The most bytes that a definition touches of sources that it indexes by data."""
         places = self._decided[leaf]
         extents = self.nests.extents(leaf, site) if places else None
         if extents is None:
@@ -264,7 +265,7 @@ class Traffic:
         return {source: of.bytes(extents, self._line) for source, of in places.items()}
 
     def _bytes(self, source: str, box: Box) -> float:
-        """Of the lines that hold a box."""
+        """The bytes of the cache lines that hold a box."""
         known = self._sizes.get((source, box))
         if known is None:
             known = self._sizes[source, box] = self._find_bytes(source, box)
@@ -281,18 +282,18 @@ class Traffic:
         return total
 
     def _runs(self, leaf: Leaf, source: str, box: Box, level: int) -> float:
-        """In how many runs that a cache foresees a box is walked through: in the first one, rows that push each other
-        out do so before they are used."""
+        """The number of runs that the hardware prefetcher follows in which a box is walked through: in the first cache,
+        rows that conflict evict each other before they are used."""
         points = prod(box)
         together: float = min(points, run(self._layout[source], box))
         if level:
             together = min(together, self._walked(leaf, source))
-        elif self._crowded(source, box) == self._bytes(source, box):
+        elif self._bytes_with_conflicts(source, box) == self._bytes(source, box):
             together = min(points, self._followed(leaf, source))
         return points / together * len(self.nests.facts.dtypes[source])
 
     def _walked(self, leaf: Leaf, source: str) -> int:
-        """Consecutive elements, up to the innermost loop that goes elsewhere than on from where it is."""
+        """The number of consecutive elements, up to the innermost loop that does not continue where it is."""
         if (leaf, source) not in self._walks:
             self._walks[leaf, source] = self._find_walked(leaf, source)
         return self._walks[leaf, source]
@@ -307,7 +308,7 @@ class Traffic:
         return length
 
     def _followed(self, leaf: Leaf, source: str) -> float:
-        """Elements that follow each other at short steps, in one of the runs that go on side by side."""
+        """The number of elements that follow each other at short steps, in one of the runs that go on side by side."""
         if (leaf, source) not in self._steps:
             self._steps[leaf, source] = self._find_followed(leaf, source)
         return self._steps[leaf, source]
@@ -322,12 +323,12 @@ class Traffic:
         return length
 
     def _far_runs(self, leaf: Leaf, source: str, parts: list[Part], inside: int = 0) -> Iterator[tuple[int, Box]]:
-        """In how many places that are far apart the iterations of each loop are, and their box, the innermost first but
-        for so many loops."""
+        """The number of places far apart that the iterations of each loop access, and their box, innermost first,
+        without the `inside` innermost loops."""
         near = NEAR_BYTES / self.nests.facts.bytes_per_point(source)
         for site in (*reversed(self.nests.chain(leaf)), None)[inside:]:
             box = self._box(leaf, source, site)
             yield far_runs(parts, box, near), box
 
     def _box(self, leaf: Leaf, source: str, site: Site | None) -> Box:
-        return (self.nests.touched(leaf, site) or {}).get(source, self.nests.facts.whole[source])
+        return (self.nests.footprint(leaf, site) or {}).get(source, self.nests.facts.whole[source])

@@ -55,21 +55,21 @@ class Triangle:
         return [self._slope(c) for c in self.conditions]
 
     def part(self) -> float:
-        """Of all points."""
-        return float(self._held({}).mean())
+        """The part of all points at which the conditions hold."""
+        return float(self._fraction({}).mean())
 
     def cut(self, box: Mapping[str, int], names: Collection[str]) -> float:
         """The part of boxes of such extents through which a condition cuts that has some variables in it."""
         reach = [s.reach(box) if not s.times.keys().isdisjoint(names) else 0.0 for s in self.slopes]
-        some, every = (self._held({}, [way * r for r in reach]) for way in (1, -1))
+        some, every = (self._fraction({}, [way * r for r in reach]) for way in (1, -1))
         return float((some - every).mean())
 
     def tasks(self, variable: str, count: int, each: int) -> list[float]:
-        """Of all that is done, what each of so many tasks does, which have so many values of a variable one after the
+        """The part of the work that each of `count` tasks does, which have `each` values of a variable one after the
         other."""
         first, n = self.ranges[variable]
         at = (np.arange(count * OF_A_TASK) + 0.5) * each / OF_A_TASK
-        held = self._held({variable: first + np.floor(at)}).reshape(len(at), -1).mean(axis=1) * (at < n)
+        held = self._fraction({variable: first + np.floor(at)}).reshape(len(at), -1).mean(axis=1) * (at < n)
         of_each = held.reshape(count, -1).sum(axis=1)
         parts: list[float] = (of_each / max(1e-9, of_each.sum())).tolist()
         return parts
@@ -91,9 +91,9 @@ class Triangle:
                     constant += sign * n * self.scalars[atom.name]
         return Slope(constant, {v: n for v, n in times.items() if n})
 
-    def _held(self, tried: Mapping[str, _Values], add: Sequence[float] = ()) -> _Values:
-        """At which part of the longest loop the conditions hold, for values of all others, one axis for each: first
-        those whose values are given. `add`: to each condition."""
+    def _fraction(self, tried: Mapping[str, _Values], add: Sequence[float] = ()) -> _Values:
+        """The part of the longest loop in which the conditions hold, for values of all others, one axis for each: first
+        those whose values are given. `add` is added to each condition."""
         lengths = {v: n for v, (_, n) in self.ranges.items() if v not in tried and self.decides(v)}
         along = max(lengths, key=lengths.__getitem__, default=None)
         values = dict(tried) | {v: _middles(*self.ranges[v]) for v in lengths if v != along}
@@ -113,8 +113,8 @@ class Triangle:
         return held
 
 
-def slowest(tasks: Sequence[float], cores: int) -> float:
-    """When the last of some tasks ends that cores take one after the other."""
+def makespan(tasks: Sequence[float], cores: int) -> float:
+    """The time at which the last of some tasks ends, which cores take one after the other."""
     busy = [0.0] * cores
     for seconds in tasks:
         heapreplace(busy, busy[0] + seconds)
@@ -122,6 +122,6 @@ def slowest(tasks: Sequence[float], cores: int) -> float:
 
 
 def _middles(first: int, n: int) -> _Values:
-    """Some of the values of a variable, evenly."""
+    """Evenly spaced values of a variable."""
     count = min(n, TRIED)
     return first + np.floor((np.arange(count) + 0.5) * n / count)
