@@ -10,13 +10,13 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import STRATEGIES, Auto, Problem
-from pantile.autoschedule.auto import _SOURCES, AS_DEAR, _Search
+from pantile.autoschedule.auto import _SOURCES, AS_DEAR, _AutoSearch
 from pantile.autoschedule.search.bands import bands
 from pantile.autoschedule.search.candidates import Candidate, CostedSchedules
 from pantile.autoschedule.search.cells import cells
 from pantile.autoschedule.search.crossover import cheaper_parts, crossings
-from pantile.autoschedule.search.groups import Group, groups
-from pantile.autoschedule.search.prefetch import asking_early
+from pantile.autoschedule.search.groups import StageGroup, groups
+from pantile.autoschedule.search.prefetch import prefetching
 from pantile.autoschedule.search.resizing import WIDEST, filling_lines, resizings
 from pantile.autoschedule.search.rolling import INSIDE, WRITTEN_OUT, Roll, chains, columns, rolls, variations
 from pantile.autoschedule.search.siblings import MOST, siblings
@@ -105,7 +105,7 @@ def test_what_is_all_that_is_computed_keeps_its_vectors() -> None:
     img, masked, out = pt.Input("img", "uint32", ndim=2), pt.Input("masked", "uint32", ndim=2), pt.Func("out")
     out[Y, X] = img[Y, X] & masked[Y, X]
     problem = problem_of(pt.Pipeline(out, shape=img.shape), ORDINARY, img=(4096, 4096), masked=(4096, 4096))
-    search = _Search(problem, steps=0, worth=0.03)
+    search = _AutoSearch(problem, steps=0, worth=0.03)
     half = search.candidates.candidate("half", pt.Schedule(pt.on("out").vectorize("x", 8).parallel("y", 8)))
     assert half is not None and search._by_lines(half) is half
 
@@ -114,7 +114,7 @@ def test_what_is_larger_than_all_that_it_reads_fills_lines() -> None:
     img, out = pt.Input("img", "uint8", ndim=2), pt.Func("out")
     out[Y, X] = pt.cast("int16", img[Y, X]) - 128
     problem = problem_of(pt.Pipeline(out, shape=img.shape), ORDINARY, img=(4096, 4096))
-    search = _Search(problem, steps=0, worth=0.03)
+    search = _AutoSearch(problem, steps=0, worth=0.03)
     half = search.candidates.candidate("half", pt.Schedule(pt.on("out").vectorize("x", 16).parallel("y", 8)))
     assert half is not None
     assert search._by_lines(half).schedule == pt.Schedule(pt.on("out").vectorize("x", 32).parallel("y", 8))
@@ -190,9 +190,9 @@ def pyramid() -> pt.Pipeline:
 def test_the_groups_of_a_schedule() -> None:
     graph = two_outputs().graph
     fused = pt.Schedule(pt.on("f").compute_at("g", "y"), pt.on("g").parallel("y"), pt.on("h").parallel("y"))
-    assert Group("g", ("f",), ()) in groups(graph, fused)
+    assert StageGroup("g", ("f",), ()) in groups(graph, fused)
     shared = fused.replace(pt.on("f").compute_inline())
-    assert Group("g", (), ("f",)) in groups(graph, shared)
+    assert StageGroup("g", (), ("f",)) in groups(graph, shared)
     apart = fused.replace(pt.on("f").compute_root(), pt.on("g").compute_with("f", "y"))
     assert "g" not in [g.output for g in groups(graph, apart)]
 
@@ -416,7 +416,7 @@ def sharpened(planes: int = 1, below: int = 3) -> tuple[pt.Pipeline, pt.Schedule
 
 def test_the_last_stage_asks_for_the_rows_that_another_reads_next() -> None:
     p, schedule = sharpened()
-    found = asking_early(problem_of(p, ORDINARY, img=(3, 2000, 3000)), schedule, Group("out", ("gray",), ()))
+    found = prefetching(problem_of(p, ORDINARY, img=(3, 2000, 3000)), schedule, StageGroup("out", ("gray",), ()))
     assert found is not None
     asked = [d.args for d in found.on("out").directives if d.verb == "prefetch"]
     assert asked == [("img", "y_r", 3 + 2)]
@@ -427,13 +427,13 @@ def test_the_last_stage_asks_for_the_rows_that_another_reads_next() -> None:
 @pytest.mark.parametrize("of", [sharpened(planes=2), sharpened(below=0)], ids=["planes that it has seen", "no rows"])
 def test_no_line_is_asked_for_again(of: tuple[pt.Pipeline, pt.Schedule]) -> None:
     p, schedule = of
-    assert asking_early(problem_of(p, ORDINARY, img=(4, 2000, 3000)), schedule, Group("out", ("gray",), ())) is None
+    assert prefetching(problem_of(p, ORDINARY, img=(4, 2000, 3000)), schedule, StageGroup("out", ("gray",), ())) is None
 
 
 def test_stages_by_themselves_ask_for_nothing() -> None:
     problem = problem_of(two_outputs(), ORDINARY, img=(2000, 3000))
     schedule = pt.Schedule(*chains(problem, Roll("g", (), ("f",))))
-    assert asking_early(problem, schedule, Group("g", (), ("f",))) is None
+    assert prefetching(problem, schedule, StageGroup("g", (), ("f",))) is None
 
 
 def test_rows_share_what_is_inlined_and_columns_do_not() -> None:

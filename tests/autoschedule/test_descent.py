@@ -27,7 +27,7 @@ class Toy:
         """What is changed in the end."""
         problem, candidates = cast(Any, self), cast(Any, None)
         descent = _Descent(problem, candidates, lambda: len(self.evaluated) >= self.steps, WORTH)
-        end: Any = descent._improved(self.state(()), self.changes)
+        end: Any = descent._improve(self.state(()), self.changes)
         return tuple(end.made)
 
     def state(self, made: tuple[str, ...]) -> Any:

@@ -17,11 +17,11 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import VARIANTS, Dp, Report
 from pantile.autoschedule.common.tiles import PLAIN, scheduled
-from pantile.autoschedule.common.tiles import Group as TileGroup
+from pantile.autoschedule.common.tiles import TiledGroup as TileGroup
 from pantile.autoschedule.fusion.alignment import Stages
 from pantile.autoschedule.fusion.bounded_grouping import MOST_MERGED, greedily, grouped
 from pantile.autoschedule.fusion.dag import Dag, Group, size, vertices
-from pantile.autoschedule.fusion.dp_machines import Limits
+from pantile.autoschedule.fusion.dp_machines import TileLimits
 from pantile.autoschedule.fusion.grouping import DpGrouping
 from pantile.autoschedule.fusion.parallelogram import parallelograms
 from pantile.autoschedule.fusion.tile_model import TileModel
@@ -342,7 +342,7 @@ def two_stencils() -> pt.Pipeline:
 
 def model_of(pipeline: pt.Pipeline, terms: str, inlining: str, **shapes: tuple[int, ...]) -> TileModel:
     """On 16 cores with 32 KB of L1 and 256 KB of L2 each, with the weights of the Xeon."""
-    limits = Limits(32 << 10, 256 << 10, 16)
+    limits = TileLimits(32 << 10, 256 << 10, 16)
     return TileModel(Stages(_small(pipeline, **shapes)), limits, inlining=inlining, terms=terms)
 
 

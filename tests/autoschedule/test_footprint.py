@@ -13,7 +13,7 @@ from pantile.analysis.load_boxes import Box, hull
 from pantile.analysis.regions import stage_reads
 from pantile.apps import APPS
 from pantile.autoschedule.common import footprint
-from pantile.autoschedule.common.reads import Reads
+from pantile.autoschedule.common.reads import DefinitionReads
 from pantile.errors import UserError
 from tests.fuzz.harness import pipeline_of
 from tests.fuzz.pipelines import Case, pipelines
@@ -84,7 +84,7 @@ def test_prepared_reads_are_the_reads(focus: str) -> None:
                 box = facts.boxes[stage.name]
                 expected = stage_reads(stage, box, facts.scope)
                 found: dict[str, Box] = {}
-                for reads in (Reads(stage, d) for d in stage.definitions):
+                for reads in (DefinitionReads(stage, d) for d in stage.definitions):
                     for buffer, b in reads.boxes(box, facts.scope, {}).items():
                         found[buffer] = hull(found[buffer], b) if buffer in found else b
                 shown = [{n: [(r.low, r.high) for r in b] for n, b in boxes.items()} for boxes in (found, expected)]

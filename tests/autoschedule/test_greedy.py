@@ -9,7 +9,7 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule.common.locality import overlaps
-from pantile.autoschedule.greedy import Greedy, TunedGreedy, _Search
+from pantile.autoschedule.greedy import Greedy, TunedGreedy, _GreedySearch
 from pantile.machine import named
 from pantile.schedule.schedule import Schedule
 
@@ -35,9 +35,9 @@ def figure_4() -> pt.Pipeline:
     return pt.Pipeline(e, shape=(img.shape[0] - 8, img.shape[1] - 8))
 
 
-def search(pipeline: pt.Pipeline, **shapes: tuple[int, ...]) -> _Search:
+def search(pipeline: pt.Pipeline, **shapes: tuple[int, ...]) -> _GreedySearch:
     problem = problem_of(pipeline, XEON, **shapes)
-    return _Search(problem, Greedy()._for(problem))
+    return _GreedySearch(problem, Greedy()._for(problem))
 
 
 def test_merging_opportunities_of_figure_4() -> None:

@@ -11,7 +11,7 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import Problem
 from pantile.autoschedule.common import footprint
-from pantile.autoschedule.reuse import Reuse, TilingAnalysis, _Search
+from pantile.autoschedule.reuse import Reuse, TilingAnalysis, _ReuseSearch
 from pantile.autoschedule.sliding.overlap import WHOLE, overlaps
 from pantile.autoschedule.sliding.segment import INLINE, Level, Nest
 from pantile.autoschedule.sliding.sliding_tiles import SlidingTiles
@@ -191,7 +191,7 @@ def test_segments_are_cut_at_stages_with_several_consumers() -> None:
         D="pt.sin(B[y, x] + B[y + 2, x])",
         E="C[y, x] + C[y + 1, x] + D[y, x] + D[y + 1, x]",
     )
-    search = _Search(problem_of(p, I7, img=(1000, 2000)), Reuse())
+    search = _ReuseSearch(problem_of(p, I7, img=(1000, 2000)), Reuse())
     (whole,) = search.segments(search.barriers())
     assert set(whole) == set("ABCDE") and whole[-1] == "E"
     assert [set(s) for s in search.group_stages(whole)] == [{"A", "B"}, {"C", "D", "E"}]
@@ -201,7 +201,7 @@ def test_segments_are_cut_at_stages_with_several_consumers() -> None:
 def test_segments_fit_the_cache(cache_size: int | None) -> None:
     """Algorithm 8: a pipeline is cut only where its buffers exceed the cache, and then into parts that do not."""
     parameters = Reuse(cache_size=cache_size, most_stored=12)
-    search = _Search(problem_of(chain(12), I7, img=(2000, 1000)), parameters)
+    search = _ReuseSearch(problem_of(chain(12), I7, img=(2000, 1000)), parameters)
     (whole,) = search.segments(search.barriers())
     found = search.scheduled(whole)
     assert [m for t in found for m in (*t.members, t.output)] == list(whole)

@@ -10,7 +10,7 @@ import pytest
 
 import pantile as pt
 from pantile.autoschedule import STRATEGIES
-from pantile.autoschedule.greedy import Greedy, _Search
+from pantile.autoschedule.greedy import Greedy, _GreedySearch
 
 from .problems import MODELS, chain, problem_of
 
@@ -87,13 +87,13 @@ def test_twice_the_stages_are_twice_the_work(build: Callable[[int], pt.Pipeline]
 def test_stages_that_join_alike_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each merge changes the group that all others may join, but they are alike."""
     evaluated: list[str] = []
-    evaluate = _Search.evaluate_group_merge
+    evaluate = _GreedySearch.evaluate_group_merge
 
-    def counted(self: _Search, producer: str, consumer: str) -> object:
+    def counted(self: _GreedySearch, producer: str, consumer: str) -> object:
         evaluated.append(producer)
         return evaluate(self, producer, consumer)
 
-    monkeypatch.setattr(_Search, "evaluate_group_merge", counted)
+    monkeypatch.setattr(_GreedySearch, "evaluate_group_merge", counted)
     found = Greedy().find(problem_of(alike(40), img=(2000, 2000)))
     assert found.report.counts["merges evaluated"] > 10 * len(evaluated)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule.common.legalize import legal
-from pantile.autoschedule.common.tiles import Group, Style, scheduled
+from pantile.autoschedule.common.tiles import Style, TiledGroup, scheduled
 from pantile.machine import named
 from pantile.schedule.resolve import resolve
 
@@ -20,7 +20,7 @@ N1 = named("neoverse-n1")
 
 def test_one_level() -> None:
     problem = problem_of(APPS["blur"].build(), N1, img=(4802, 6402))
-    chains = scheduled(problem, Group("blur_y", ("blur_x",), ({"y": 32, "x": 256},)))
+    chains = scheduled(problem, TiledGroup("blur_y", ("blur_x",), ({"y": 32, "x": 256},)))
     assert pt.Schedule(*chains) == pt.Schedule(
         pt.on("blur_x").compute_at("blur_y", "x_o").vectorize("x", 8),
         pt.on("blur_y")
@@ -35,7 +35,7 @@ def test_one_level() -> None:
 
 def test_two_levels_and_another_order() -> None:
     problem = problem_of(APPS["unsharp"].build(), N1, img=(3, 2560, 1536))
-    group = Group("out", ("ratio",), ({"y": 64, "x": 256}, {"y": 8}), ("y", "c", "x"))
+    group = TiledGroup("out", ("ratio",), ({"y": 64, "x": 256}, {"y": 8}), ("y", "c", "x"))
     (out, ratio) = scheduled(problem, group, Style(vectors=2, parallelism=10))
     assert out == (
         pt.on("out")
@@ -52,7 +52,7 @@ def test_two_levels_and_another_order() -> None:
 
 def test_tiles_of_the_whole_are_none() -> None:
     problem = problem_of(APPS["blur"].build(), N1, img=(102, 202))
-    chains = scheduled(problem, Group("blur_y", ("blur_x",), ({"y": 100, "x": 1000},)))
+    chains = scheduled(problem, TiledGroup("blur_y", ("blur_x",), ({"y": 100, "x": 1000},)))
     assert all("compute_root" in repr(c) and "split" not in repr(c) for c in chains)
     assert [c.name for c in chains] == ["blur_y", "blur_x"]
 
@@ -64,7 +64,7 @@ def test_neighbours_that_fill_half_of_a_register_are_a_vector() -> None:
     f[y, x, k] = img[y, x] >> pt.cast("uint16", k)
     for levels, loop, lanes in ((8, "k", 8), (4, "x", 16)):
         p = pt.Pipeline(f, shape=(*img.shape, levels))
-        (chain,) = scheduled(problem_of(p, HASWELL, img=(1000, 1000)), Group("f", (), ({"y": 32},)))
+        (chain,) = scheduled(problem_of(p, HASWELL, img=(1000, 1000)), TiledGroup("f", (), ({"y": 32},)))
         assert f'.vectorize("{loop}", {lanes})' in repr(chain)
 
 
@@ -77,7 +77,7 @@ def interleaved() -> pt.Pipeline:
 
 def test_channels_are_written_out_around_the_vector() -> None:
     problem = problem_of(interleaved(), N1, img=(100, 200, 3))
-    (chain,) = scheduled(problem, Group("out"))
+    (chain,) = scheduled(problem, TiledGroup("out"))
     assert chain == (
         pt.on("out").compute_root().vectorize("x", 16).unroll("c", 3).reorder("y", "x", "c", "c_u", "x_v").parallel("y")
     )
@@ -85,11 +85,11 @@ def test_channels_are_written_out_around_the_vector() -> None:
 
 def test_tasks_of_whole_rows_are_no_smaller_than_starting_them_is_worth() -> None:
     """Rows of 9000 bytes on 64 threads: 4 of them, so that each thread has 8 tasks. Planes alone are too few tasks."""
-    (chain,) = scheduled(problem_of(interleaved(), N1, img=(2048, 3000, 3)), Group("out"))
+    (chain,) = scheduled(problem_of(interleaved(), N1, img=(2048, 3000, 3)), TiledGroup("out"))
     assert chain.directives[-1] == pt.on("out").parallel("y", 4).directives[-1]
-    (chain,) = scheduled(problem_of(interleaved(), named("i7-6700"), img=(2000, 3000, 3)), Group("out"))
+    (chain,) = scheduled(problem_of(interleaved(), named("i7-6700"), img=(2000, 3000, 3)), TiledGroup("out"))
     assert chain.directives[-1] == pt.on("out").parallel("y", 8).directives[-1]
-    (chain,) = scheduled(problem_of(interleaved(), named("i7-6700"), img=(3, 2000, 3000)), Group("out"))
+    (chain,) = scheduled(problem_of(interleaved(), named("i7-6700"), img=(3, 2000, 3000)), TiledGroup("out"))
     assert chain.directives[-2:] == pt.on("out").parallel("y").parallel("x", 32).directives
 
 
@@ -108,7 +108,7 @@ def test_planes_that_share_what_they_read_are_written_out_around_a_vector() -> N
         out[c, y, x] = value
         p = pt.Pipeline(out, shape=(3, 100, 200))
         problem = problem_of(p, N1, **{i.name: shapes[i.name] for i in p.graph.inputs})
-        (chain,) = scheduled(problem, Group("out"))
+        (chain,) = scheduled(problem, TiledGroup("out"))
         assert (pt.on("out").unroll("c", 3).directives[0] in chain.directives) == is_shared
 
 
@@ -124,7 +124,7 @@ def spread(kind: str) -> pt.Pipeline:
 def test_what_registers_do_not_hold_is_computed_a_vector_at_a_time() -> None:
     """Two vectors of nine bytes that are used twice fit 32 registers. Computed as int16, they do not."""
     for kind, lanes in (("uint8", 32), ("int16", 16)):
-        (chain,) = scheduled(problem_of(spread(kind), N1, img=(100, 1100)), Group("out"), Style(vectors=2))
+        (chain,) = scheduled(problem_of(spread(kind), N1, img=(100, 1100)), TiledGroup("out"), Style(vectors=2))
         assert pt.on("out").vectorize("x", lanes).directives[0] in chain.directives
 
 
@@ -137,7 +137,7 @@ def test_vectors_across_short_rows_are_long() -> None:
     pipeline = pt.Pipeline(out, shape=(img.shape[0], 64 * img.shape[1]))
     for rows, expected in ((8, False), (16, True)):
         problem = problem_of(pipeline, N1, img=(200, 3))
-        chains = scheduled(problem, Group("out", ("before",), ({"y": rows},)))
+        chains = scheduled(problem, TiledGroup("out", ("before",), ({"y": rows},)))
         assert ("vectorize" in repr(chains[1])) == expected
 
 
@@ -149,11 +149,11 @@ def test_scans_have_vectors_along_rows_and_tasks_across_what_they_go_along() -> 
     integral[down[0], x] += integral[down[0] - 1, x]
     integral[y, along[0]] += integral[y, along[0] - 1]
     p = pt.Pipeline(integral, shape=img.shape)
-    (chain,) = scheduled(problem_of(p, N1, img=(2000, 3000)), Group("integral"))
+    (chain,) = scheduled(problem_of(p, N1, img=(2000, 3000)), TiledGroup("integral"))
     whole = pt.on("integral").compute_root().vectorize("x", 4).parallel("y", 2)
     columns = whole.update(0).parallel("x", 256).reorder("r.0", "x_p").vectorize("x_p", 4)
     assert chain == columns.update(1).parallel("y")
-    (tiled,) = scheduled(problem_of(p, N1, img=(2000, 3000)), Group("integral", (), ({"y": 32},)))
+    (tiled,) = scheduled(problem_of(p, N1, img=(2000, 3000)), TiledGroup("integral", (), ({"y": 32},)))
     assert tiled.directives[-2:] == whole.update(1).split("y", "y_o", "y_i", 32).parallel("y_o").directives[-2:]
 
 
@@ -161,7 +161,7 @@ def test_a_group_that_is_refused_is_dissolved() -> None:
     """blur_y is read outside of the loops it is asked to be computed at."""
     problem = problem_of(APPS["unsharp"].build(), N1, img=(3, 2560, 1536))
     wrong = (pt.on("gray").compute_at("blur_x", "y"), pt.on("blur_x").compute_root())
-    right = scheduled(problem, Group("out", ("ratio",), ({"y": 32},)))
+    right = scheduled(problem, TiledGroup("out", ("ratio",), ({"y": 32},)))
     found = legal(problem, [wrong, right], ("img_edge",))
     assert found.honoured == (False, True)
     (remark,) = found.remarks
@@ -177,7 +177,7 @@ def test_where_tiles_start_is_known_if_they_read_coarser_stages() -> None:
     half[y, x] = img[2 * y, 2 * x]
     out[y, x] = half[y // 2, x // 2]
     problem = problem_of(pt.Pipeline(out, shape=img.shape), N1, img=(1000, 1000))
-    (chain, _) = scheduled(problem, Group("out", ("half",), ({"y": 32, "x": 256},)))
+    (chain, _) = scheduled(problem, TiledGroup("out", ("half",), ({"y": 32, "x": 256},)))
     assert '.split("y", "y_o", "y_i", 32).split("x", "x_o", "x_i", 256, tail="guard")' in str(chain)
 
 
@@ -188,7 +188,7 @@ def test_every_loop_name_is_new() -> None:
     out[y, y_o, x] = img[y, y_o, x] * 2
     pipeline = pt.Pipeline(out, shape=img.shape)
     problem = problem_of(pipeline, N1, img=(64, 64, 64))
-    found = legal(problem, [scheduled(problem, Group("out", (), ({"y": 8, "y_o": 8, "x": 32},)))])
+    found = legal(problem, [scheduled(problem, TiledGroup("out", (), ({"y": 8, "y_o": 8, "x": 32},)))])
     assert found.honoured == (True,)
     img_data = np.random.default_rng(0).random((13, 17, 41), np.float32)
     np.testing.assert_array_equal(pipeline.with_schedule(found.schedule)(img=img_data), img_data * 2)

@@ -72,9 +72,9 @@ def test_groups_that_two_schedules_share(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_definitions_that_two_pipelines_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a inlined there is another b; c is the same, and so are the sums in parts."""
     cost_of(pt.on("a").compute_root(), pt.on("b").compute_root(), root("c", 4))
-    with counted(monkeypatch, definition_costs.Defined, "__init__") as found:
+    with counted(monkeypatch, definition_costs.DefinitionFacts, "__init__") as found:
         cost_of(pt.on("a").compute_inline(), pt.on("b").compute_root(), root("c", 8))
-    assert [d.stage.name for d in found if isinstance(d, definition_costs.Defined)] == ["b"]
+    assert [d.stage.name for d in found if isinstance(d, definition_costs.DefinitionFacts)] == ["b"]
 
 
 def test_stages_that_two_schedules_ask_the_same_of(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +122,8 @@ def test_groups_that_are_equal_but_for_names(monkeypatch: pytest.MonkeyPatch) ->
     alone = {s.name: s for s in shared.stages}
     assert sorted(alone) == ["both", "prows", "pwhole", "qrows", "qwhole"]
     assert alone["prows"].seconds == alone["qrows"].seconds and alone["pwhole"].causes == alone["qwhole"].causes
-    ask = model.question
-    monkeypatch.setattr(model, "question", lambda f, p, n: ask(f, p, n)._replace(asked=(*n, ask(f, p, n).asked)))
+    ask = model.group_key
+    monkeypatch.setattr(model, "group_key", lambda f, p, n: ask(f, p, n)._replace(key=(*n, ask(f, p, n).key)))
     with counted(monkeypatch, model._CostModel, "stages") as found:
         assert blended() == shared
     assert len(found) == 3

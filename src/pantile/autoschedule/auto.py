@@ -1,22 +1,23 @@
-"""auto: the union of the strategies' spaces, searched by one price in seconds.
+"""auto: the union of the strategies' spaces, searched by predicted seconds.
 
-    1. Strategies propose schedules; `price` says what each costs (docs/cost_model.md).
+    1. Strategies propose schedules; `predict_cost` says what each costs (docs/cost_model.md).
     2. Their groups roll down strips, several rows at a time (`search.rolling`), and the cheapest of these descends: it
-       merges and cuts groups, and varies one thing after the other (`search.descent`). All that the last stage needs is
-       computed for strips of it at once, too.
+       merges and cuts groups, and varies one thing after the other (`search.descent`). A schedule that computes all
+       that the last stage requires for strips of it at once is tried, too.
     3. The cheapest of all takes parts of the others, all that cost less there, then group by group, while that is
-       cheaper (`search.crossing`).
+       cheaper (`search.crossover`).
     4. Sums of cells at places that data decides go by blocks of these (`search.cells`), scans by columns
        (`search.bands`), sums of products by blocks that registers hold (`search.sums`), sums of pictures in passes
        over tiles (`search.passes`), and volumes of several quantities by boxes (`search.boxes`).
     5. Its factors are doubled and halved, while that is cheaper (`search.resizing`), and strips become even
        (`search.strips`).
     6. Stages of the same loops that read the same share them (`search.siblings`).
-    7. Stages that turn pictures go by small tiles (`search.turned`), those that transpose them by tiles that are copied
-       before (`search.transposed`), and groups that wait for memory ask for what they read next (`search.early`).
+    7. Stages that rotate pictures go by small tiles (`search.slanted_reads`), those that transpose them by tiles that
+       are copied before (`search.transposes`), and groups that wait for memory prefetch what they read next
+       (`search.prefetch`).
 
-Where the plain schedule takes hardly longer than to call anything, it is taken at once: nothing would be gained.
-A change must promise more than the price is wrong by among neighbours (`worth`). The search ends after `steps`, so that
+Where the plain schedule takes hardly longer than an empty call, it is taken at once: nothing would be gained. A change
+must promise more than the error of the cost model among neighbours (`worth`). The search ends after `steps`, so that
 large graphs stay fast, and finds the same schedule every time.
 """
 
@@ -46,7 +47,7 @@ from .search.crossover import cheaper_parts, crossings
 from .search.descent import Descent, State
 from .search.groups import groups
 from .search.passes import passes
-from .search.prefetch import asking_early
+from .search.prefetch import prefetching
 from .search.resizing import filling_lines, resizings
 from .search.siblings import siblings
 from .search.slanted_reads import in_tiles
@@ -55,20 +56,21 @@ from .search.sums import sums
 from .search.transposes import by_copies
 from .strategy import Found, Problem, Strategy
 
-AS_DEAR = 0.005  # the part by which prices differ that are the same
-MORE_WORK = 0.2  # the part by which tiles may take longer, but for what they read, that spare what prices do not see
+AS_DEAR = 0.005  # the relative difference of costs that count as equal
+MORE_WORK = 0.2  # the part by which tiles may take longer, without traffic, if they save what the cost model ignores
 WAITING = 0.2  # the part of the time of a stage that waits for memory
 Loops = Callable[[Problem, Schedule, str], Iterator[Schedule]]
 Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
-# Who proposes, and for how many stages at most: some search among sets of stages, which takes longer than to price.
+# The strategies that propose, and for how many stages at most: some search sets of stages, which is slower than
+# predicting costs.
 _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
     (Naive, inf),
     (Greedy, inf),
     (Reuse, 128),
     (Kernel, 128),
 )
-SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
-MANY = 4  # dear stages of a kind
+SMALL = 1.5  # times as long as an empty call: for what takes no longer, there is no search
+MANY_STAGES = 4  # expensive stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes, "boxes": boxes}
 # What can be left out.
 INGREDIENTS = (
@@ -80,7 +82,7 @@ Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 
 @dataclass(frozen=True)
 class Auto(Strategy):
-    """`steps`: stages that are priced beyond what strategies propose, as often as they are. `worth`: the part by which
+    """`steps`: stages whose cost is predicted beyond the proposals, each as often as it is. `worth`: the part by which
     a change must be cheaper to be made. `without`: what is left out of INGREDIENTS, to see what it contributes."""
 
     name: ClassVar[str] = "auto"
@@ -91,7 +93,7 @@ class Auto(Strategy):
     without: tuple[Ingredient, ...] | None = None
 
     def find(self, problem: Problem) -> Found:
-        search = _Search(problem, self.steps, self.worth, self.without or ())
+        search = _AutoSearch(problem, self.steps, self.worth, self.without or ())
         best = search.best()
         costs = {c.name: c.cost.seconds for c in search.proposed}
         inlined = tuple(n for n, s in best.schedule.items() if "compute_inline" in s.verbs)
@@ -110,30 +112,33 @@ class Auto(Strategy):
         )
 
 
-class _Search:
+class _AutoSearch:
     def __init__(self, problem: Problem, steps: int, worth: float, without: Collection[str] = ()) -> None:
         self.problem, self.steps, self.worth, self.without = problem, steps, worth, without
         self.candidates = CostedSchedules(problem)
-        self.proposed = list(self._proposed())
+        self.proposed = list(self._proposals())
         self.besides = len(self.proposed)  # schedules that no step is kept for
         self.descent = Descent(problem, self.candidates, self.is_over, worth)
 
-    def _proposed(self) -> Iterator[Candidate]:
+    def _proposals(self) -> Iterator[Candidate]:
         seen: set[Schedule] = set()
-        asked = [s for s, most in _SOURCES if len(self.problem.graph.stages) <= most and s.name not in self.without]
-        for source in asked or [Naive]:
-            found = self.candidates.candidate(source.name, source().find(self.problem).schedule)
-            if found is not None and found.schedule not in seen:
-                seen.add(found.schedule)
-                yield found
-                if self._is_small(found):
+        strategies = [
+            s for s, most in _SOURCES if len(self.problem.graph.stages) <= most and s.name not in self.without
+        ]
+        for source in strategies or [Naive]:
+            candidate = self.candidates.candidate(source.name, source().find(self.problem).schedule)
+            if candidate is not None and candidate.schedule not in seen:
+                seen.add(candidate.schedule)
+                yield candidate
+                if self._is_small(candidate):
                     return
 
     def _is_small(self, proposed: Candidate) -> bool:
         return proposed.cost.seconds <= SMALL * self.problem.machine.costs.call_s
 
     def is_over(self) -> bool:
-        """A graph of more stages than steps has what was proposed for it. What is not legal was hardly looked at."""
+        """Whether all steps are spent. A graph of more stages than steps gets a proposal. Illegal schedules do not
+        count."""
         legal = sum(c is not None for c in self.candidates.known.values())
         looked_at = legal + len(self.descent.passed) - self.besides
         each = len(self.problem.graph.stages)
@@ -143,30 +148,30 @@ class _Search:
         if self._is_small(self.proposed[-1]):
             return self.proposed[-1]
         rolled = list(self._rolled())
-        found = [*self.proposed, *(s.candidate for s in rolled), *self._in_strips()]
+        candidates = [*self.proposed, *(s.candidate for s in rolled), *self._in_strips()]
         if rolled and "descent" not in self.without:
-            found.append(self.descent.descended(self._start(rolled)).candidate)
-        best = self._joined(found, min(found, key=lambda c: c.seconds))
-        best = self._improved(best, partial(self._crossed, found))
+            candidates.append(self.descent.descend(self._start(rolled)).candidate)
+        best = self._take_parts(candidates, min(candidates, key=lambda c: c.seconds))
+        best = self._improve(best, partial(self._crossovers, candidates))
         for kind in LOOPS:
             best = self._in_other_loops(best, kind)
-        best = self._by_lines(self._in_even_strips(self._improved(best, self._resized)))
-        return self._early(self._by_copies(self._in_tiles(self._with_siblings(best))))
+        best = self._by_lines(self._in_even_strips(self._improve(best, self._resizings)))
+        return self._prefetching(self._by_copies(self._in_tiles(self._with_siblings(best))))
 
     def _rolled(self) -> Iterator[State]:
-        """All groups of what was proposed, cheapest first, rolling alike."""
+        """The proposals, cheapest first, with all their groups rolling."""
         seen = set()
         for c in sorted(self.proposed, key=lambda c: c.seconds) if "rolling" not in self.without else ():
-            found = tuple(groups(self.problem.graph, c.schedule))
-            if found not in seen and not self.is_over():
-                seen.add(found)
+            rolling_groups = tuple(groups(self.problem.graph, c.schedule))
+            if rolling_groups not in seen and not self.is_over():
+                seen.add(rolling_groups)
                 state = self.descent.rolling(c)
                 if state is not None:
                     yield state
 
     def _in_strips(self) -> Iterator[Candidate]:
-        """The cheapest that was proposed, with all that the last stage needs in strips of it. No start for a descent:
-        prices do not see what becomes of halves in tiles that begin anywhere."""
+        """The cheapest proposal, with all that the last stage requires in strips of it. It is no start for a descent:
+        the cost model ignores what becomes of reads at x // 2 in unaligned tiles."""
         least = min(self.proposed, key=lambda c: c.seconds)
         cut = self.descent.in_strips(least) if "rolling" not in self.without and not self.is_over() else None
         if cut is not None:
@@ -174,52 +179,53 @@ class _Search:
             yield cut.candidate
 
     def _start(self, rolled: list[State]) -> State:
-        """The cheapest; of those that are as good as that the one with the fewest groups, which can be cut again."""
+        """The cheapest start; among equals the one with the fewest groups, which can be cut again."""
         least = min(s.candidate.seconds for s in rolled)
         return min((s for s in rolled if s.candidate.seconds * (1 - self.worth) <= least), key=lambda s: len(s.rolls))
 
     # ---- crossing and resizing
 
-    def _improved(self, best: Candidate, changes: Changes) -> Candidate:
-        """The cheapest that changes, each of the best so far, lead to."""
+    def _improve(self, best: Candidate, changes: Changes) -> Candidate:
+        """The cheapest schedule that changes lead to, each applied to the best so far."""
         while True:
             cheaper = best
             for name, schedule in changes(best):
                 if self.is_over():
                     return cheaper
-                found = self.candidates.candidate(name, schedule)
-                if found is not None and found.seconds < cheaper.seconds * (1 - self.worth):
-                    cheaper = found
+                candidate = self.candidates.candidate(name, schedule)
+                if candidate is not None and candidate.seconds < cheaper.seconds * (1 - self.worth):
+                    cheaper = candidate
             if cheaper is best:
                 return best
             best = cheaper
 
-    def _joined(self, candidates: list[Candidate], best: Candidate) -> Candidate:
-        """With all parts of each other that have cost less there: one more price for each, so that no step is kept."""
+    def _take_parts(self, candidates: list[Candidate], best: Candidate) -> Candidate:
+        """The best schedule with all parts of each other one that cost less there. Each costs one prediction, which
+        does not count as a step."""
         graph = self.problem.graph
         for other in sorted(candidates, key=lambda c: c.seconds) if "crossing" not in self.without else ():
             schedule = cheaper_parts(graph, best.schedule, other.schedule, partial(_gained, best, other))
             name = f"{best.name} with parts of {other.name}"
-            found = self.candidates.candidate(name, schedule) if schedule is not None else None
-            if found is not None and found.seconds < best.seconds * (1 - self.worth):
-                best = found
+            candidate = self.candidates.candidate(name, schedule) if schedule is not None else None
+            if candidate is not None and candidate.seconds < best.seconds * (1 - self.worth):
+                best = candidate
         return best
 
-    def _crossed(self, candidates: list[Candidate], best: Candidate) -> Iterator[tuple[str, Schedule]]:
+    def _crossovers(self, candidates: list[Candidate], best: Candidate) -> Iterator[tuple[str, Schedule]]:
         for other in candidates if "crossing" not in self.without else ():
             if other is not best:
                 for schedule in crossings(self.problem.graph, best.schedule, other.schedule, self._may_matter(best)):
                     yield f"{best.name} with parts of {other.name}", schedule
 
     def _in_other_loops(self, best: Candidate, kind: str) -> Candidate:
-        """With dear stages of a kind in other loops, one after the other, or where there are many, all alike: few
-        pipelines have any, so that no step is kept for them. What a change must promise is a part of what these take:
-        one of three products that are alike is a third of the time."""
-        before, names = best, self._dear(best, kind)
-        for some in [names] if len(names) > MANY else [[name] for name in names]:
+        """The schedule with expensive stages of a kind in other loops, one after the other, or where there are many,
+        all alike. Few pipelines have any, so they do not count as steps. What a change must promise is a part of the
+        time of these stages: one of three products that are alike is a third of the time."""
+        before, names = best, self._expensive(best, kind)
+        for some in [names] if len(names) > MANY_STAGES else [[name] for name in names]:
             ways = [
                 self.candidates.candidate(f"{before.name}, {some[0]} in {kind}", schedule)
-                for schedule in self._alike(LOOPS[kind], best.schedule, some)
+                for schedule in self._all_alike(LOOPS[kind], best.schedule, some)
             ]
             cheapest = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
             seconds = _by_stage(best)
@@ -228,19 +234,19 @@ class _Search:
                 best = cheapest
         return best
 
-    def _alike(self, of: Loops, schedule: Schedule, names: Sequence[str]) -> Iterator[Schedule]:
+    def _all_alike(self, loops: Loops, schedule: Schedule, names: Sequence[str]) -> Iterator[Schedule]:
         """The schedule with the first way for all of some stages, with the second, and so on."""
         for number in count():
-            found, any_more = schedule, False
+            changed, any_more = schedule, False
             for name in names:
-                ways = list(of(self.problem, found, name))
+                ways = list(loops(self.problem, changed, name))
                 any_more = any_more or number < len(ways)
-                found = ways[min(number, len(ways) - 1)] if ways else found
+                changed = ways[min(number, len(ways) - 1)] if ways else changed
             if not any_more:
                 return
-            yield found
+            yield changed
 
-    def _resized(self, best: Candidate) -> Iterator[tuple[str, Schedule]]:
+    def _resizings(self, best: Candidate) -> Iterator[tuple[str, Schedule]]:
         may_matter = self._may_matter(best)
         together = {name: (g.root, *g.members) for g in groups_of(best.schedule) for name in (g.root, *g.members)}
         for stage, schedule in resizings(best.schedule, self._extents) if "resizing" not in self.without else ():
@@ -248,16 +254,17 @@ class _Search:
                 yield f"{best.name}, {stage} resized", schedule
 
     def _extents(self, name: str) -> dict[str, int]:
-        """Of the dims of a stage; of none, if it is one that a schedule makes."""
+        """The extents of the dims of a stage; none for a stage that a directive makes."""
         stage = self.problem.graph.stage.get(name)
         return {} if stage is None else dict(zip(stage.dims, self.problem.facts.extents(name), strict=True))
 
-    def _dear(self, best: Candidate, ingredient: str) -> list[str]:
-        """Stages of the pipeline, not copies that a schedule makes, that an ingredient is tried on, producers first."""
+    def _expensive(self, best: Candidate, ingredient: str) -> list[str]:
+        """The expensive stages of the pipeline, without copies that a schedule makes, producers first; none if an
+        ingredient is left out."""
         if ingredient in self.without:
             return []
-        dear = {s.name for s in best.cost.stages if s.seconds > self.worth * best.cost.seconds}
-        return [s.name for s in self.problem.graph.stages if s.name in dear]
+        expensive = {s.name for s in best.cost.stages if s.seconds > self.worth * best.cost.seconds}
+        return [s.name for s in self.problem.graph.stages if s.name in expensive]
 
     def _may_matter(self, best: Candidate) -> Callable[[Collection[str]], bool]:
         """Whether a change of some stages can be worth it: if they took no time at all, would that be seen?"""
@@ -265,25 +272,27 @@ class _Search:
         return lambda names: sum(seconds.get(n, 0.0) for n in names) >= self.worth * best.cost.seconds
 
     def _in_even_strips(self, best: Candidate) -> Candidate:
-        """With dear stages in strips of other lengths, where that is cheaper at all: the same loops run less often."""
-        for name in self._dear(best, "strips"):
+        """The schedule with expensive stages in strips of other lengths, where that is cheaper at all."""
+        for name in self._expensive(best, "strips"):
             for schedule in even_strips(self.problem, best.schedule, name):
-                found = self.candidates.candidate(f"{best.name}, {name} in even strips", schedule)
-                best = found if found is not None and found.seconds < best.seconds * (1 - AS_DEAR) else best
+                candidate = self.candidates.candidate(f"{best.name}, {name} in even strips", schedule)
+                best = candidate if candidate is not None and candidate.seconds < best.seconds * (1 - AS_DEAR) else best
         return best
 
     def _by_lines(self, best: Candidate) -> Candidate:
-        """With outputs that memory keeps waiting in vectors that fill its lines, where that is not dearer. If nothing
-        else is computed, and inputs are larger, all wait for these, and longer vectors of them come later (`mask`: 3 %;
+        """The schedule with memory-bound outputs in vectors that fill cache lines, where that is not more expensive. If
+        nothing else is computed, and inputs are larger, longer vectors of these arrive later (`mask` takes 3 % longer;
         `sobel` gains 8 %)."""
         before, stages = best.name, best.cost.stages
         waits = {s.name for s in stages if s.causes.traffic >= WAITING * s.causes.seconds}
         waits = waits if len(stages) > 1 or self._writes_most() else set()
         for name in [n for n in self.problem.graph.output if n in waits and "resizing" not in self.without]:
             schedule = filling_lines(self.problem, best.schedule, name)
-            found = self.candidates.candidate(f"{before}, {name} by lines", schedule) if schedule is not None else None
-            if found is not None and found.seconds <= best.seconds * (1 + AS_DEAR):
-                best = found
+            candidate = (
+                self.candidates.candidate(f"{before}, {name} by lines", schedule) if schedule is not None else None
+            )
+            if candidate is not None and candidate.seconds <= best.seconds * (1 + AS_DEAR):
+                best = candidate
         return best
 
     def _writes_most(self) -> bool:
@@ -294,48 +303,50 @@ class _Search:
         return written >= read
 
     def _in_tiles(self, best: Candidate) -> Candidate:
-        """With dear stages that turn pictures in tiles, where these are not much more work: what moves is not known."""
-        for name in self._dear(best, "turned"):
+        """The schedule with expensive stages that rotate pictures in tiles, where these are not much more work. The
+        cost model does not see what they save."""
+        for name in self._expensive(best, "turned"):
             ways = [
                 self.candidates.candidate(f"{best.name}, {name} in tiles", schedule)
                 for schedule in in_tiles(self.problem, best.schedule, name)
             ]
-            found = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
-            if _work(found) <= _work(best) * (1 + MORE_WORK):
-                best = found
+            cheapest = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
+            if _work(cheapest) <= _work(best) * (1 + MORE_WORK):
+                best = cheapest
         return best
 
     def _by_copies(self, best: Candidate) -> Candidate:
-        """With dear stages that transpose pictures in tiles of copies: what that spares is not in the price."""
-        for name in self._dear(best, "transposed"):
+        """The schedule with expensive stages that transpose pictures in tiles of copies. The cost model does not see
+        what they save."""
+        for name in self._expensive(best, "transposed"):
             schedule = by_copies(self.problem, best.schedule, name)
             if schedule is not None:
                 best = self.candidates.candidate(f"{best.name}, {name} by copies", schedule) or best
         return best
 
     def _with_siblings(self, best: Candidate) -> Candidate:
-        """With stages that read the same sharing loops, where that is cheaper at all: little else can change by it."""
+        """The schedule with stages that read the same values in shared loops, where that is cheaper at all."""
         may_matter = self._may_matter(best)
         for chains in siblings(self.problem, best.schedule) if "siblings" not in self.without else ():
             if may_matter([c.name for c in chains]):
                 name = f"{best.name}, {chains[0].name} with its siblings"
-                found = self.candidates.candidate(name, best.schedule.replace(*chains))
-                best = found if found is not None and found.seconds < best.seconds * (1 - AS_DEAR) else best
+                candidate = self.candidates.candidate(name, best.schedule.replace(*chains))
+                best = candidate if candidate is not None and candidate.seconds < best.seconds * (1 - AS_DEAR) else best
         return best
 
-    def _early(self, best: Candidate) -> Candidate:
-        """With groups that wait for memory asking for what they read next."""
+    def _prefetching(self, best: Candidate) -> Candidate:
+        """The schedule with memory-bound groups prefetching what they read next."""
         waits = {s.name for s in best.cost.stages if s.causes.traffic >= WAITING * s.causes.seconds}
         for group in groups(self.problem.graph, best.schedule) if "early" not in self.without else ():
             is_waiting = not waits.isdisjoint((group.output, *group.members))
-            schedule = asking_early(self.problem, best.schedule, group) if is_waiting else None
+            schedule = prefetching(self.problem, best.schedule, group) if is_waiting else None
             if schedule is not None:
                 best = self.candidates.candidate(f"{best.name}, {group.output} early", schedule) or best
         return best
 
 
 def _work(candidate: Candidate) -> float:
-    """Seconds of all cores that memory has no part in."""
+    """The seconds of all cores without memory traffic."""
     causes = candidate.cost.causes
     return causes.seconds - causes.traffic
 

@@ -28,7 +28,7 @@ from ..machine.description import Cpu
 from ..parameters import Count, OneOf, Weight
 from .common.legalize import Part, legal
 from .common.streaming import streams
-from .common.tiles import Group, Style, scheduled
+from .common.tiles import Style, TiledGroup, scheduled
 from .fusion.alignment import Stages
 from .fusion.bounded_grouping import MOST_MERGED, Grouping, greedily, grouped
 from .fusion.crops import cropped
@@ -127,7 +127,7 @@ class Dp(Strategy):
     def _refined(self, problem: Problem, group: Costed, part: Part) -> tuple[Part, tuple[str, ...]]:
         remarks: tuple[str, ...] = ()
         if len(group.levels) > 1:
-            part = parallelograms(problem, Group(group.output, group.members, group.levels), STYLE)
+            part = parallelograms(problem, TiledGroup(group.output, group.members, group.levels), STYLE)
             remarks = ("tiles of level 2 are parallelograms",)
         if self.loop_fusion:
             part, shared = with_fused_loops(problem.graph, part)
@@ -155,7 +155,7 @@ def _left_of(group: Costed, problem: Problem) -> Costed:
 
 
 def _plain(problem: Problem, group: Costed) -> Part:
-    return scheduled(problem, Group(group.output, group.members, group.levels), STYLE)
+    return scheduled(problem, TiledGroup(group.output, group.members, group.levels), STYLE)
 
 
 def _report(group: Costed, remarks: tuple[str, ...]) -> GroupReport:

@@ -31,8 +31,8 @@ from .common.group_cost import Joining
 from .common.inlining import inlining
 from .common.legalize import legal
 from .common.locality import Overlaps
-from .common.shared_intervals import Shared
-from .common.tiles import Group, Style, scheduled
+from .common.shared_intervals import SharedIntervals
+from .common.tiles import Style, TiledGroup, scheduled
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 
@@ -60,7 +60,7 @@ class Greedy(Strategy):
     load_cost: Weight = 10.0
 
     def find(self, problem: Problem) -> Found:
-        return _Search(problem, self._for(problem)).found()
+        return _GreedySearch(problem, self._for(problem)).find()
 
     def _for(self, problem: Problem) -> Greedy:
         machine = problem.machine
@@ -105,17 +105,17 @@ class TunedGreedy(Strategy):
         return [Greedy(*point) for point in product(widths, thresholds, self.cache_sizes, self.load_costs)]
 
     def find(self, problem: Problem) -> Found:
-        found = [p.find(problem) for p in self.points]
-        different = {f.schedule: f for f in reversed(found)}
+        results = [p.find(problem) for p in self.points]
+        different = {f.schedule: f for f in reversed(results)}
         seconds = {s: problem.seconds(s) for s in different}
-        best = min(found, key=lambda f: seconds[f.schedule])
+        best = min(results, key=lambda f: seconds[f.schedule])
         counts = {"schedules tried": len(different), "best ms": 1e3 * seconds[best.schedule]}
         return Found(best.schedule, replace(best.report, strategy=self.name, counts=counts))
 
 
 @dataclass(frozen=True)
-class _Cost:
-    """Of a group: operations, and values loaded from memory."""
+class _ModelCost:
+    """The cost of a group in the paper's model: operations, and values loaded from memory."""
 
     arithmetic: float
     loads: float
@@ -132,7 +132,7 @@ class _Merge:
     consumer: str
     benefit: float
     tile: Tile
-    cost: _Cost
+    cost: _ModelCost
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,12 @@ class _GroupCost:
     def tile(self, which: int) -> Tile:
         return {loop: int(sizes[which]) for loop, sizes in self.tiles.items()}
 
-    def cost(self, which: int) -> _Cost:
-        return _Cost(float(self.arithmetic[which]), float(self.loads[which]))
+    def cost(self, which: int) -> _ModelCost:
+        return _ModelCost(float(self.arithmetic[which]), float(self.loads[which]))
 
 
-class _Search:
-    """Groups are known by their outputs."""
+class _GreedySearch:
+    """The search of §4. Groups are identified by their outputs."""
 
     def __init__(self, problem: Problem, parameters: Greedy) -> None:
         self.original, self.parameters = problem, parameters
@@ -166,17 +166,19 @@ class _Search:
         self._reuse: dict[str, Overlaps] = {}
         self._joining: dict[_Order, Joining] = {}
         self._sizes: dict[_Order, Sizes] = {}
-        self._in_tiles: dict[_Order, Shared] = defaultdict(Shared)
-        self._in_strips: dict[str, Shared] = defaultdict(Shared)
+        self._in_tiles: dict[_Order, SharedIntervals] = defaultdict(SharedIntervals)
+        self._in_strips: dict[str, SharedIntervals] = defaultdict(SharedIntervals)
         self.tile: dict[str, Tile] = {name: self.tile_singleton_group(name) for name in stages}
-        self.cost: dict[str, _Cost] = {name: self.cost_of_one(name) for name in stages}
+        self.cost: dict[str, _ModelCost] = {name: self.cost_of_one(name) for name in stages}
         self.benefit: dict[str, float] = dict.fromkeys(stages, 0.0)
         self.evaluations = 0
         self._merges: dict[tuple[str, str], _Merge | None] = {}
         self._likeness = Likeness(self.problem)
-        self._alike: dict[tuple[str, Hashable, _Cost], _Merge | None] = {}  # with groups of one stage, by their likes
+        self._alike: dict[
+            tuple[str, Hashable, _ModelCost], _Merge | None
+        ] = {}  # with groups of one stage, by their signatures
 
-    def found(self) -> Found:
+    def find(self) -> Found:
         while merge := self.best_merge():
             self.merge(merge)
         groups = [self.as_group(name) for name in self.members]
@@ -195,14 +197,14 @@ class _Search:
         return Found(result.schedule, report)
 
     def remarks(self) -> Iterator[str]:
-        """What the paper leaves open."""
+        """Remarks about what the paper leaves open."""
         for stage in self.problem.graph.stages:
             if stage.updates and self.members.get(stage.name) == (stage.name,) and not self.facts.tileable(stage.name):
                 yield f"scheduled on its own: {stage.name}, because its updates cannot be cut into independent tiles"
         if sums := [stage.name for stage in self.problem.graph.stages if self.facts.sums(stage.name)]:
             yield f"unlike the paper's, sums are computed in blocks that fill registers: {', '.join(sums)}"
 
-    def report(self, group: Group) -> GroupReport:
+    def report(self, group: TiledGroup) -> GroupReport:
         cost = self.cost[group.output]
         costs = {"arithmetic": cost.arithmetic, "loads": cost.loads, "benefit of merging": self.benefit[group.output]}
         return GroupReport(group.output, group.members, group.tiles, costs)
@@ -218,24 +220,24 @@ class _Search:
 
     def best_merge(self) -> _Merge | None:
         """The merge that yields the greatest performance benefit, if there is one that provides any."""
-        merges = [m for pair in self.opportunities() if (m := self._evaluated(*pair)) is not None]
+        merges = [m for pair in self.opportunities() if (m := self._evaluate(*pair)) is not None]
         return max(merges, key=lambda m: m.benefit, default=None)
 
-    def _evaluated(self, producer: str, consumer: str) -> _Merge | None:
+    def _evaluate(self, producer: str, consumer: str) -> _Merge | None:
         if (producer, consumer) not in self._merges:
             self.evaluations += 1
-            self._merges[producer, consumer] = self._evaluated_alike(producer, consumer)
+            self._merges[producer, consumer] = self._evaluate_once(producer, consumer)
         return self._merges[producer, consumer]
 
-    def _evaluated_alike(self, producer: str, consumer: str) -> _Merge | None:
+    def _evaluate_once(self, producer: str, consumer: str) -> _Merge | None:
         """Evaluate a merge, or look up an equal one that was evaluated since the consumer last changed."""
         if self.members[producer] != (producer,):
             return self.evaluate_group_merge(producer, consumer)
         alike = consumer, self._likeness.of(producer), self.cost[producer]
         if alike not in self._alike:
             self._alike[alike] = self.evaluate_group_merge(producer, consumer)
-        found = self._alike[alike]
-        return None if found is None else replace(found, producer=producer)
+        merge = self._alike[alike]
+        return None if merge is None else replace(merge, producer=producer)
 
     def merge(self, m: _Merge) -> None:
         moved = self.members.pop(m.producer)
@@ -279,24 +281,24 @@ class _Search:
         return _Merge(producer, consumer, float(benefit[best]), costs.tile(best), costs.cost(best))
 
     def longest_rows(self, output: str, costs: _GroupCost, cost: Numbers) -> int:
-        """Of the tiles that cost about the least, the one with the longest rows: the cost does not see rows start."""
+        """The tile with the longest rows among those that cost about the least: the model ignores the start of rows."""
         row = self.problem.graph.stage[output].dims[self.problem.row(output)]
         rows = costs.tiles[row] if row in costs.tiles else np.ones_like(cost)
         near = cost <= (1 + NEARLY) * cost.min()
         return int(np.lexsort((cost, -np.where(near, rows, 0)))[0])
 
-    def cost_of_one(self, name: str) -> _Cost:
-        """Of a group of one function (arith_cost and group_loads of Listing 2)."""
+    def cost_of_one(self, name: str) -> _ModelCost:
+        """The cost of a group of one function (arith_cost and group_loads of Listing 2)."""
         if not self.tile[name]:
             return self.untiled(name)
         tiles = {loop: np.array([n]) for loop, n in self.tile[name].items()}
         return self._group_cost(Joining(self.problem, (name,), tiles, self.vector_width), tiles).cost(0)
 
-    def untiled(self, name: str) -> _Cost:
-        """Of a function on its own without tiles: every load is a miss."""
+    def untiled(self, name: str) -> _ModelCost:
+        """The cost of a function on its own without tiles: every load is a miss."""
         definitions = range(len(self.problem.graph.stage[name].definitions))
         loads = sum(sum(self.facts.reads(name, k).values()) * self.facts.runs(name, k) for k in definitions)
-        return _Cost(self.facts.work(name), float(loads))
+        return _ModelCost(self.facts.work(name), float(loads))
 
     def merged_cost(self, output: str, tiles: Sizes, others: Sequence[str] = ()) -> _GroupCost:
         """The costs of a group for many tiles at once, those of `tiles_of`, if others join it."""
@@ -354,7 +356,7 @@ class _Search:
 
     # ---- §4.4
 
-    def as_group(self, output: str) -> Group:
+    def as_group(self, output: str) -> TiledGroup:
         """Loops in the order of reuse, the least outermost; the innermost dim stays where it is, a row of pixels."""
         members = self.members[output]
         dims = self.problem.graph.stage[output].dims
@@ -365,4 +367,4 @@ class _Search:
         extents = self.facts.every_loop(output)
         tile = {loop: n for loop, n in self.tile[output].items() if n < extents[loop]}
         others = tuple(m for m in members if m != output)
-        return Group(output, others, (tile,) if tile else (), order)
+        return TiledGroup(output, others, (tile,) if tile else (), order)

@@ -27,7 +27,7 @@ from ..parameters import Amount, Weight
 from ..schedule.directives import StageSchedule, on
 from .common.inlining import inlining
 from .common.legalize import legal
-from .common.tiles import Group, Style, scheduled
+from .common.tiles import Style, TiledGroup, scheduled
 from .nest.capacity import Capacity
 from .nest.emulation import Prefetcher
 from .nest.misses import Tile, l1_misses, l2_misses, order_cost, tile_counts, without, working_set
@@ -72,14 +72,14 @@ class Kernel(Strategy):
         )
 
     def weights(self, machine: Cpu) -> dict[str, float]:
-        """a2 and a3; what is None, from the machine."""
+        """The weights a2 and a3; those that are None follow from the machine."""
         beyond = machine.caches[2].bandwidth if len(machine.caches) > 2 else machine.core_bandwidth
         fastest = machine.l1.bandwidth
         a2 = max(1.0, fastest / machine.l2.bandwidth) if self.a2 is None else self.a2
         a3 = max(a2, fastest / beyond) if self.a3 is None else self.a3
         return {"a2": a2, "a3": a3}
 
-    def schedule(self, problem: Problem, stage: Stage) -> Chosen:
+    def schedule(self, problem: Problem, stage: Stage) -> StageChoice:
         """A stage on its own: what each of its definitions gets."""
         statements = [Statement.of(problem, stage, k) for k in range(len(stage.definitions))]
         optimized = [self.optimize(problem, s) for s in statements]
@@ -87,7 +87,7 @@ class Kernel(Strategy):
         streams = self.nontemporal and _may_stream(problem, stage, optimized[-1].kind)
         chain = chain.nontemporal() if streams else chain
         reports = tuple(_report(s, o, streams) for s, o in zip(statements, optimized, strict=True))
-        return Chosen(chain, reports, sum(o.tiles for o in optimized))
+        return StageChoice(chain, reports, sum(o.tiles for o in optimized))
 
     def optimize(self, problem: Problem, s: Statement) -> Optimized:
         """The flow of Figure 4.1 for one statement."""
@@ -103,8 +103,8 @@ class Kernel(Strategy):
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """What becomes of a stage."""
+class StageChoice:
+    """The schedule that was chosen for a stage."""
 
     chain: StageSchedule
     reports: tuple[GroupReport, ...]  # of its statements
@@ -113,7 +113,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Optimized:
-    """What becomes of a statement; without loops, they stay as they are."""
+    """The loops that were chosen for a statement; None leaves them as they are."""
 
     kind: str
     loops: TiledLoops | None = None
@@ -127,12 +127,12 @@ def _directives(
 ) -> StageSchedule:
     """Tiles as found; what stays as it is is vectorized and shared among threads."""
     if not any(o.loops for o in optimized):
-        return scheduled(problem, Group(stage.name), PAIRS)[0]
+        return scheduled(problem, TiledGroup(stage.name), PAIRS)[0]
     chain = on(stage.name).compute_root()
-    for s, found in zip(statements, optimized, strict=True):
+    for s, choice in zip(statements, optimized, strict=True):
         start = chain if s.number == 0 else chain.update(s.number - 1)
         plain = problem.alone.marked(stage, s.definition, start)
-        marked = tiled(s, start, found.loops) if found.loops else plain
+        marked = tiled(s, start, choice.loops) if choice.loops else plain
         chain = chain if marked == start else marked
     return chain
 
@@ -171,12 +171,12 @@ def classify(s: Statement) -> str:
 
 def sizes(extent: int, least: int, base: int = 2) -> list[int]:
     """The tile sizes that are tried along a loop: powers of two from `least` on, and all of it."""
-    found = []
+    tried = []
     n = least
     while n < extent:
-        found.append(n)
+        tried.append(n)
         n *= base
-    return [*found, extent]
+    return [*tried, extent]
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +208,7 @@ class TemporalOptimizer:
 
     @property
     def order_count(self) -> int:
-        """Orders of loops that differ in cost or bounds."""
+        """The number of orders of loops that differ in cost or bounds."""
         return len(self._intra_classes()) * len(self._inter_classes())
 
     def best(self) -> Optimized:
@@ -284,8 +284,8 @@ class TemporalOptimizer:
     def _bounds(self, rows_along: str, bound: Any) -> Numbers:
         """Algorithm 1 for all tile sizes of the loop that the rows run along."""
         tiles = self.grid[rows_along]
-        found = [bound(int(t), self.s.extents[rows_along]) for t in tiles.flat]
-        return np.array(found).reshape(tiles.shape)
+        bounds = [bound(int(t), self.s.extents[rows_along]) for t in tiles.flat]
+        return np.array(bounds).reshape(tiles.shape)
 
     @cached_property
     def _fits_l2(self) -> Numbers:

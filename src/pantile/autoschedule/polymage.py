@@ -23,7 +23,7 @@ from ..schedule.schedule import Schedule
 from .common.budget import within
 from .common.legalize import legal
 from .common.streaming import streams
-from .common.tiles import Group, scheduled
+from .common.tiles import TiledGroup, scheduled
 from .fusion.alignment import Stages
 from .fusion.crops import cropped
 from .fusion.dag import Group as Set
@@ -112,14 +112,14 @@ class _Merging:
         sizes = zip(shape.long, self.parameters.tile_sizes, strict=False)
         return {shape.group.dims[k]: min(n, shape.group.extents[k]) for k, n in sizes}
 
-    def as_group(self, group: Set) -> Group:
+    def as_group(self, group: Set) -> TiledGroup:
         *members, output = self.stages.members(group)
         shape = self._shape(group)
         is_tiled = shape is not None and (members or not streams(self.stages.problem, output))
         tile = self._tile(shape) if shape is not None and is_tiled else {}
-        return Group(output, tuple(members), (tile,) if tile else ())
+        return TiledGroup(output, tuple(members), (tile,) if tile else ())
 
-    def report(self, group: Set, scheduled: Group) -> GroupReport:
+    def report(self, group: Set, scheduled: TiledGroup) -> GroupReport:
         shape = self._shape(group)
         if shape is None:
             why = "not a function with known limits: scheduled on its own"

@@ -34,12 +34,12 @@ from ..dataclass import dataclass
 from ..machine.description import Cpu
 from ..parameters import Amount, Count, Weight
 from .common.legalize import legal
-from .common.tiles import Group, Style, scheduled
+from .common.tiles import Style, TiledGroup, scheduled
 from .report import GroupReport, Report
 from .shapes.copies import copies
 from .shapes.fused_space import Fused
 from .shapes.spaces import Program, Space, inlined_at_startup, spaces
-from .shapes.tile_time import Candidates, Limits, Load, best_tile, instructions, planes
+from .shapes.tile_time import Candidates, FusionLimits, Load, best_tile, instructions, planes
 from .strategy import Found, Problem, Strategy
 
 _TILED_DIMS = 2  # as in Table I
@@ -64,9 +64,9 @@ class PostTile(Strategy):
 
     most_stored: Weight | None = None  # bytes of intermediate values per tile; None: a core's part of L2
 
-    def limits(self, machine: Cpu) -> Limits:
+    def limits(self, machine: Cpu) -> FusionLimits:
         stored = machine.l2.per_core if self.most_stored is None else self.most_stored
-        return Limits(self.most_recomputed, self.most_recomputed_of_one, stored)
+        return FusionLimits(self.most_recomputed, self.most_recomputed_of_one, stored)
 
     def find(self, problem: Problem) -> Found:
         apart = copies(problem)
@@ -95,9 +95,9 @@ def _composed(parameters: PostTile, problem: Problem) -> tuple[Composed, tuple[s
     return reorder_tiling_and_fusion(parameters, program), names
 
 
-def _as_group(fused: Fused) -> Group:
+def _as_group(fused: Fused) -> TiledGroup:
     members = tuple(n for n in fused.stages if n != fused.liveout.output)
-    return Group(fused.liveout.output, members, (fused.cut,) if fused.cut else ())
+    return TiledGroup(fused.liveout.output, members, (fused.cut,) if fused.cut else ())
 
 
 def _reported(fused: Fused) -> GroupReport:
@@ -238,7 +238,7 @@ class _Growing:
     """The union of a live-out space and what was fused with it so far."""
 
     fused: Fused
-    limits: Limits
+    limits: FusionLimits
 
     def start(self) -> None:
         """The tiling schedule of the live-out space (relations 1-4)."""

@@ -63,7 +63,7 @@ class Reuse(Strategy):
     most_stored: Amount = 8  # stages of a segment that are not inlined: more of them in one loop take long to compile
 
     def find(self, problem: Problem) -> Found:
-        return _Search(problem, self).found()
+        return _ReuseSearch(problem, self).find()
 
     def csize(self, problem: Problem) -> int:
         return self.cache_size or problem.machine.last.size
@@ -115,9 +115,9 @@ class TilingAnalysis:
 
     # ---- Algorithm 5
 
-    def inline_trivial_stages(self, levels: dict[str, Level]) -> dict[str, Level]:
+    def inline_trivial_stages(self, given: dict[str, Level]) -> dict[str, Level]:
         """Algorithm 5, and then every stage is moved out to where all that read it are inside."""
-        found = dict(levels)
+        found = dict(given)
         for name in reversed(self.tiles.producers):
             if found[name] != INLINE and name in self.tiles.known.trivial:
                 self._store_instead(name, found[name], found)
@@ -129,14 +129,14 @@ class TilingAnalysis:
                 found[name] = Level(at, max(found[name].store, at))
         return found
 
-    def _store_instead(self, name: str, level: Level, found: dict[str, Level]) -> None:
+    def _store_instead(self, name: str, level: Level, levels: dict[str, Level]) -> None:
         """Lines 5 to 9: producers that were inlined into a stage which now is inlined itself take its place."""
         for p in self.tiles.facts.producers[name]:
-            if found.get(p) == INLINE:
+            if levels.get(p) == INLINE:
                 if p in self.tiles.known.trivial:
-                    self._store_instead(p, level, found)
+                    self._store_instead(p, level, levels)
                 else:
-                    found[p] = level
+                    levels[p] = level
 
     def readers(self, name: str, levels: Mapping[str, Level]) -> set[str]:
         """The stages that read a stage once others are inlined."""
@@ -149,9 +149,9 @@ class TilingAnalysis:
         fallback = Tiling(self.tiles.output.name, self.tiles.producers, 0.0, inf if self.tiles.producers else 0.0)
         best = fallback
         for nest, levels in self.fused:
-            found = self.cheapest_tile(nest, levels, best.cost if best.tile else inf)
-            if found is not None:
-                best = found
+            cheapest = self.cheapest_tile(nest, levels, best.cost if best.tile else inf)
+            if cheapest is not None:
+                best = cheapest
         compared = len(self.fused) * prod(self.tiles.shape) if self.fused else 0
         return replace(best, compared=compared)
 
@@ -165,11 +165,12 @@ class TilingAnalysis:
 
     @property
     def least_stored(self) -> int:
-        """So many stages are stored at least, whatever the order and the tile."""
+        """The least number of stages that are stored, whatever the order and the tile."""
         return min((sum(level != INLINE for level in levels.values()) for _, levels in self.fused), default=0)
 
     def permutations(self) -> list[tuple[str, ...]]:
-        """Of the loops inside a tile. "We do not attempt to interchange loops that only perform a few iterations".
+        """The orders of the loops inside a tile. "We do not attempt to interchange loops that only perform a few
+        iterations".
 
         Orders with another loop than the column innermost lose the prefetchers (equation 5.13); large segments do
         without them, and so do pictures with channels, whose rows are loaded and stored as whole pixels.
@@ -223,8 +224,8 @@ class TilingAnalysis:
         )
 
 
-class _Search:
-    """Segments are known by their outputs."""
+class _ReuseSearch:
+    """The search of chapter 5. Segments are identified by their outputs."""
 
     def __init__(self, problem: Problem, parameters: Reuse) -> None:
         self.original, self.parameters = problem, parameters
@@ -234,11 +235,11 @@ class _Search:
         self.stages = [s.name for s in self.problem.graph.stages]
         self._place = {name: k for k, name in enumerate(self.stages)}
         self.known = StageReuse(self.problem)
-        self.analysed: dict[tuple[str, ...], Tiling | None] = {}  # None: not priced, it stores too many stages
+        self.analysed: dict[tuple[str, ...], Tiling | None] = {}  # None: not analysed, it stores too many stages
         self._split: dict[tuple[str, ...], list[Tiling]] = {}
         self.remarks: list[str] = []
 
-    def found(self) -> Found:
+    def find(self) -> Found:
         tilings = [t for members in self.segments(self.barriers()) for t in self.scheduled(members)]
         inlined = (*self.original.facts.trivial, *(n for t in tilings for n in t.inlined))
         final = self.original.inlined(inlined)
@@ -256,7 +257,7 @@ class _Search:
         return Found(result.schedule, report)
 
     def counts(self) -> dict[str, int]:
-        """How much was looked at."""
+        """The numbers of segments and tiles that were compared."""
         tiles = sum(t.compared for t in self.analysed.values() if t is not None)
         return {"segments analysed": len(self.analysed), "tiles compared": tiles}
 
@@ -281,10 +282,10 @@ class _Search:
         for name in reversed(chosen):
             owners = {owner[c] for c in self.facts.consumers[name] if c in owner}
             owner[name] = name if name in ends or len(owners) != 1 else owners.pop()
-        found: dict[str, list[str]] = {end: [] for end in chosen if owner[end] == end}
+        segments: dict[str, list[str]] = {end: [] for end in chosen if owner[end] == end}
         for name in chosen:
-            found[owner[name]].append(name)
-        return list(map(tuple, found.values()))
+            segments[owner[name]].append(name)
+        return list(map(tuple, segments.values()))
 
     def group_stages(self, members: tuple[str, ...]) -> list[tuple[str, ...]]:
         """Algorithm 7: stages with more than one consumer form new pipelines, along with their producers."""
@@ -320,15 +321,15 @@ class _Search:
         return sum(map(len, self.analysed)) >= MOST_ANALYSED
 
     def _fits(self, members: tuple[str, ...]) -> bool:
-        """One stage is never too large."""
+        """Whether the buffers of a segment fit the cache. One stage is never too large."""
         if len(members) > 1 and self._stores_too_many(members):
             return False
-        found = self.tiling_analysis(members)
-        few = len(found.stored) <= self.parameters.most_stored
-        return len(members) == 1 or (few and found.working_set <= self.csize)
+        tiling = self.tiling_analysis(members)
+        few = len(tiling.stored) <= self.parameters.most_stored
+        return len(members) == 1 or (few and tiling.working_set <= self.csize)
 
     def _stores_too_many(self, members: tuple[str, ...]) -> bool:
-        """Whether it does in any order of loops: then there is nothing to price."""
+        """Whether a segment stores too many stages in any order of loops: then it is not analysed further."""
         if members not in self.analysed:
             analysis = self._analysis(members)
             too_many = analysis.least_stored > self.parameters.most_stored
@@ -345,10 +346,10 @@ class _Search:
                 break  # "will only grow larger if more stages are included"
             taken = set(head)
             rest = tuple(m for m in members if m not in taken)
-            found = [self.tiling_analysis(head), *self.split_segment(rest)]
-            cost = sum(t.cost for t in found)
+            tilings = [self.tiling_analysis(head), *self.split_segment(rest)]
+            cost = sum(t.cost for t in tilings)
             if cost < least:
-                best, least = found, cost
+                best, least = tilings, cost
         return best or [self.tiling_analysis((m,)) for m in members]
 
     def _heads(self, members: tuple[str, ...], most: int | None = None) -> list[tuple[str, ...]]:
@@ -363,8 +364,8 @@ class _Search:
         return any(self.known.overlaps[name].values())
 
     def _largest_first(self, members: tuple[str, ...]) -> list[Tiling]:
-        """A cut of a long segment without looking at all: again and again the largest head that fits."""
-        found = []
+        """A cut of a long segment without looking at all cuts: again and again the largest head that fits."""
+        tilings = []
         while members:
             heads = [*self._heads(members, MOST_HEADS), members]
             low, step = 0, 1  # heads[low] is to be taken
@@ -375,10 +376,10 @@ class _Search:
                 if low + step < len(heads) and self._fits(heads[low + step]):
                     low += step
             head = heads[low]
-            found += [self.tiling_analysis(head)] if self._fits(head) else [self.tiling_analysis((m,)) for m in head]
+            tilings += [self.tiling_analysis(head)] if self._fits(head) else [self.tiling_analysis((m,)) for m in head]
             taken = set(head)
             members = tuple(m for m in members if m not in taken)
-        return found
+        return tilings
 
     def _with_producers(self, among: set[str], end: str) -> tuple[str, ...]:
         """A stage and those among some that it needs."""
@@ -390,10 +391,10 @@ class _Search:
         return tuple(sorted(needed, key=self._place.__getitem__))
 
     def tiling_analysis(self, members: tuple[str, ...]) -> Tiling:
-        found = self.analysed.get(members)
-        if found is None:
-            found = self.analysed[members] = self._analysis(members).best()
-        return found
+        tiling = self.analysed.get(members)
+        if tiling is None:
+            tiling = self.analysed[members] = self._analysis(members).best()
+        return tiling
 
     def _analysis(self, members: tuple[str, ...]) -> TilingAnalysis:
         return TilingAnalysis(SlidingTiles(self.problem, self.known, members), self.parameters.w)

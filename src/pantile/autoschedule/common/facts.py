@@ -23,7 +23,7 @@ from ...expr.types import INDEX
 from ...expr.visit import children, key, names, variables, walk
 from ...graph.nodes import Definition, Graph, Stage
 from ...schedule.updates import accumulation, constant, has_closed_form, is_independent, loop_names, pure_dims
-from .reads import Reads
+from .reads import DefinitionReads
 
 # A stage that is needed over more points than this along one dim is not stored: nothing limits what is read of it.
 UNLIMITED = 1 << 31
@@ -204,9 +204,9 @@ class Facts:
         return self.graph.consumers
 
     @cached_property
-    def prepared_reads(self) -> dict[str, list[Reads]]:
+    def prepared_reads(self) -> dict[str, list[DefinitionReads]]:
         """The reads of the definitions of each stage."""
-        return {s.name: [Reads(s, d, self.graph.input) for d in s.definitions] for s in self.graph.stages}
+        return {s.name: [DefinitionReads(s, d, self.graph.input) for d in s.definitions] for s in self.graph.stages}
 
     # ---- costs of one evaluation
 

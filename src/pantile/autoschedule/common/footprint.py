@@ -17,7 +17,7 @@ from ...analysis.interval import Interval
 from ...analysis.load_boxes import Box
 from ...analysis.regions import with_own_updates
 from .facts import Facts
-from .shared_intervals import Shared
+from .shared_intervals import SharedIntervals
 
 # One number, or one per tile size.
 Numbers = Any
@@ -47,11 +47,11 @@ class Footprint:
         output: str,
         tile: Mapping[str, Numbers],
         new: Callable[[str, Box], Box] | None = None,
-        shared: Shared | None = None,
+        shared: SharedIntervals | None = None,
     ) -> None:
         """`shared`: what was found for other groups of the same output, in the same tiles."""
         self.facts, self.output, self.new = facts, output, new
-        self.shared = Shared() if shared is None else shared
+        self.shared = SharedIntervals() if shared is None else shared
 
         def side(loop: str, whole: Interval) -> Interval:
             return self.shared.tile(loop, lambda: _middle(whole, tile[loop])) if loop in tile else whole

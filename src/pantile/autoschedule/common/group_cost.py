@@ -16,7 +16,7 @@ from ...cached import cached_property
 from ...dataclass import dataclass
 from ..strategy import Problem
 from .footprint import Footprint
-from .shared_intervals import Shared
+from .shared_intervals import SharedIntervals
 
 Numbers = Any
 
@@ -45,7 +45,7 @@ class Joining:
         members: tuple[str, ...],
         tiles: Mapping[str, Numbers],
         lanes: int,
-        shared: Shared | None = None,
+        shared: SharedIntervals | None = None,
     ) -> None:
         self.problem, self.members, self.lanes = problem, frozenset(members), lanes
         self.facts = problem.facts

@@ -16,7 +16,7 @@ from ...analysis.load_boxes import Box
 from ...cached import cached_property
 from .facts import Facts
 from .footprint import Footprint
-from .shared_intervals import Shared
+from .shared_intervals import SharedIntervals
 
 Numbers = Any
 
@@ -37,7 +37,7 @@ class Overlaps:
         members: Collection[str],
         output: str,
         tile: Mapping[str, int] | None = None,
-        shared: Shared | None = None,
+        shared: SharedIntervals | None = None,
     ) -> None:
         self.output = output
         self.loops = {loop: min(n, (tile or {}).get(loop, n)) for loop, n in facts.every_loop(output).items()}

@@ -20,24 +20,24 @@ from ...expr.linear import linear
 from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var
 from ...expr.visit import children, key, names
 from ...graph.nodes import Definition, Stage
-from .shared_intervals import Ends, Shared
+from .shared_intervals import Ends, SharedIntervals
 
 # Conditions that hold where something is read, and whether they do or do not.
 Path = tuple[tuple[Expr, bool], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Reads:
+class DefinitionReads:
     """Of one definition."""
 
     stage: Stage
     definition: Definition
     inputs: Container[str] = ()
 
-    def boxes(self, box: Box, scope: Scope, parts: Scope, shared: Shared | None = None) -> dict[str, Box]:
+    def boxes(self, box: Box, scope: Scope, parts: Scope, shared: SharedIntervals | None = None) -> dict[str, Box]:
         """Boxes of other stages' buffers that are read for `box`; of the reduction loops, over `parts`. `shared`: what
         was found for other stages, over the same tiles."""
-        shared = Shared() if shared is None else shared
+        shared = SharedIntervals() if shared is None else shared
         if self._steps is not None and all(side.bounded for side in box):
             return {b: tuple([shared.moved(box[k], *by) for k, *by in of]) for b, of in self._steps.items()}
         everywhere = {**definition_scope(self.stage, self.definition, box, scope), **parts}

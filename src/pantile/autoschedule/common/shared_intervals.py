@@ -2,7 +2,7 @@
 
     two hundred filters that read img[y - 1, x] of a tile  ->  one interval along y, the same object for all
 
-Intervals are told apart by identity, which is why equal ones are made only once here.
+Intervals are compared by identity, which is why equal ones are made only once here.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Ends:
     @cached_property
     def steps(self) -> tuple[str, int, int] | None:
         """The one variable that all indices are some steps from, the fewest and the most; None if that is not all."""
-        found = [_steps(e) for e in self.indices]
-        known = [f for f in found if f is not None]
-        if len(known) < len(found) or len({name for name, _ in known}) > 1:
+        steps = [_steps(e) for e in self.indices]
+        known = [f for f in steps if f is not None]
+        if len(known) < len(steps) or len({name for name, _ in known}) > 1:
             return None
         return known[0][0], min(n for _, n in known), max(n for _, n in known)
 
@@ -61,7 +61,7 @@ class Ends:
 
 
 def _steps(e: Expr) -> tuple[str, int] | None:
-    """n of x + n and x - n."""
+    """The variable x and the offset n of an index x + n or x - n."""
     if isinstance(e, Var):
         return e.name, 0
     if isinstance(e, Op) and e.op in ("add", "sub") and e.dtype is INDEX:
@@ -71,37 +71,37 @@ def _steps(e: Expr) -> tuple[str, int] | None:
     return None
 
 
-class Shared:
-    """Of one set of tiles, for all groups of stages that are priced in them."""
+class SharedIntervals:
+    """The intervals of one set of tiles, for all groups of stages whose cost is predicted with these tiles."""
 
     def __init__(self) -> None:
-        # With what each was made of: ids are those of objects that are alive.
-        self._found: dict[object, tuple[Any, tuple[Interval | None, ...]]] = {}
+        # Each entry keeps its operands alive: ids are those of live objects.
+        self._memo: dict[object, tuple[Any, tuple[Interval | None, ...]]] = {}
 
     def tile(self, loop: str, find: Callable[[], Interval]) -> Interval:
         """The tiles along a loop of their output."""
         return self._once(("tile", loop), (), find)
 
     def counted(self, box: Box, count: Callable[[Box], Any]) -> Any:
-        """What is counted of a box, which always is the same."""
+        """The count of a box, memoized."""
         return self._once(("counted", *map(id, box)), box, lambda: count(box))
 
     def points(self, box: Box) -> Any:
-        """How many points a box has, in each tile."""
+        """The number of points of a box, in each tile."""
         return self._once(("points", *map(id, box)), box, lambda: prod(map(self.extent, box)))
 
     def extent(self, r: Interval) -> Any:
-        """How many values a range has."""
+        """The number of values of a range."""
         return self._once(("extent", id(r)), (r,), lambda: np.maximum(r.high - r.low + 1, 0))
 
     def index(self, ends: Ends, scope: Scope) -> Interval:
         """The values of indices."""
         ranges = tuple([scope.get(name) for name in ends.depends_on])
         name = (ends.key, *map(id, ranges))
-        found = self._found.get(name)
-        if found is None:
-            found = self._found[name] = ends.interval(scope), ranges
-        result: Interval = found[0]
+        entry = self._memo.get(name)
+        if entry is None:
+            entry = self._memo[name] = ends.interval(scope), ranges
+        result: Interval = entry[0]
         return result
 
     def moved(self, r: Interval, fewest: int, most: int) -> Interval:
@@ -116,30 +116,30 @@ class Shared:
         return a if a is b else self._once(("hull", id(a), id(b)), (a, b), lambda: a.hull(b))
 
     def within(self, box: Box, limits: Box) -> Box:
-        """What of a box is inside limits, which are numbers."""
+        """The part of a box that is inside limits, which are numbers."""
         return tuple([self._meet(a, b) for a, b in zip(box, limits, strict=True)])
 
     def _meet(self, a: Interval, limit: Interval) -> Interval:
         name = ("within", id(a), limit.low, limit.high)
-        found = self._found.get(name)
-        if found is None:
-            found = self._found[name] = _met(a, limit), (a,)
-        result: Interval = found[0]
+        entry = self._memo.get(name)
+        if entry is None:
+            entry = self._memo[name] = _intersection(a, limit), (a,)
+        result: Interval = entry[0]
         return result
 
     def last(self, r: Interval, count: int) -> Interval:
-        """The last so many values of a range."""
+        """The last `count` values of a range."""
         return self._once(("last", id(r), count), (r,), lambda: Interval(np.maximum(r.low, r.high - count + 1), r.high))
 
-    def _once(self, name: object, of: tuple[Interval | None, ...], find: Callable[[], T]) -> T:
-        found = self._found.get(name)
-        if found is None:
-            found = self._found[name] = find(), of
-        result: T = found[0]
+    def _once(self, name: object, operands: tuple[Interval | None, ...], find: Callable[[], T]) -> T:
+        entry = self._memo.get(name)
+        if entry is None:
+            entry = self._memo[name] = find(), operands
+        result: T = entry[0]
         return result
 
 
-def _met(a: Interval, limit: Interval) -> Interval:
+def _intersection(a: Interval, limit: Interval) -> Interval:
     """`Interval.meet` with numbers, which for the ends of many tiles is one step each."""
     if type(a.low) is type(a.high) is np.ndarray and limit.bounded:
         return Interval(np.maximum(a.low, limit.low), np.minimum(a.high, limit.high))

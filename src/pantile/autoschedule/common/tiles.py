@@ -44,7 +44,7 @@ Level = Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Group:
+class TiledGroup:
     """Stages that run together, tile by tile of the output."""
 
     output: str
@@ -68,7 +68,7 @@ class Style:
 PLAIN = Style()
 
 
-def scheduled(problem: Problem, group: Group, style: Style = PLAIN) -> tuple[StageSchedule, ...]:
+def scheduled(problem: Problem, group: TiledGroup, style: Style = PLAIN) -> tuple[StageSchedule, ...]:
     """The directives of all stages of a group, those of its output first."""
     graph = problem.graph
     levels = _levels(problem, group)
@@ -90,7 +90,7 @@ def scheduled(problem: Problem, group: Group, style: Style = PLAIN) -> tuple[Sta
     return tuple(chains)
 
 
-def _levels(problem: Problem, group: Group) -> tuple[Level, ...]:
+def _levels(problem: Problem, group: TiledGroup) -> tuple[Level, ...]:
     """Tiles that are smaller than what they are tiles of; a level without any is left out."""
     sizes = problem.facts.every_loop(group.output)
     kept = []
@@ -124,7 +124,7 @@ class _Output:
     """The loops of a group's output; all of its definitions are tiled alike."""
 
     problem: Problem
-    group: Group
+    group: TiledGroup
     levels: Sequence[Level]
     style: Style
 
@@ -144,9 +144,8 @@ class _Output:
         return (*dims, *(r for r in loops if r not in dims))
 
     def tail(self, loop: str) -> str:
-        """What becomes of the last tile. One that is shifted inwards starts anywhere: reads of x // 2 would be gathered
-        lane by lane, instead of a few values of which each serves two lanes.
-        """
+        """The tail strategy of a loop. A last tile that is shifted inwards is unaligned: reads of x // 2 would be
+        gathered lane by lane, instead of a few values of which each serves two lanes."""
         return "guard" if loop == self.stage.dims[self.problem.row(self.stage.name)] and self.has_halves else "auto"
 
     @cached_property
@@ -163,30 +162,31 @@ class _Output:
     def names(self) -> dict[str, list[str]]:
         """What each loop is split into, outermost first."""
         taken = set(self.extents)
-        found = {}
+        names = {}
         for loop in self.order:
             count = sum(loop in level for level in self.levels)
             suffixes = (*_LEVELS[:count], _INSIDE) if count else ()
-            found[loop] = [fresh(loop.replace(".", "_") + s, taken.__contains__) for s in suffixes] or [loop]
-            taken.update(found[loop])
-        return found
+            names[loop] = [fresh(loop.replace(".", "_") + s, taken.__contains__) for s in suffixes] or [loop]
+            taken.update(names[loop])
+        return names
 
     @cached_property
     def tile_loops(self) -> list[tuple[str, str, int]]:
-        """Of all levels, outermost first: the loop, the name of its tile loop, and how many tiles there are."""
+        """The tile loops of all levels, outermost first: the loop, the name of its tile loop, and the number of
+        tiles."""
         sizes = dict(self.extents)
         depth = dict.fromkeys(self.order, 0)
-        found = []
+        loops = []
         for level in self.levels:
             for loop in self.order:
                 if loop in level:
-                    found.append((loop, self.names[loop][depth[loop]], -(-sizes[loop] // level[loop])))
+                    loops.append((loop, self.names[loop][depth[loop]], -(-sizes[loop] // level[loop])))
                     depth[loop], sizes[loop] = depth[loop] + 1, level[loop]
-        return found
+        return loops
 
     @property
     def innermost_tile_loop(self) -> str:
-        """Where other members are computed."""
+        """The loop at which other members are computed."""
         pure = [name for loop, name, _ in self.tile_loops if loop in self.stage.dims]
         return (pure or [name for _, name, _ in self.tile_loops])[-1]
 
@@ -225,18 +225,18 @@ class _Output:
         return self._in_parts(chain, rows)
 
     def _parallel(self, chain: StageSchedule, loops: Sequence[tuple[str, int]]) -> StageSchedule:
-        """As many outermost loops as it takes to keep all threads busy."""
+        """Mark as many of the outermost loops parallel as it takes to keep all threads busy."""
         for name, _ in _outermost(loops, self._wanted):
             chain = chain.parallel(name)
         return chain
 
     @property
     def _wanted(self) -> int:
-        """Iterations to share among threads."""
+        """The number of iterations to share among threads."""
         return self.style.parallelism or self.problem.machine.threads
 
     def _in_parts(self, chain: StageSchedule, rows: Sequence[tuple[str, int]]) -> StageSchedule:
-        """As `_parallel`, for whole rows: tasks of several iterations of the innermost loop that is shared."""
+        """Mark loops over whole rows parallel, with tasks of several iterations of the innermost parallel loop."""
         tasks = TASKS_PER_THREAD * self.problem.machine.threads
         *around, last = _outermost(rows, max(tasks, self._wanted))
         for name, _ in around:
@@ -247,14 +247,14 @@ class _Output:
         return chain.parallel(last[0], several) if several > 1 else chain.parallel(last[0])
 
 
-def _outermost(loops: Sequence[tuple[str, int]], wanted: int) -> list[tuple[str, int]]:
-    """The first loops, as many as have so many iterations together."""
-    found: list[tuple[str, int]] = []
-    for loop in loops:
-        if prod(n for _, n in found) >= wanted:
+def _outermost(nest: Sequence[tuple[str, int]], wanted: int) -> list[tuple[str, int]]:
+    """The first loops, as many as have `wanted` iterations together."""
+    loops: list[tuple[str, int]] = []
+    for loop in nest:
+        if prod(n for _, n in loops) >= wanted:
             break
-        found.append(loop)
-    return found
+        loops.append(loop)
+    return loops
 
 
 def sharing_last(problem: Problem, stage: Stage, dims: Sequence[str]) -> list[str]:
@@ -270,7 +270,7 @@ def _is_shared(problem: Problem, stage: Stage, dim: str) -> bool:
 
 
 def reads_halves(stage: Stage) -> bool:
-    """Whether it reads something where x // 2 says."""
+    """Whether a stage reads something at x // 2."""
     indices = (i for d in stage.definitions for a in accesses(stage, d) for i in a.indices)
     return any(i is not None and i.scale.denominator > 1 for i in indices)
 
@@ -294,7 +294,7 @@ class _Nest:
 
     @property
     def names(self) -> list[str]:
-        """Before any directive."""
+        """The loops before any directive."""
         return [*self.free, *self.reductions]
 
     @property
@@ -304,7 +304,7 @@ class _Nest:
         return not moving.isdisjoint(self.reductions)
 
     def blocks(self, extents: Mapping[str, int], order: Sequence[str] | None = None) -> list[str]:
-        """The order of its dims around the innermost vector and the reduction loops.
+        """The order of dims around the innermost vector and the reduction loops.
 
         As asked for, the loop that is vectorized last; an accumulation puts those innermost along which it reads most
         again, be it the vectorized one or not.
@@ -330,7 +330,8 @@ class _Nest:
         blocks: Sequence[str],
         called: Mapping[str, str],
     ) -> StageSchedule:
-        """Tile loops, loops inside them, reduction loops, and innermost a vector along the last loop that fills one.
+        """Order tile loops, loops inside them, reduction loops, and innermost a vector along the last loop that fills
+        one.
 
         `loops` is the order so far, `inside` has the extents of the loops inside tiles, `blocks` their order around the
         vector, `called` what loops are called there. Sums stay in registers while their reduction loops run; a scan
@@ -358,7 +359,8 @@ class _Nest:
 
     @cached_property
     def _lanes(self) -> int:
-        """Those of a register, or of half of one where there are no more neighbours, such as the levels of a stack."""
+        """The lanes of a register, or of half of one where there are no more neighbours, such as the levels of a
+        stack."""
         lanes = register_lanes(self.stage, self.definition, self.problem.target)
         neighbours = self.problem.facts.extents(self.stage.name)[-1]
         is_half = FEWEST_LANES <= neighbours == lanes // 2 and self.stage.name not in self.problem.channels
@@ -402,7 +404,7 @@ class _Nest:
 
     @property
     def _most_vectors(self) -> int:
-        """Per iteration; blocks of sums are about as wide as they are high, and so read least."""
+        """The most vectors per iteration; blocks of sums are about as wide as they are high, and so read least."""
         if self._is_sum:
             return side_by_side(self._block)
         return vectors_at_a_time(self.problem, self.stage, self.definition, self.style.vectors)
@@ -428,8 +430,8 @@ class _Nest:
             return {}
         dim, count = before[rows[0]], around[rows[0]]
         across, strict = before[vector], self.problem.strict
-        found = shared_terms(self.stage, self.definition, dim, across, count * vectors, count, strict)
-        return {called[r]: n for r, n in found.items()}
+        terms = shared_terms(self.stage, self.definition, dim, across, count * vectors, count, strict)
+        return {called[r]: n for r, n in terms.items()}
 
     def _shared_rows(self, vector: str, inside: Mapping[str, int], called: Mapping[str, str]) -> Extents:
         """Rows to write out around a vector, if what depends on the column only is worth it."""

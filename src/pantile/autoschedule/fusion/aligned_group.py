@@ -16,7 +16,7 @@ V = TypeVar("V")
 Distance = tuple[tuple[float, float], ...]  # per dim of the space: from, to
 
 
-class Space:
+class AlignedSpace:
     """An alignment in floats, to look up in."""
 
     def __init__(self, alignment: Alignment, stages: SingleStages) -> None:
@@ -43,7 +43,7 @@ class Space:
 class Seen:
     """What is known of each stage in the space, as seen from an output: found once for all groups that end alike."""
 
-    def __init__(self, stages: SingleStages, space: Space, output: str) -> None:
+    def __init__(self, stages: SingleStages, space: AlignedSpace, output: str) -> None:
         self._stages, self._space = stages, space
         dims, own = stages.problem.graph.stage[output].dims, space.axes[output]
         self._rank = len(dims)
@@ -105,7 +105,7 @@ class AlignedGroup:
 
     stages: SingleStages
     names: tuple[str, ...]
-    space: Space
+    space: AlignedSpace
 
     @property
     def output(self) -> str:

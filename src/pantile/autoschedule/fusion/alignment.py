@@ -12,7 +12,7 @@ from ...cached import cached_property
 from ...graph.nodes import Definition, Stage
 from ...schedule.updates import is_independent, pure_dims
 from ..strategy import Problem
-from .aligned_group import AlignedGroup, Space
+from .aligned_group import AlignedGroup, AlignedSpace
 from .dag import Dag, Group, union, vertices
 from .stage_facts import SingleStages
 
@@ -36,7 +36,7 @@ class Stages(SingleStages):
         return Dag.of(len(self.names), edges)
 
     def members(self, group: Group) -> tuple[str, ...]:
-        """Producers before consumers."""
+        """The members of a group, producers before consumers."""
         return tuple(self.names[v] for v in vertices(group))
 
     def live_outs(self, group: Group) -> tuple[str, ...]:
@@ -46,10 +46,10 @@ class Stages(SingleStages):
         return tuple(self.names[v] for v in read)
 
     def live_ins(self, group: Group) -> tuple[str, ...]:
-        """Stages and inputs that it reads."""
+        """The stages and inputs that a group reads."""
         inside = set(self.members(group))
-        found = (p for name in inside for p in self.facts.producers[name])
-        return tuple(sorted({p for p in found if p not in inside}))
+        producers = (p for name in inside for p in self.facts.producers[name])
+        return tuple(sorted({p for p in producers if p not in inside}))
 
     # ---- what can be in a group
 
@@ -68,23 +68,23 @@ class Stages(SingleStages):
         return any(self.aligned(part) is None for part in self.separate(group))
 
     def separate(self, group: Group) -> tuple[Group, ...]:
-        """Its connected parts."""
+        """The connected components of a group."""
         if group not in self._separate:
             self._separate[group] = _components(group, self._near)
         return self._separate[group]
 
     @cached_property
     def _near(self) -> list[Group]:
-        """Per vertex, those it reads or is read by."""
+        """The neighbours of each vertex: those it reads or is read by."""
         return [before | after for before, after in zip(self.dag.predecessors, self.dag.successors, strict=True)]
 
     def aligned(self, group: Group) -> AlignedGroup | None:
         """A connected set in one space, if there is one with constant dependence vectors."""
         if group not in self._aligned:
-            self._aligned[group] = self._found(group)
+            self._aligned[group] = self._align(group)
         return self._aligned[group]
 
-    def _found(self, group: Group) -> AlignedGroup | None:
+    def _align(self, group: Group) -> AlignedGroup | None:
         names = self.members(group)
         whole = next((space for part, space in self._spaces if not group & ~part), None)
         if whole is None or not whole.has(names[-1], self._long_dims(names[-1])):
@@ -102,46 +102,46 @@ class Stages(SingleStages):
     @cached_property
     def _apart(self) -> list[Group]:
         """Per vertex, those it cannot share a group with, because one reads the other where data or sizes decide."""
-        found = [0] * len(self.names)
+        apart = [0] * len(self.names)
         for v in vertices(self._able):
             for s in vertices(self.dag.successors[v] & self._able):
                 if self._pair_space(self.names[v], self.names[s]) is None:
-                    found[v] |= 1 << s
-                    found[s] |= 1 << v
-        return found
+                    apart[v] |= 1 << s
+                    apart[s] |= 1 << v
+        return apart
 
-    def _pair_space(self, producer: str, consumer: str) -> Space | None:
+    def _pair_space(self, producer: str, consumer: str) -> AlignedSpace | None:
         return self._space((producer, consumer), lambda stage, d: self._by_source(stage, d).get(producer, ()))
 
     @cached_property
-    def _spaces(self) -> list[tuple[Group, Space]]:
-        """Of stages that are connected by constant dependences, all together: their subsets need none of their own."""
+    def _spaces(self) -> list[tuple[Group, AlignedSpace]]:
+        """One space for all stages that are connected by constant dependences: their subsets need none of their own."""
         at = {name: v for v, name in enumerate(self.names)}
 
         def constant(stage: Stage, definition: Definition) -> Sequence[Access]:
             apart = self._apart[at[stage.name]]
             sources = self._by_source(stage, definition).items()
-            return [a for name, found in sources if name not in at or not apart >> at[name] & 1 for a in found]
+            return [a for name, accesses in sources if name not in at or not apart >> at[name] & 1 for a in accesses]
 
         near = [close & ~apart for close, apart in zip(self._near, self._apart, strict=True)]
         spaces = [(part, self._space(self.members(part), constant)) for part in _components(self._able, near)]
         return [(part, space) for part, space in spaces if space is not None]
 
-    def _space(self, names: tuple[str, ...], reads: Reads | None = None) -> Space | None:
-        found = align(self.problem.graph, names, reads or self._along_axes)
-        return None if found is None else Space(found, self)
+    def _space(self, names: tuple[str, ...], reads: Reads | None = None) -> AlignedSpace | None:
+        alignment = align(self.problem.graph, names, reads or self._along_axes)
+        return None if alignment is None else AlignedSpace(alignment, self)
 
     def _along_axes(self, stage: Stage, definition: Definition) -> Sequence[Access]:
-        """The reads as far as tiles are concerned."""
-        return [a for found in self._by_source(stage, definition).values() for a in found]
+        """The reads of a definition, as far as tiles are concerned."""
+        return [a for accesses in self._by_source(stage, definition).values() for a in accesses]
 
     def _by_source(self, stage: Stage, definition: Definition) -> dict[str, list[Access]]:
         """The accesses of a definition, grouped by the stage or input that they read."""
         if definition not in self._sources:
-            found: dict[str, list[Access]] = {}
+            accesses: dict[str, list[Access]] = {}
             for access in self.reads(stage, definition):
-                found.setdefault(self.facts.source(access.buffer), []).append(self._without_loose_dims(access))
-            self._sources[definition] = found
+                accesses.setdefault(self.facts.source(access.buffer), []).append(self._without_loose_dims(access))
+            self._sources[definition] = accesses
         return self._sources[definition]
 
     def _without_loose_dims(self, access: Access) -> Access:
@@ -157,7 +157,7 @@ class Stages(SingleStages):
     def _loose(self) -> dict[str, set[str]]:
         """Short dims of stages that are read at constants too, such as the alpha channel, and those that go with them:
         no distances are constant along them, and none need be."""
-        found: dict[str, set[str]] = {}
+        loose: dict[str, set[str]] = {}
         beside: dict[tuple[str, str], list[tuple[str, str]]] = {}
         pending: list[tuple[str, str]] = []
         for consumer, access in self._between:
@@ -170,14 +170,14 @@ class Stages(SingleStages):
                     beside.setdefault((consumer, i.dim), []).append((name, dim))
         while pending:
             name, dim = pending.pop()
-            if self._is_short(name, dim) and dim not in found.setdefault(name, set()):
-                found[name].add(dim)
+            if self._is_short(name, dim) and dim not in loose.setdefault(name, set()):
+                loose[name].add(dim)
                 pending += beside.get((name, dim), ())
-        return found
+        return loose
 
     @property
     def _between(self) -> Iterator[tuple[str, Access]]:
-        """Stages that read others, and how."""
+        """Stages that read others, with their accesses."""
         for consumer in self.problem.graph.stages:
             for access in (a for d in consumer.definitions for a in self.reads(consumer, d)):
                 source = self.facts.source(access.buffer)
@@ -196,7 +196,7 @@ def _is_function(stage: Stage) -> bool:
 
 
 def _components(group: Group, near: Sequence[Group]) -> tuple[Group, ...]:
-    """Its connected parts; `near` has the neighbours of each vertex."""
+    """The connected components of a group; `near` has the neighbours of each vertex."""
     parts = []
     while group:
         part, edge = 0, group & -group

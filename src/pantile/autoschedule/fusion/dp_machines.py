@@ -26,7 +26,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Limits:
+class TileLimits:
     """What Algorithm 2 knows of the machine."""
 
     l1: int
@@ -54,6 +54,6 @@ def weights_for(machine: Cpu) -> Weights:
     return _TRIED.get(machine.name, XEON).weights
 
 
-def limits_for(machine: Cpu) -> Limits:
+def limits_for(machine: Cpu) -> TileLimits:
     chosen = _TRIED.get(machine.name, XEON)
-    return Limits(machine.l1.size, machine.l2.per_core, machine.cores, chosen.innermost)
+    return TileLimits(machine.l1.size, machine.l2.per_core, machine.cores, chosen.innermost)

@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from ...graph.nodes import Stage
 from ...schedule.directives import Directive, StageSchedule
-from ..common.tiles import Group, Style, scheduled
+from ..common.tiles import Style, TiledGroup, scheduled
 from ..strategy import Problem
 
 
-def parallelograms(problem: Problem, group: Group, style: Style) -> tuple[StageSchedule, ...]:
+def parallelograms(problem: Problem, group: TiledGroup, style: Style) -> tuple[StageSchedule, ...]:
     """The directives of a group with two levels of tiles, those of its output first."""
     host, *members = scheduled(problem, group, style)
     output = problem.graph.stage[group.output]

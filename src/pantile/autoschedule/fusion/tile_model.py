@@ -14,7 +14,7 @@ from ...dataclass import dataclass
 from .aligned_group import AlignedGroup
 from .alignment import Stages
 from .dag import Group
-from .dp_machines import XEON, Limits, Weights
+from .dp_machines import XEON, TileLimits, Weights
 from .expression_inlining import FULL
 from .overlapped_tiles import OverlappedTiles, Tile
 from .terms import SCALED, Terms
@@ -38,7 +38,7 @@ class TileModel:
     """COST(H) for all sets of the same stages."""
 
     stages: Stages
-    limits: Limits
+    limits: TileLimits
     weights: Weights = XEON.weights
     inlining: str = FULL
     multi_level: bool = True
@@ -112,7 +112,7 @@ class _Fused:
     shape: OverlappedTiles
     terms: Terms
     weights: Weights
-    limits: Limits
+    limits: TileLimits
 
     def for_cache(self, cache_size: int) -> _ForCache:
         """COSTFORCACHESIZE: lines 10-23."""

@@ -1,1 +1,1 @@
-"""How `auto` searches: schedules of all strategies, crossed and resized, by one price in seconds."""
+"""How `auto` searches: schedules of all strategies, crossed over and resized, by predicted seconds."""

@@ -1,8 +1,8 @@
-"""What is reported of a search: what is computed together, and what else was considered, the cheapest that differ in
+"""The report of a search: what is computed together, and what else was considered, the cheapest that differ in
 more than a factor.
 
-`explain` tells why they lost, and `pantile tune` measures them: prices are wrong by more than neighbours differ.
-"""
+`explain` tells why they lost, and `pantile tune` measures them: the error of the cost model exceeds the difference of
+neighbours."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def together(best: Candidate) -> tuple[GroupReport, ...]:
 
 
 def alternatives(candidates: Iterable[Candidate | None], best: Candidate) -> tuple[Alternative, ...]:
-    """The cheapest first."""
+    """The alternatives to the best candidate, the cheapest first."""
     alike: Counter[Shape] = Counter({shape(best.schedule): 1})
-    found: list[Alternative] = []
+    chosen: list[Alternative] = []
     for c in sorted((c for c in candidates if c is not None and c.schedule != best.schedule), key=lambda c: c.seconds):
-        if len(found) == MOST:
+        if len(chosen) == MOST:
             break
-        of = shape(c.schedule)
-        if alike[of] < ALIKE and c.schedule not in (a.schedule for a in found):
-            alike[of] += 1
-            found.append(Alternative(c.name, c.schedule, c.cost.seconds, _why(c.cost, best.cost)))
-    return tuple(found)
+        form = shape(c.schedule)
+        if alike[form] < ALIKE and c.schedule not in (a.schedule for a in chosen):
+            alike[form] += 1
+            chosen.append(Alternative(c.name, c.schedule, c.cost.seconds, _why(c.cost, best.cost)))
+    return tuple(chosen)
 
 
 def shape(schedule: Schedule) -> Shape:
@@ -60,7 +60,7 @@ def shape(schedule: Schedule) -> Shape:
 
 
 def _why(lost: Cost, won: Cost) -> str:
-    """On what it spends most of what it takes longer; one that is hardly cheaper was not worth a change."""
+    """What a schedule that lost spends most of its additional time on."""
     if lost.seconds <= won.seconds:
         return "too little is gained"
     before = _shares(won)

@@ -9,7 +9,7 @@
     pt.on("f").compute_at("out", "x_o").vectorize("x", 32)          bands of what reads it: all passes of the scan find
         .update(0).vectorize("x", 32).reorder("c", "x", "r.y", "x_v")     the whole height of a band in the L2 cache
 
-Rows that are cut come slower than whole ones, which the price knows: where threads have planes enough, they stay whole.
+Partial rows are slower than whole ones, which the cost model knows: where threads have enough planes, rows stay whole.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..strategy import Problem
 
 TASKS = (1, 2, 4)  # for each core
 MOST_VECTORS = 8  # of columns that go down together
-STEPS = 4  # of a scan that are written out, and how many rows early the next one is asked for
+STEPS = 4  # of a scan that are unrolled, and the prefetch distance in rows
 
 
 def bands(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
@@ -43,7 +43,7 @@ def bands(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]
     reader = Reader.of(problem, stage)
     if reader is not None:
         source = _source(problem, schedule, stage)
-        for width in _that_fit(problem, stage):
+        for width in _cached_widths(problem, stage):
             yield schedule.replace(*_in_bands(problem, stage, source, reader, width))
 
 
@@ -73,7 +73,7 @@ def _lanes(problem: Problem, stage: Stage) -> int:
 
 
 def _widths(problem: Problem, stage: Stage) -> Iterator[int]:
-    """Of blocks: a few tasks for each core."""
+    """The widths of blocks that give each core a few tasks."""
     extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
     lanes, planes = _lanes(problem, stage), 1
     for d in _planes(stage, stage.updates[0]):
@@ -84,19 +84,19 @@ def _widths(problem: Problem, stage: Stage) -> Iterator[int]:
     yield from dict.fromkeys(width for width in widths if lanes <= width < columns)
 
 
-def _in_blocks(problem: Problem, stage: Stage, chain: StageSchedule, width: int) -> StageSchedule:
-    found = chain.without_updates()
+def _in_blocks(problem: Problem, stage: Stage, start: StageSchedule, width: int) -> StageSchedule:
+    chain = start.without_updates()
     x, lanes = stage.dims[-1], _lanes(problem, stage)
     for k, update in enumerate(stage.updates):
         steps = [r.name for r in update.domain]
         taken = {*stage.dims, *steps}
         outer, inner = (fresh(x + suffix, taken.__contains__) for suffix in ("_o", "_i"))
         shared = [*_planes(stage, update), outer]
-        found = found.update(k).split(x, outer, inner, width).vectorize(inner, lanes)
-        found = found.reorder(*shared, *steps, inner, inner + SUFFIX["vectorize"])
+        chain = chain.update(k).split(x, outer, inner, width).vectorize(inner, lanes)
+        chain = chain.reorder(*shared, *steps, inner, inner + SUFFIX["vectorize"])
         for name in shared:
-            found = found.parallel(name)
-    return found
+            chain = chain.parallel(name)
+    return chain
 
 
 # ---- bands
@@ -112,7 +112,8 @@ class Reader:
 
     @staticmethod
     def of(problem: Problem, scan: Stage) -> Reader | None:
-        """The only one, which is a picture that is computed in any order and reads one place of the scan for each."""
+        """The only reader of a scan, if it is a picture computed in any order that reads one place of the scan for each
+        point."""
         graph = problem.graph
         if len(graph.consumers[scan.name]) != 1 or scan.name in graph.output:
             return None
@@ -128,14 +129,14 @@ class Reader:
         apart = [last.name, *around]
         if len(set(apart)) < len(apart) or not set(apart) <= set(stage.dims) or last.name not in stage.dims[-2:]:
             return None
-        alike = all(all(map(same, e.indices, loads[0].indices)) for e in loads)
+        same_place = all(all(map(same, e.indices, loads[0].indices)) for e in loads)
         scanned = [i for i in others if not (isinstance(i, Var) and i.name in around)]
         free = not any(set(apart) & names(i) for i in scanned)
-        return Reader(stage, last.name, tuple(around)) if alike and free else None
+        return Reader(stage, last.name, tuple(around)) if same_place and free else None
 
 
-def _that_fit(problem: Problem, stage: Stage) -> Iterator[int]:
-    """Of bands, whole height, that the L2 cache holds."""
+def _cached_widths(problem: Problem, stage: Stage) -> Iterator[int]:
+    """The widths of bands of the whole height that the L2 cache holds."""
     rows = 1
     extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
     for d in stage.dims[:-1]:
@@ -182,7 +183,7 @@ def _down(problem: Problem, scan: Stage, chain: StageSchedule, width: int) -> St
 
 
 def _source(problem: Problem, schedule: Schedule, scan: Stage) -> str | None:
-    """What it begins with, if all of it lies in memory and the scan takes it as it is, row by row."""
+    """The buffer that a scan starts from, if all of it is stored and the scan reads it as it is, row by row."""
     if len(scan.pure.loads) != 1:
         return None
     load = scan.pure.loads[0]

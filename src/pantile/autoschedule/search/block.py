@@ -34,11 +34,11 @@ PART = 0.5  # of the second cache, for columns that are gone through side by sid
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """Of sums: so many rows by a vector, or several. `wide` is read in vectors; along `term`, numbers of the other
-    factor, `narrow`, lie side by side, or will once that is turned. So many `columns` of blocks are computed for the
-    same rows, one after the other. `is_square`: nearly as wide as high, where a condition cuts through blocks.
-    `is_even`: of fewer rows, so that blocks leave none over."""
+class RegisterBlock:
+    """A register tile of sums: some rows by one vector, or several. `wide` is read in vectors; along `term`, numbers of
+    the other factor, `narrow`, are contiguous, or will be once that is transposed. `columns` columns of blocks are
+    computed for the same rows, one after the other. `is_square`: nearly as wide as high, where a condition cuts through
+    blocks. `is_even`: of fewer rows, so that blocks leave none over."""
 
     s: Statement
     wide: Reference
@@ -50,8 +50,8 @@ class Block:
     is_even: bool = False
 
     @staticmethod
-    def of(s: Statement) -> Block | None:
-        """None if the statement is no sum of products, or one whose order may not change."""
+    def of(s: Statement) -> RegisterBlock | None:
+        """The block of a statement; None if it is no sum of products, or one whose order may not change."""
         update, domain = s.definition, [r.name for r in s.definition.domain]
         one_value = len(s.stage.dtypes) == 1 and (update.condition is None or only_bounds(update.condition))
         if not domain or not one_value or not is_at(update.indices, s.stage.dims) or not s.is_tileable:
@@ -67,26 +67,27 @@ class Block:
                 terms.sort(key=lambda n: s.extents[n] < TERMS)
                 along = [n for n in terms if n in narrow[0].column] or (terms if rows in narrow[0].column else [])
                 if along and (along[0] == domain[-1] or along[0] in s.tileable):
-                    return Block(s, wide[0], narrow[0], rows, along[0], is_square=s.has_masked_lanes)
+                    return RegisterBlock(s, wide[0], narrow[0], rows, along[0], is_square=s.has_masked_lanes)
         return None
 
     @property
-    def is_turned(self) -> bool:
-        """Whether the rows of the other factor lie side by side, not the numbers of one row."""
+    def is_transposed(self) -> bool:
+        """Whether the other factor is contiguous along rows of the block and not along terms, and is to be
+        transposed."""
         return self.term not in self.narrow.column
 
     # ---- sizes
 
     @cached_property
     def vector(self) -> int:
-        """Lanes of a register."""
+        """The lanes of a register."""
         return register_lanes(self.s.stage, self.s.definition, self.s.problem.target)
 
     @cached_property
     def lanes(self) -> int:
-        """Of a row of a block: a line of memory, and two vectors at least, or four where there are registers for some
-        rows of so many: the wider a row is, the fewer numbers of the other factor are loaded. Two of a square that a
-        condition cuts through: its sums are computed one by one there."""
+        """The lanes of a row of a block: a cache line, and at least two vectors, or four where there are registers for
+        some rows of four: the wider a row is, the fewer numbers of the other factor are loaded. A square that a
+        condition cuts through has two vectors: its sums are computed one by one there."""
         if self.is_square:
             return min(2 * self.vector, self.s.extents[self.s.vector])
         return min(self._line, self.s.extents[self.s.vector])
@@ -111,10 +112,10 @@ class Block:
 
     @property
     def terms(self) -> int:
-        """That are written out: all of a few, such as the channels of a picture."""
+        """The number of terms that are unrolled: all of a few, such as the channels of a picture."""
         return min(TERMS, self.s.extents[self.term])
 
-    def shapes(self) -> Iterator[Block]:
+    def shapes(self) -> Iterator[RegisterBlock]:
         """This block, and where it is a square, a wider one, or a little lower one that leaves no rows over."""
         yield self
         even = replace(self, is_even=True)
@@ -123,8 +124,8 @@ class Block:
         elif not self.s.has_masked_lanes and NEARLY * self.height <= even.height < self.height:
             yield even
 
-    def side_by_side(self) -> Iterator[Block]:
-        """With as many columns as the second cache has room for, if these are several."""
+    def side_by_side(self) -> Iterator[RegisterBlock]:
+        """This block with as many columns as the second cache has room for, if these are several."""
         terms = prod(self.s.extents[r.name] for r in self.s.definition.domain if r.name in self.wide.loops)
         wide = self.lanes if self.column == self.loops[self.s.vector][0] else self.s.extents[self.s.vector]
         room = PART * self.s.problem.machine.l2.size / (terms * wide * self.wide.bytes)
@@ -141,16 +142,16 @@ class Block:
         return moved[-1] if self.s.extents[self.s.vector] <= self._line and moved else self.loops[self.s.vector][0]
 
     def _count(self, loop: str) -> int:
-        """Iterations of a loop around blocks."""
+        """The trip count of a loop around blocks."""
         cut = {self.s.vector: self.lanes, self.rows: self.height}
         sizes = {self.loops[n][0]: -(-self.s.extents[n] // size) for n, size in cut.items()}
-        if self.columns > 1 and loop in self.of_columns:
+        if self.columns > 1 and loop in self.column_loops:
             blocks = sizes.get(self.column) or self.s.extents[self.column]
-            return -(-blocks // self.columns) if loop == self.of_columns[0] else self.columns
+            return -(-blocks // self.columns) if loop == self.column_loops[0] else self.columns
         return sizes.get(loop) or self.s.extents[loop]
 
     @cached_property
-    def of_columns(self) -> tuple[str, str]:
+    def column_loops(self) -> tuple[str, str]:
         """The loops that the one over columns becomes, if some are side by side."""
         taken = {*self.s.extents, *(n for pair in self.loops.values() for n in pair)}
         return fresh_name(self.column, "_b", taken), fresh_name(self.column, "_c", taken)
@@ -161,12 +162,12 @@ class Block:
         graph = self.s.problem.graph
         readers = [graph.stage[name] for name in graph.consumers[self.s.stage.name]]
         taken = {*self.s.extents, *(d for stage in (self.s.stage, *readers) for d in stage.dims)}
-        found = {}
+        names = {}
         for loop in (self.s.vector, self.rows, self.term):
-            found[loop] = (fresh_name(loop, "_o", taken), fresh_name(loop, "_i", taken))
-        return found
+            names[loop] = (fresh_name(loop, "_o", taken), fresh_name(loop, "_i", taken))
+        return names
 
-    def _around(self) -> list[str]:
+    def _outer_loops(self) -> list[str]:
         """The loops around a block, those outermost that move the wide factor."""
         pure = [d for d in self.s.stage.dims if d not in (self.s.vector, self.rows)]
         moved = [d for d in pure if d in self.wide.loops]
@@ -175,29 +176,29 @@ class Block:
         if self.columns == 1:
             return [*columns, *rest]
         at = columns.index(self.column)
-        return [*columns[:at], self.of_columns[0], *rest, self.of_columns[1], *columns[at + 1 :]]
+        return [*columns[:at], self.column_loops[0], *rest, self.column_loops[1], *columns[at + 1 :]]
 
     @property
     def home(self) -> str:
         """The loop for which the wide factor is copied."""
-        return self.loops[self.s.vector][0] if self.columns == 1 else self.of_columns[0]
+        return self.loops[self.s.vector][0] if self.columns == 1 else self.column_loops[0]
 
-    def _inside(self) -> list[str]:
+    def _term_loops(self) -> list[str]:
         """The loops over terms."""
         domain = [r.name for r in self.s.definition.domain if r.name != self.term]
         return [*domain, *self.loops[self.term]]
 
     def _parallel(self, chain: StageSchedule, names: Mapping[str, str] | None = None) -> StageSchedule:
-        """The outermost loops, as many as give each thread some tasks, by the names that they have in the chain."""
+        """Mark as many of the outermost loops parallel as give each thread some tasks, by their names in the chain."""
         tasks = 1
-        for name in self._around():
+        for name in self._outer_loops():
             if tasks < TASKS * self.s.problem.machine.threads:
                 tasks *= self._count(name)
                 chain = chain.parallel((names or {}).get(name, name))
         return chain
 
-    def _cut(self, chain: StageSchedule, vector: str, rows: str) -> StageSchedule:
-        """A definition's loops along the columns and rows, cut into blocks."""
+    def _split_blocks(self, chain: StageSchedule, vector: str, rows: str) -> StageSchedule:
+        """Split a definition's loops along the columns and rows into blocks."""
         chain = chain.split(vector, *self.loops[self.s.vector], self.lanes)
         return chain.split(rows, *self.loops[self.rows], self.height)
 
@@ -206,37 +207,39 @@ class Block:
     def alone(self, start: StageSchedule) -> StageSchedule:
         """The sums, in loops of their own, after what they start from."""
         row, lane = self.loops[self.rows][1], self.loops[self.s.vector][1]
-        found = self._cut(start.update(0), self.s.vector, self.rows)
-        found = found.split(self.term, *self.loops[self.term], self.terms)
-        found = found.split(self.column, *self.of_columns, self.columns) if self.columns > 1 else found
-        found = found.reorder(*self._around(), *self._inside(), row, lane).vectorize(lane).unroll(row)
-        return self._parallel(self._apart(found.unroll(self.loops[self.term][1])))
+        chain = self._split_blocks(start.update(0), self.s.vector, self.rows)
+        chain = chain.split(self.term, *self.loops[self.term], self.terms)
+        chain = chain.split(self.column, *self.column_loops, self.columns) if self.columns > 1 else chain
+        chain = chain.reorder(*self._outer_loops(), *self._term_loops(), row, lane).vectorize(lane).unroll(row)
+        return self._parallel(self._partition(chain.unroll(self.loops[self.term][1])))
 
-    def _apart(self, chain: StageSchedule) -> StageSchedule:
-        """With code of their own for blocks that a condition cuts through: along the last loop around blocks that
-        decides whether it does, if that has several iterations."""
+    def _partition(self, chain: StageSchedule) -> StageSchedule:
+        """Partition loops, for code of its own for blocks that a condition cuts through: along the last loop around
+        blocks that decides whether it does, if that has several iterations."""
         if not self.s.has_masked_lanes or self.s.definition.condition is None:
             return chain
         dims = {name: dim for dim, pair in self.loops.items() for name in pair}
-        dims |= {name: dims.get(self.column, self.column) for name in self.of_columns}
+        dims |= {name: dims.get(self.column, self.column) for name in self.column_loops}
         decides = variables(self.s.definition.condition)
-        one = self.loops[self.s.vector][0] if self.lanes >= self.s.extents[self.s.vector] else None
-        return chain.partition([n for n in self._around() if n != one and dims.get(n, n) in decides][-1], "always")
+        whole = self.loops[self.s.vector][0] if self.lanes >= self.s.extents[self.s.vector] else None
+        return chain.partition(
+            [n for n in self._outer_loops() if n != whole and dims.get(n, n) in decides][-1], "always"
+        )
 
     def inside(self, reader: Stage) -> Iterator[StageSchedule]:
-        """The sums around which their reader goes block by block, and that one."""
+        """The schedules of the reader, which goes block by block, and of the sums inside of its loops."""
         s, names = self.s, dict(zip(self.s.stage.dims, reader.dims, strict=True))
         row, lane = self.loops[self.rows][1], self.loops[s.vector][1]
-        around = [names.get(n, n) for n in self._around()]
-        chain = self._cut(on(reader.name).compute_root(), names[s.vector], names[self.rows])
+        around = [names.get(n, n) for n in self._outer_loops()]
+        chain = self._split_blocks(on(reader.name).compute_root(), names[s.vector], names[self.rows])
         chain = chain.reorder(*around, row, lane).vectorize(lane).unroll(row)
         yield self._parallel(chain, names)
-        found = on(s.stage.name).compute_at(reader.name, around[-1])
-        found = found.vectorize(s.vector, self.lanes).unroll(self.rows, self.height).update(0)
-        found = found.split(self.term, *self.loops[self.term], self.terms)
+        sums = on(s.stage.name).compute_at(reader.name, around[-1])
+        sums = sums.vectorize(s.vector, self.lanes).unroll(self.rows, self.height).update(0)
+        sums = sums.split(self.term, *self.loops[self.term], self.terms)
         others = [d for d in s.stage.dims if d not in (s.vector, self.rows)]
-        found = found.reorder(*self._inside(), *others, self.rows, s.vector).vectorize(s.vector, self.lanes)
-        yield found.unroll(self.rows, self.height).unroll(self.loops[self.term][1])
+        sums = sums.reorder(*self._term_loops(), *others, self.rows, s.vector).vectorize(s.vector, self.lanes)
+        yield sums.unroll(self.rows, self.height).unroll(self.loops[self.term][1])
 
 
 def is_at(indices: Sequence[Expr], dims: Sequence[str]) -> bool:

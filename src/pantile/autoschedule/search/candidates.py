@@ -1,4 +1,4 @@
-"""Schedules and what they cost: each is resolved and priced once, and one that is not legal has no price."""
+"""Schedules and their predicted costs: each is resolved and predicted once, and an illegal one has no cost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Candidate:
 
     @property
     def seconds(self) -> float:
-        """What candidates are compared by."""
+        """The seconds that candidates are compared by: those of a call, and some for the time to compile."""
         waiting = self.cost.compile_seconds
         unusual = max(0.0, waiting - max(USUAL_S, USUAL_S_EACH * len(self.cost.stages)))
         haste = waiting * HASTE_PER_S + unusual * HASTE_PER_UNUSUAL_S
@@ -38,13 +38,13 @@ class Candidate:
 
 @dataclass
 class CostedSchedules:
-    """The candidates that were looked at."""
+    """The candidates that were considered, with their predicted costs."""
 
     problem: Problem
     known: dict[Schedule, Candidate | None] = field(default_factory=dict)
 
     def candidate(self, name: str, schedule: Schedule) -> Candidate | None:
-        """The schedule with its price; None if it is not legal."""
+        """The schedule with its predicted cost; None if it is not legal."""
         if schedule not in self.known:
             self.known[schedule] = self._predicted(name, schedule)
         return self.known[schedule]

@@ -6,8 +6,8 @@
         .unroll("r.x").parallel("y")
     pt.on("pixel").compute_at("grid", "x").vectorize("x", 8)
 
-What lies side by side at a place is one vector. A block of cells goes down its rows of pixels together, so that what is
-counted is computed for all of them in vectors, before it is asked for one by one.
+What is contiguous at a place is one vector. A block of cells goes down its rows of pixels together, so that what is
+counted is computed for all of them in vectors, before it is read one by one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def cells(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]
 
 
 def _by_blocks(problem: Problem, stage: Stage, update: Definition, chain: StageSchedule) -> StageSchedule | None:
-    """The loops of the update; None if it is no sum of cells."""
+    """The schedule of the update by blocks of cells; None if it is no sum of cells."""
     free = [d for d in pure_dims(stage, update) if is_independent(stage, update, d)]
     sizes = problem.facts.loops(stage.name, 1)
     side_by_side = [d for d in stage.dims[-1:] if d in free and sizes[d] in VECTORS]
@@ -51,12 +51,12 @@ def _by_blocks(problem: Problem, stage: Stage, update: Definition, chain: StageS
         return None
     start = chain.without_updates()
     cell = fresh(along + "_i", {*stage.dims, *domain}.__contains__)
-    found = start.update(0).split(along, along, cell, BLOCK)
+    sums = start.update(0).split(along, along, cell, BLOCK)
     for d in side_by_side:
-        found = found.vectorize(d, sizes[d])
+        sums = sums.vectorize(d, sizes[d])
     vectors = [d + SUFFIX["vectorize"] for d in side_by_side]
-    found = found.reorder(*outer, along, *side_by_side, *domain[:-1], cell, domain[-1], *vectors)
-    return found.unroll(domain[-1]).parallel(outer[0])
+    sums = sums.reorder(*outer, along, *side_by_side, *domain[:-1], cell, domain[-1], *vectors)
+    return sums.unroll(domain[-1]).parallel(outer[0])
 
 
 def _read_here_alone(problem: Problem, stage: Stage) -> list[str]:

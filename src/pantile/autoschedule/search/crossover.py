@@ -1,4 +1,4 @@
-"""Crossing: parts of one schedule in the place of the same stages in another.
+"""Crossover: parts of one schedule in the place of the same stages in another.
 
 Stages that are computed inside each other's loops, or inlined into each other, are a group of a schedule. A set of
 stages that consists of whole groups in both can be exchanged: nothing outside refers to its loops.
@@ -26,7 +26,7 @@ def crossings(
 def cheaper_parts(
     graph: Graph, mine: Schedule, other: Schedule, gain: Callable[[Collection[str]], float]
 ) -> Schedule | None:
-    """`mine` with all parts of `other` by which something is gained: parts do little to each other's price."""
+    """`mine` with all parts of `other` that are cheaper: parts hardly change each other's cost."""
     better = [part for part in _different(graph, mine, other) if gain(part) > 0]
     return mine.replace(*(other.on(name) for part in better for name in part)) if better else None
 
@@ -45,7 +45,7 @@ def _different(graph: Graph, mine: Schedule, other: Schedule) -> Iterator[list[s
 
 
 def _ties(graph: Graph, schedule: Schedule) -> Iterator[tuple[str, str]]:
-    """Which stages are of one group, in pairs."""
+    """The pairs of stages that are in one group."""
     for name, chain in schedule.items():
         for d in chain.directives:
             if d.verb in _HOSTS and str(d.args[0]) in graph.stage:
@@ -69,7 +69,7 @@ class _Groups:
         self._leader[self.leader(a)] = self.leader(b)
 
     def parts(self) -> list[list[str]]:
-        found: dict[str, list[str]] = {}
+        parts: dict[str, list[str]] = {}
         for name in self._leader:
-            found.setdefault(self.leader(name), []).append(name)
-        return list(found.values())
+            parts.setdefault(self.leader(name), []).append(name)
+        return list(parts.values())

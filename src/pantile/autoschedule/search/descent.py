@@ -20,10 +20,10 @@ from .groups import groups
 from .rolling import INSIDE, Roll, can_roll, chains, columns, rolls, variations
 
 # By what tiles of columns must be cheaper than whole rows, for each part of the time that memory is busy: what it
-# sends in many short rows takes longer than its price says.
+# sends in many short rows takes longer than predicted.
 CUT_ROWS = 0.8
 MUCH = 0.1  # the part that a change gains that is made before others are looked at
-DEAR = 1.05  # times as dear as before: a change that is not tried again
+DEAR = 1.05  # times as expensive as before: a change that is not tried again
 FEW, STRIP = 3, 32  # stages that strips of so many rows are for, at least
 TILE, HIGHER = 256, 4  # columns of a tile, and how many times the rows of a strip it has
 
@@ -33,7 +33,7 @@ Changes = Iterator[tuple[str, Rolls]]
 
 @dataclass(frozen=True)
 class State:
-    """A schedule, and how its groups roll."""
+    """A schedule, with the rolls of its groups."""
 
     candidate: Candidate
     rolls: Rolls
@@ -41,32 +41,32 @@ class State:
 
 @dataclass(frozen=True)
 class Descent:
-    """`worth`: the part by which a change must be cheaper."""
+    """The descent of a search. `worth`: the part by which a change must be cheaper."""
 
     problem: Problem
     candidates: CostedSchedules
-    is_over: Callable[[], bool]  # whether enough schedules were looked at
+    is_over: Callable[[], bool]  # whether enough schedules were considered
     worth: float
     known: dict[Roll, tuple[StageSchedule, ...]] = field(default_factory=dict)
     dear: set[str] = field(default_factory=set)  # changes
-    passed: set[Schedule] = field(default_factory=set)  # what was looked at, and not priced for that
+    passed: set[Schedule] = field(default_factory=set)  # considered, and skipped without a prediction
 
     def rolling(self, start: Candidate) -> State | None:
-        """All groups of a schedule that can roll, rolling alike; None if there are none."""
+        """The schedule with all groups rolling that can; None if there are none."""
         able = [g for g in groups(self.problem.graph, start.schedule) if can_roll(self.problem, g.output)]
-        found = {r.output: r for r in (Roll.of(self.problem, g) for g in able) if self._chains(r)}
-        return self._evaluate(f"{start.name}, rolling", start.schedule, found) if found else None
+        starts = {r.output: r for r in (Roll.of(self.problem, g) for g in able) if self._chains(r)}
+        return self._evaluate(f"{start.name}, rolling", start.schedule, starts) if starts else None
 
     def in_strips(self, start: Candidate) -> State | None:
         """What the last stage alone needs, all of it, computed for strips of that one: mergers, one after the other, do
         not come that far if some of them gain nothing."""
-        graph, found = self.problem.graph, groups(self.problem.graph, start.schedule)
-        own = {g.output: g for g in found if can_roll(self.problem, g.output)}
+        graph, all_groups = self.problem.graph, groups(self.problem.graph, start.schedule)
+        own = {g.output: g for g in all_groups if can_roll(self.problem, g.output)}
         last = own.get(next(iter(graph.output))) if len(graph.output) == 1 else None
         if last is None:
             return None
         members, inlined = {last.output, *last.members}, {*last.inlined}
-        for g in sorted(found, key=lambda g: -self.problem.facts.position[g.output]):
+        for g in sorted(all_groups, key=lambda g: -self.problem.facts.position[g.output]):
             if g.output in own and (members | inlined).issuperset(graph.consumers[g.output]):
                 members |= {g.output, *g.members}
                 inlined |= {*g.inlined}
@@ -77,60 +77,63 @@ class Descent:
             return None
         return self._evaluate(f"{start.name}, in strips", start.schedule, {last.output: roll})
 
-    def descended(self, state: State) -> State:
-        """Groups, the dearest first: those that are cheap change nothing that could be seen."""
-        state = self._improved(state, self._mergers)
+    def descend(self, state: State) -> State:
+        """Improve one group after the other, the most expensive first; groups below `worth` are left as they are."""
+        state = self._improve(state, self._mergers)
         for output in sorted(state.rolls, key=lambda name: -_cost(state, name)):
             if output in state.rolls and _cost(state, output) >= self.worth * state.candidate.cost.seconds:
-                state = self._improved(state, partial(self._varied, output))
+                state = self._improve(state, partial(self._variations, output))
         return state
 
-    def _improved(self, state: State, changes: Callable[[State], Changes]) -> State:
-        """With the best of changes, then with others that were cheaper, too, if they still are: so which of them is
-        looked at first decides little."""
-        while found := self._cheaper(state, changes(state)):
-            best, *others = sorted(found, key=lambda what: found[what].candidate.seconds)
-            state = found[best]
+    def _improve(self, state: State, changes: Callable[[State], Changes]) -> State:
+        """The state with the best of changes, then with others that were cheaper, too, if they still are: so which of
+        them is looked at first decides little."""
+        while cheaper := self._cheaper(state, changes(state)):
+            best, *others = sorted(cheaper, key=lambda what: cheaper[what].candidate.seconds)
+            state = cheaper[best]
             for what in others:
-                again = ((w, how) for w, how in changes(state) if w == what)
+                again = ((w, changed) for w, changed in changes(state) if w == what)
                 state = self._cheaper(state, again).get(what, state)
         return state
 
     def _cheaper(self, state: State, changes: Changes) -> dict[str, State]:
-        """What changes lead to that are cheaper: all of them, or the first that gains much."""
-        found, seconds = {}, state.candidate.seconds
-        for what, how in changes:
+        """The states that changes lead to which are cheaper: all of them, or the first that gains much."""
+        cheaper, seconds = {}, state.candidate.seconds
+        for what, changed in changes:
             if self.is_over():
                 break
-            after = self._evaluate(f"{state.candidate.name}, {what}", state.candidate.schedule, how, what in self.dear)
+            after = self._evaluate(
+                f"{state.candidate.name}, {what}", state.candidate.schedule, changed, what in self.dear
+            )
             if after is None:
                 continue
-            worth = max(self.worth, self._of_short_rows(state)) if _cuts_rows(state.rolls, how) else self.worth
+            worth = max(self.worth, self._short_row_penalty(state)) if _cuts_rows(state.rolls, changed) else self.worth
             gained = 1 - after.candidate.seconds / seconds
             if gained > max(worth, MUCH):
                 return {what: after}
             if gained > worth:
-                found[what] = after
+                cheaper[what] = after
             elif gained < 1 - DEAR:
                 self.dear.add(what)
-        return found
+        return cheaper
 
-    def _of_short_rows(self, state: State) -> float:
-        """The part of the time by which prices of short rows are too low."""
+    def _short_row_penalty(self, state: State) -> float:
+        """The part of the time by which the predicted cost of short rows is too low."""
         cost, machine = state.candidate.cost, self.problem.machine
         return CUT_ROWS * cost.bytes[-1] / machine.memory_bandwidth(machine.threads) / cost.seconds
 
-    def _evaluate(self, name: str, schedule: Schedule, how: Rolls, is_dear: bool = False) -> State | None:
-        """`is_dear`: as it is known to be, it is passed unless its price is known, too."""
-        parts = [self._chains(roll) for roll in how.values()]
+    def _evaluate(self, name: str, schedule: Schedule, changed: Rolls, is_dear: bool = False) -> State | None:
+        """The state after a change; None if it is not legal. A change that is known to be more expensive (`is_dear`) is
+        skipped unless its cost is known, too."""
+        parts = [self._chains(roll) for roll in changed.values()]
         if not all(parts):
             return None
         schedule = schedule.replace(*(chain for part in parts for chain in part))
         if is_dear and schedule not in self.candidates.known:
             self.passed.add(schedule)
             return None
-        found = self.candidates.candidate(name, schedule)
-        return None if found is None else State(found, how)
+        candidate = self.candidates.candidate(name, schedule)
+        return None if candidate is None else State(candidate, changed)
 
     def _chains(self, roll: Roll) -> tuple[StageSchedule, ...]:
         """The directives of a group; none if it cannot be computed so."""
@@ -140,7 +143,7 @@ class Descent:
 
     # ---- changes
 
-    def _varied(self, output: str, state: State) -> Changes:
+    def _variations(self, output: str, state: State) -> Changes:
         if output in state.rolls:
             for what, roll in variations(self.problem, state.rolls[output]):
                 if not self._computes_more(state, set(roll.inlined).difference(state.rolls[output].inlined)):
@@ -149,12 +152,13 @@ class Descent:
 
     def _computes_more(self, state: State, inlined: set[str]) -> bool:
         """Whether stages that become inlined would be computed so often that this takes longer than they do now, with
-        all loads, stores and waiting for memory: it is seen without a price, and large expressions have dear ones."""
+        all loads, stores and waiting for memory. That is seen without a prediction, which is slow for large
+        expressions."""
         stages = [s for s in state.candidate.cost.stages if s.name in inlined]
         return any(s.causes.arithmetic * columns(self.problem, s.name) > s.causes.seconds for s in stages)
 
     def _mergers(self, state: State) -> Changes:
-        """Groups with one that they alone read."""
+        """Changes that merge a group into its only reader."""
         owner = {name: r.output for r in state.rolls.values() for name in (r.output, *r.members, *r.inlined)}
         for output, roll in state.rolls.items():
             readers = {owner.get(c) for c in self.problem.graph.consumers[output]}
@@ -170,7 +174,7 @@ class Descent:
                 yield f"{output} inside tiles of {reader}", {**rest, reader: tiles}
 
     def _cuts(self, state: State, roll: Roll) -> Changes:
-        """A group cut in two at one of its stages, which takes along what it alone needs."""
+        """Changes that cut a group in two at one of its stages, which takes along the stages that it alone requires."""
         for name in roll.members:
             taken = self._needed_by(name, roll)
             first = replace(_part(roll, taken - {name}), output=name)

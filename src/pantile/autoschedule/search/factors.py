@@ -5,8 +5,8 @@
     pt.on("a").copy_in("C", "a_turned", "k_t", "i_t")
     pt.on("a_turned").compute_root().reorder_storage("i_t", "k_t").unroll("i_t", 4).vectorize("k_t", 16)...
 
-The wide factor is copied for a column of blocks, or some. The other one is read where it is, a row at a time, unless
-its rows lie side by side: then all of it is turned once, in squares that registers hold.
+The wide factor is packed for a column of blocks, or some. The other one is read where it is, a row at a time, unless
+it is contiguous across rows: then all of it is transposed once, in squares that registers hold.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ...schedule.clones import place_of
 from ...schedule.directives import SUFFIX, StageSchedule, on
 from ...schedule.schedule import Schedule
 from ..nest.references import Reference, reference
-from .block import TERMS, Block, fresh_name
+from .block import TERMS, RegisterBlock, fresh_name
 
 
-def copied(block: Block, schedule: Schedule, host: str) -> Iterator[StageSchedule]:
+def factor_copies(block: RegisterBlock, schedule: Schedule, host: str) -> Iterator[StageSchedule]:
     """The copies for blocks in the loops of `host`, and what they are copies of."""
     graph, wide, narrow = block.s.problem.graph, block.wide, block.narrow
     taken = {*graph.stage, *graph.input, *schedule, *block.s.extents}
@@ -38,17 +38,17 @@ def copied(block: Block, schedule: Schedule, host: str) -> Iterator[StageSchedul
         yield _near(block, on(source.name), list(source.dims), host)
     else:
         yield _near(block, *copy(wide, "near"), host)
-    if block.is_turned:
-        yield _turned(block, *copy(narrow, "turned"))
+    if block.is_transposed:
+        yield _transposed(block, *copy(narrow, "turned"))
     yield from sources.values()
 
 
 def _dims(r: Reference, suffix: str, taken: set[str]) -> list[str]:
-    """Of a copy, each by a loop that moves along it."""
+    """The dims of a copy, each named after a loop that moves along it."""
     return [fresh_name(min((n for n, _ in steps), default="d"), suffix, taken) for steps in r.indices]
 
 
-def _reads(block: Block, r: Reference) -> list[int]:
+def _reads(block: RegisterBlock, r: Reference) -> list[int]:
     """Which reads are of a factor, as `copy_in` counts them, if others are of the same array, as those of a matrix by
     its own transpose are."""
     loads = (e for d in block.s.stage.definitions for e in d.loads if e.buffer == r.array)
@@ -56,13 +56,13 @@ def _reads(block: Block, r: Reference) -> list[int]:
     return [] if all(is_of.values()) else [k for k, wanted in enumerate(is_of.values()) if wanted]
 
 
-def _is_near(block: Block, source: Stage) -> bool:
+def _is_near(block: RegisterBlock, source: Stage) -> bool:
     """Whether the wide factor is computed for the sums alone, so that it is where a copy of it would be."""
     alone = not _reads(block, block.wide) and block.s.problem.graph.consumers[source.name] == (block.s.stage.name,)
     return alone and not source.updates and block.s.problem.facts.can_be_inlined(source.name)
 
 
-def _stored(block: Block, r: Reference, dims: list[str]) -> list[str]:
+def _stored(block: RegisterBlock, r: Reference, dims: list[str]) -> list[str]:
     """The dims in the order in which the sums go along them."""
     inside = [d.name for d in block.s.definition.domain if d.name != block.term]
     order = [*(d for d in block.s.stage.dims if d != block.s.vector), *inside, block.term, block.s.vector]
@@ -70,8 +70,8 @@ def _stored(block: Block, r: Reference, dims: list[str]) -> list[str]:
     return sorted(dims, key=lambda d: at[d])
 
 
-def _near(block: Block, chain: StageSchedule, dims: list[str], host: str) -> StageSchedule:
-    """The wide factor."""
+def _near(block: RegisterBlock, chain: StageSchedule, dims: list[str], host: str) -> StageSchedule:
+    """The schedule of the packed copy of the wide factor."""
     stored = _stored(block, block.wide, dims)
     vector, last = stored[-1], dims[-1]
     chain = chain.compute_at(host, block.home)
@@ -87,14 +87,14 @@ def _near(block: Block, chain: StageSchedule, dims: list[str], host: str) -> Sta
     return _in_squares(chain, stored, last, vector, block.lanes)
 
 
-def _turned(block: Block, chain: StageSchedule, dims: list[str]) -> StageSchedule:
-    """The other factor, along its own rows."""
+def _transposed(block: RegisterBlock, chain: StageSchedule, dims: list[str]) -> StageSchedule:
+    """The schedule of the transposed copy of the other factor, along its own rows."""
     stored = _stored(block, block.narrow, dims)
     chain = chain.compute_root().reorder_storage(*stored)
     return _in_squares(chain, dims, dims[-1], stored[-1], block.lanes).parallel(dims[0])
 
 
 def _in_squares(chain: StageSchedule, order: list[str], last: str, vector: str, lanes: int) -> StageSchedule:
-    """Turned in registers: numbers that lie side by side become rows."""
+    """Transpose squares in registers: contiguous numbers become rows."""
     chain = chain.unroll(last, TERMS).vectorize(vector, lanes)
     return chain.reorder(*order, last + SUFFIX["unroll"], vector + SUFFIX["vectorize"])

@@ -15,7 +15,7 @@ OF_SEVERAL = ("compute_with", "clone_in", "copy_in", "copy_out", "panels", "rfac
 
 
 @dataclass(frozen=True)
-class Group:
+class StageGroup:
     """A stage at root and those inside its loops, producers first. Stages that are inlined into these alone are of the
     group; those that others read, too, are not."""
 
@@ -24,8 +24,8 @@ class Group:
     inlined: tuple[str, ...]
 
 
-def groups(graph: Graph, schedule: Schedule) -> list[Group]:
-    """Those of stages that have to do with each other by their places alone."""
+def groups(graph: Graph, schedule: Schedule) -> list[StageGroup]:
+    """The groups of stages that depend on each other by where they are computed alone."""
     owners = _owners(graph, schedule)
     owned: dict[str, list[str]] = {owner: [] for owner in owners.values() if owner is not None}
     for s in graph.stages:
@@ -36,7 +36,7 @@ def groups(graph: Graph, schedule: Schedule) -> list[Group]:
 
 
 def needed_by(graph: Graph, stage: Stage) -> list[Stage]:
-    """What is computed for a stage alone, producers first."""
+    """The stages that are computed for one stage alone, producers first."""
     inside = {stage.name}
     for s in reversed(graph.stages):
         if graph.consumers[s.name] and inside.issuperset(graph.consumers[s.name]):
@@ -44,9 +44,9 @@ def needed_by(graph: Graph, stage: Stage) -> list[Stage]:
     return [s for s in graph.stages if s.name in inside and s is not stage]
 
 
-def _group(schedule: Schedule, root: str, of: list[str]) -> Group:
+def _group(schedule: Schedule, root: str, of: list[str]) -> StageGroup:
     inlined = tuple(name for name in of if is_inlined(schedule.on(name)))
-    return Group(root, tuple(n for n in of if n not in inlined and n != root), inlined)
+    return StageGroup(root, tuple(n for n in of if n not in inlined and n != root), inlined)
 
 
 def _owners(graph: Graph, schedule: Schedule) -> dict[str, str | None]:

@@ -48,7 +48,7 @@ def _adds_pictures(problem: Problem, stage: Stage, members: list[Stage]) -> bool
 
 
 def _members(problem: Problem, schedule: Schedule, stage: Stage) -> list[Stage]:
-    """What is computed for the sum alone, and stored, producers first."""
+    """The stages that are computed for the sum alone, and stored, producers first."""
     return [s for s in needed_by(problem.graph, stage) if not is_inlined(schedule.on(s.name))]
 
 

@@ -1,10 +1,10 @@
-"""Early: the stage at the end of a group asks for the rows of a picture that the group reads next.
+"""Prefetch: the stage at the end of a group prefetches the rows of a picture that the group reads next.
 
     gray[y, x] = 0.3*img[0, y, x] + ...; out[c, y, x] = f(gray[y - 3, x], ..., gray[y + 3, x]) * img[c, y, x]
 
 Two rows at a time, `gray` reads rows from y + 3 on, and does little with them but wait. `out`, which reads every pixel
-of the picture once and has more to do, asks for those of the next two meanwhile: `.prefetch("img", "y_r", 5)`.
-Prices do not see it: they have memory send all that a group reads at one rate.
+of the picture once and has more to do, prefetches those of the next two meanwhile: `.prefetch("img", "y_r", 5)`.
+The cost model ignores it: it charges all that a group reads from memory at one rate.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from ...analysis.access import Index, accesses
 from ...dataclass import dataclass
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
-from .groups import Group
+from .groups import StageGroup
 from .rolling import RolledLoops
 
 
-def asking_early(problem: Problem, schedule: Schedule, group: Group) -> Schedule | None:
-    """With a group asking for the next rows of the pictures that both its last stage and another one of it read."""
+def prefetching(problem: Problem, schedule: Schedule, group: StageGroup) -> Schedule | None:
+    """The schedule with a group prefetching the next rows of the pictures that its last stage and another one of it
+    read."""
     if not group.members:
         return None
     output = group.output
@@ -29,7 +30,7 @@ def asking_early(problem: Problem, schedule: Schedule, group: Group) -> Schedule
     chain, rows = schedule.on(output), _rows_at_a_time(schedule, loops)
     if rows is None:
         return None
-    last = frozenset((output, *_written_into(problem, group)))
+    last = frozenset((output, *_inlined_into_output(problem, group)))
     for name, reads in _reads(problem, group).items():
         own = {(r.row, r.planes) for r in reads if r.stage in last}
         farthest = max((r.row for r in reads if r.stage not in last), default=None)
@@ -39,34 +40,35 @@ def asking_early(problem: Problem, schedule: Schedule, group: Group) -> Schedule
 
 
 def _rows_at_a_time(schedule: Schedule, loops: RolledLoops) -> int | None:
-    """Of the output of a group that rolls, if there are several."""
+    """The number of rows at a time of the output of a group that rolls, if there are several."""
     splits = (d.args for d in schedule.on(loops.stage.name).directives if d.verb == "split")
     return next((int(factor) for _, _, inner, factor in splits if inner == loops.row), None)
 
 
-def _written_into(problem: Problem, group: Group) -> Iterator[str]:
+def _inlined_into_output(problem: Problem, group: StageGroup) -> Iterator[str]:
     """Stages that are inlined into the last one, directly or by others that are."""
-    found = {group.output}
+    stages = {group.output}
     for stage in reversed(problem.graph.stages):
-        if stage.name in group.inlined and not found.isdisjoint(problem.graph.consumers[stage.name]):
-            found.add(stage.name)
+        if stage.name in group.inlined and not stages.isdisjoint(problem.graph.consumers[stage.name]):
+            stages.add(stage.name)
             yield stage.name
 
 
 @dataclass(frozen=True)
 class _Read:
-    """Of an input by a stage: in which row below that of the output at most, and where in all dims but columns."""
+    """A read of an input by a stage: the last row, relative to that of the output, and the indices in dims but
+    columns."""
 
     stage: str
     row: Fraction
     planes: tuple[Index | None, ...]
 
 
-def _reads(problem: Problem, group: Group) -> dict[str, list[_Read]]:
-    """Those of inputs by stages of a group that move as fast as its output."""
+def _reads(problem: Problem, group: StageGroup) -> dict[str, list[_Read]]:
+    """The reads of inputs by stages of a group that move as fast as its output, by input."""
     own = {group.output, *group.members, *group.inlined}
     reach = {group.output: Fraction(0)}
-    found: dict[str, list[_Read]] = {}
+    reads_of: dict[str, list[_Read]] = {}
     for stage in reversed(problem.graph.stages):
         if stage.name not in own or stage.name not in reach or stage.updates or stage.ndim < 2:
             continue
@@ -78,7 +80,7 @@ def _reads(problem: Problem, group: Group) -> dict[str, list[_Read]]:
                 producer = problem.graph.producer.get(a.buffer)
                 if producer is None:
                     planes = tuple(i for i in a.indices if i is None or i.dim not in (loops.y, loops.x))
-                    found.setdefault(a.buffer, []).append(_Read(stage.name, row, planes))
+                    reads_of.setdefault(a.buffer, []).append(_Read(stage.name, row, planes))
                 else:
                     reach[producer.name] = max(reach.get(producer.name, row), row)
-    return found
+    return reads_of

@@ -1,6 +1,6 @@
 """Resizing: one factor of a schedule, of a tile, a vector, an unrolled loop or a task, twice or half as large.
 
-Among vectors of one price, those of outputs had better fill a cache line: memory takes whole lines sooner than halves.
+Among vectors of equal cost, those that fill a cache line are better for outputs: whole lines are written faster.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ WIDEST = 64  # lanes
 def resizings(
     schedule: Schedule, extents: Callable[[str], Mapping[str, int]] = lambda name: {}
 ) -> Iterator[tuple[str, Schedule]]:
-    """What is changed, and the schedule. `extents` are those of a stage's dims, as far as they are known: what covers a
-    whole dim does not become longer."""
+    """The stage that is changed, and the schedule. `extents` are those of a stage's dims, as far as known: what covers
+    a whole dim does not become longer."""
     for chain in schedule.values():
         known = extents(chain.name)
         for k, d in enumerate(chain.directives):

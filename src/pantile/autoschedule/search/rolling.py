@@ -30,7 +30,7 @@ from ...schedule.stage_default import FEWEST_LANES, register_lanes
 from ..common.tiles import reads_halves
 from ..sliding.overlap import Motion, motions, overlaps, shares_reads
 from ..strategy import Problem
-from .groups import Group
+from .groups import StageGroup
 
 OUTSIDE, INSIDE, WRITTEN_OUT = "outside", "inside", "written out"  # where the loops over planes are
 MOST_ROWS, MOST_VECTORS, MOST_PLANES, WIDEST = 8, 4, 4, 64
@@ -54,7 +54,7 @@ class Roll:
     slides: bool = True  # or each strip, or tile, has all that it needs of a stage computed at once, some of it again
 
     @staticmethod
-    def of(problem: Problem, group: Group) -> Roll:
+    def of(problem: Problem, group: StageGroup) -> Roll:
         roll = Roll(group.output, group.members, group.inlined)
         roll = replace(roll, planes=INSIDE) if _planes_share(problem, roll) else roll
         if _resizes_rows(problem, roll):
@@ -88,11 +88,11 @@ def _resizes_rows(problem: Problem, roll: Roll) -> bool:
 
 def _rolls_several(problem: Problem, roll: Roll) -> bool:
     """Whether as many rows at a time as are asked for are a good idea."""
-    apart = _reads_numbered(problem, roll) or _shares_nothing(problem, roll)
+    apart = _reads_numbered_planes(problem, roll) or _shares_nothing(problem, roll)
     return not _is_cut_short(problem, roll) and (roll.rows == 1 or not apart)
 
 
-def _reads_numbered(problem: Problem, roll: Roll) -> bool:
+def _reads_numbered_planes(problem: Problem, roll: Roll) -> bool:
     """Whether rows are made of planes that their numbers say, each of others: side by side, rows read all of them at
     once, which are more than memory sends ahead."""
     numbered = problem.alone.numbered
@@ -169,13 +169,13 @@ def variations(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
 
 
 def _other_places(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
-    planes = set(RolledLoops.of(problem, problem.graph.stage[roll.output]).planes)
+    plane_dims = set(RolledLoops.of(problem, problem.graph.stage[roll.output]).planes)
     for name in roll.members:
         if problem.facts.can_be_inlined(name):
             others = tuple(n for n in roll.members if n != name)
             # what all planes share is computed once for all of them, if they are written out around it
-            how = roll.planes if planes <= set(problem.graph.stage[name].dims) else WRITTEN_OUT
-            yield f"{name} inlined", replace(roll, members=others, inlined=(*roll.inlined, name), planes=how)
+            planes = roll.planes if plane_dims <= set(problem.graph.stage[name].dims) else WRITTEN_OUT
+            yield f"{name} inlined", replace(roll, members=others, inlined=(*roll.inlined, name), planes=planes)
     for name in roll.inlined:
         if problem.facts.is_limited(name) and name not in problem.facts.trivial and can_roll(problem, name):
             members = sorted((*roll.members, name), key=problem.facts.position.__getitem__)
@@ -342,18 +342,18 @@ def _member(problem: Problem, roll: Roll, output: RolledLoops, name: str) -> Sta
     """The schedule of one stage, shared by all rolls that agree about it."""
     at = output.rows if roll.strip < output.extents[output.y] else None
     around = output.tiles if 0 < roll.tile < output.extents[output.x] else output.strips
-    kept = around if at is not None and roll.slides and is_used_again(problem, roll, name) else None
+    stored = around if at is not None and roll.slides and is_used_again(problem, roll, name) else None
     at = at if roll.slides else around
-    question = ("rolling", name, roll.output, at, kept, roll.rows, roll.vectors, roll.planes)
-    return problem.facts.once(question, lambda: _marked_member(problem, roll, name, at or output.y, kept))
+    question = ("rolling", name, roll.output, at, stored, roll.rows, roll.vectors, roll.planes)
+    return problem.facts.once(question, lambda: _marked_member(problem, roll, name, at or output.y, stored))
 
 
-def _marked_member(problem: Problem, roll: Roll, name: str, at: str, kept: str | None) -> StageSchedule:
+def _marked_member(problem: Problem, roll: Roll, name: str, at: str, stored: str | None) -> StageSchedule:
     """Computed at a loop of the output, and stored where it is kept for further iterations."""
     loops = RolledLoops.of(problem, problem.graph.stage[name])
     chain = on(name).compute_at(roll.output, at)
-    if kept is not None:
-        chain = chain.store_at(roll.output, kept)
+    if stored is not None:
+        chain = chain.store_at(roll.output, stored)
     chain = problem.alone.stored(loops.stage, chain)
     order = _LoopOrder((), loops.y, loops.planes, loops.x)
     return _inner_loops(problem, roll, loops, _split_rows(roll, loops, chain, loops.y), order, together=True)

@@ -18,7 +18,7 @@ from ...schedule.schedule import Schedule
 from ..strategy import Problem
 from .groups import OF_SEVERAL
 
-MOST = 2  # stages that share loops: with a third, there were more rows under way than memory sends ahead
+MOST = 2  # stages that share loops: with a third, there were more streams than the hardware prefetcher follows
 
 
 def siblings(problem: Problem, schedule: Schedule) -> Iterator[tuple[StageSchedule, ...]]:
@@ -32,9 +32,9 @@ def siblings(problem: Problem, schedule: Schedule) -> Iterator[tuple[StageSchedu
             alike.setdefault((s.dims, parts[s.name], schedule.on(s.name).directives), []).append(s)
     for stages in alike.values():
         while stages:
-            found = _siblings(problem, stages)
-            stages = [s for s in stages if s not in found]
-            first, *others = (schedule.on(s.name) for s in found)
+            group = _siblings(problem, stages)
+            stages = [s for s in stages if s not in group]
+            first, *others = (schedule.on(s.name) for s in group)
             if others:
                 yield first, *(s.compute_with(first.name, _vector_loop(first)) for s in others)
 
@@ -43,36 +43,36 @@ def _parts(problem: Problem, schedule: Schedule) -> dict[str, int]:
     """By stage, a number for what is needed of it wherever that is asked: the same for stages of which the same places
     are read, by stages that are computed alike, or at root, and of which the same is needed. Shared loops compute the
     same part of all that share them, at all sizes."""
-    graph, numbers, found = problem.graph, dict[object, int](), dict[str, int]()
+    graph, numbers, parts = problem.graph, dict[object, int](), dict[str, int]()
     for s in reversed(graph.stages):
         output = graph.output.get(s.name)
         shape = None if output is None else tuple(map(key, output.shape))
         readers = [graph.stage[c] for c in graph.consumers[s.name]]
-        reads = frozenset((found[c.name], _inside(schedule, c), c.dims, _places(c, s)) for c in readers)
-        found[s.name] = numbers.setdefault((s.dims, shape, reads), len(numbers))
-    return found
+        reads = frozenset((parts[c.name], _inside(schedule, c), c.dims, _places(c, s)) for c in readers)
+        parts[s.name] = numbers.setdefault((s.dims, shape, reads), len(numbers))
+    return parts
 
 
 def _inside(schedule: Schedule, s: Stage) -> tuple[Directive, ...]:
-    """How a stage is computed inside of others."""
+    """The directives of a stage that is computed inside of others."""
     chain = schedule.on(s.name)
     return () if "compute_root" in chain.verbs else chain.directives
 
 
 def _places(reader: Stage, s: Stage) -> frozenset[tuple[Key, ...]]:
-    """Where a stage is read."""
+    """The places at which a stage is read."""
     loads = (e for d in reader.definitions for e in d.loads if e.buffer in s.buffers)
     return frozenset(tuple(map(key, e.indices)) for e in loads)
 
 
 def _siblings(problem: Problem, stages: list[Stage]) -> list[Stage]:
     """The first of some stages of the same loops, and others that read what one of them does, but none of them."""
-    found = stages[:1]
+    group = stages[:1]
     for other in stages[1:]:
-        reads_the_same = any(not _sources(s).isdisjoint(_sources(other)) for s in found)
-        if reads_the_same and len(found) < MOST and not any(_needs(problem, other, s) for s in found):
-            found.append(other)
-    return found
+        reads_the_same = any(not _sources(s).isdisjoint(_sources(other)) for s in group)
+        if reads_the_same and len(group) < MOST and not any(_needs(problem, other, s) for s in group):
+            group.append(other)
+    return group
 
 
 def _has_own_loops(schedule: Schedule, s: Stage) -> bool:

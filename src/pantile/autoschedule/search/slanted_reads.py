@@ -1,10 +1,10 @@
-"""Turned: a stage that reads a picture along slanted lines is computed by small tiles.
+"""Slanted reads: a stage that reads a picture along slanted lines is computed by small tiles.
 
     out[y, x] = img[floor(a*x + b*y), floor(c*x + d*y)]     ->     32 rows and 64 columns at a time
 
-Each of its rows crosses many rows of the picture, of which each is on pages of its own: more than a core finds at once.
-A tile reads something like a tile. Prices do not see that: where data, params or floats lead to, they do not know.
-"""
+Each of its rows crosses many rows of the picture, of which each is on pages of its own: more than the TLB holds. A tile
+reads something like a tile. The cost model ignores that: it does not know the places that data, params or floats
+decide."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ FEWEST = 8  # lanes
 
 
 def in_tiles(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
-    """With such a stage in tiles, if it is computed by itself, by vectors of several lengths: where pixels are loaded
-    lane by lane, general registers hold the addresses of a few."""
+    """Schedules with such a stage in tiles, if it is computed by itself, by vectors of several lengths: where pixels
+    are loaded lane by lane, general registers hold the addresses of a few."""
     alone = [g for g in groups(problem.graph, schedule) if g.output == name and not g.members]
-    if not alone or not can_roll(problem, name) or not _is_turned(problem, problem.graph.stage[name]):
+    if not alone or not can_roll(problem, name) or not _is_slanted(problem, problem.graph.stage[name]):
         return
     roll = replace(Roll.of(problem, alone[0]), rows=1, strip=ROWS, tile=COLUMNS, vectors=1)
     if rolls(problem, roll):
         yield schedule.replace(*chains(problem, replace(roll, vectors=2)))
-        one = schedule.replace(*chains(problem, roll))
-        yield one
-        chain = one.on(name)
+        single = schedule.replace(*chains(problem, roll))
+        yield single
+        chain = single.on(name)
         vectors = [(k, int(d.args[1])) for k, d in enumerate(chain.directives) if d.verb == "vectorize"]
-        yield from (one.replace(chain.with_factor(k, 1, lanes // 2)) for k, lanes in vectors if lanes > FEWEST)
+        yield from (single.replace(chain.with_factor(k, 1, lanes // 2)) for k, lanes in vectors if lanes > FEWEST)
 
 
-def _is_turned(problem: Problem, stage: Stage) -> bool:
+def _is_slanted(problem: Problem, stage: Stage) -> bool:
     """Whether the rows and the columns that it reads of something change with its own columns, in no simple way."""
     across = stage.dims[problem.row(stage.name)]
     for a in accesses(stage, stage.pure):

@@ -26,10 +26,10 @@ def even_strips(problem: Problem, schedule: Schedule, name: str) -> Iterator[Sch
     chain = schedule.on(name)
     if "compute_root" not in chain.verbs or "update" in chain.verbs or not problem.facts.is_limited(name):
         return
-    found = _split(problem, chain, name)
-    if found is None:
+    strips = _split(problem, chain, name)
+    if strips is None:
         return
-    k, rows, step, dim = found
+    k, rows, step, dim = strips
     if any(_is_scaled(problem, name, other, dim) for other in _inside(problem, schedule, name)):
         return
     _, inner, length = chain.directives[k].args[1:]
@@ -70,7 +70,8 @@ def _inside(problem: Problem, schedule: Schedule, name: str) -> Iterator[str]:
 
 
 def _is_scaled(problem: Problem, name: str, other: str, dim: str) -> bool:
-    """Whether a stage inside has more or fewer rows: what begins at some rows alone slides, which prices do not see."""
+    """Whether a stage inside has more or fewer rows: whether it slides depends on the first row, which the cost model
+    ignores."""
     dims = problem.graph.stage[other].dims
     if dim not in dims:
         return False
@@ -79,7 +80,7 @@ def _is_scaled(problem: Problem, name: str, other: str, dim: str) -> bool:
 
 
 def _factors(directives: tuple[Directive, ...], loop: str) -> Iterator[int]:
-    """By which a loop is cut further."""
+    """The factors by which a loop is split further."""
     for d in directives:
         if d.verb in ("split", "unroll", "vectorize") and d.args[0] == loop:
             yield from (a for a in d.args if isinstance(a, int))

@@ -8,9 +8,9 @@
     pt.on("b_near").compute_at("C", "j_o").vectorize("j_n", 16)
 
 One factor is read in vectors, the same ones for all rows of a block (`wide`); of the other one, each row reads one
-number at a time. The wide factor is copied for a column of blocks, or some, in the order of its use, so that the caches
-send it ahead while products are summed. A stage that is computed of the sums value by value may go around the blocks.
-"""
+number at a time. The wide factor is packed for a column of blocks, or some, in the order of its use, so that the
+hardware prefetches it while products are summed. A stage that is computed of the sums value by value may go around the
+blocks."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from ...schedule.groups import groups
 from ...schedule.schedule import Schedule
 from ..nest.statement import Statement
 from ..strategy import Problem
-from .block import Block, is_at
-from .factors import copied
+from .block import RegisterBlock, is_at
+from .factors import factor_copies
 
 
 def sums(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
     """The schedule with a sum in blocks, if the stage is one of products, by itself and around its only reader."""
     stage = problem.graph.stage[name]
-    block = Block.of(Statement.of(problem, stage, 1)) if len(stage.updates) == 1 else None
+    block = RegisterBlock.of(Statement.of(problem, stage, 1)) if len(stage.updates) == 1 else None
     if block is not None:
-        reader = _value_by_value(problem, stage)
-        for start in (schedule, *_otherwise(problem, schedule, block)):
-            free = _freed(problem, start, stage)
+        reader = _pointwise_reader(problem, stage)
+        for start in (schedule, *_other_placements(problem, schedule, block)):
+            free = _with_producers_at_root(problem, start, stage)
             for b in (b for shape in block.shapes() for b in (shape, *shape.side_by_side())):
-                yield free.replace(b.alone(_start(problem, stage, schedule)), *copied(b, free, stage.name))
+                yield free.replace(b.alone(_start(problem, stage, schedule)), *factor_copies(b, free, stage.name))
             if reader is not None and not block.s.has_masked_lanes:
-                free = _freed(problem, start, reader)
+                free = _with_producers_at_root(problem, start, reader)
                 for b in block.shapes():
-                    yield free.replace(*b.inside(reader), *copied(b, free, reader.name))
+                    yield free.replace(*b.inside(reader), *factor_copies(b, free, reader.name))
 
 
-def _otherwise(problem: Problem, schedule: Schedule, block: Block) -> Iterator[Schedule]:
+def _other_placements(problem: Problem, schedule: Schedule, block: RegisterBlock) -> Iterator[Schedule]:
     """The schedule with the other factor at root, where that is a stage which is computed for each of its reads, and
     the other way round: its rows may lie otherwise in what it is computed of, or not."""
     source = problem.graph.producer.get(block.narrow.array)
@@ -54,8 +54,9 @@ def _otherwise(problem: Problem, schedule: Schedule, block: Block) -> Iterator[S
         yield schedule.replace(on(source.name).compute_inline())
 
 
-def _freed(problem: Problem, schedule: Schedule, stage: Stage) -> Schedule:
-    """With all that a stage needs at root which is now in loops that it leaves: its own, or those that it is in."""
+def _with_producers_at_root(problem: Problem, schedule: Schedule, stage: Stage) -> Schedule:
+    """The schedule with the producers of a stage at root that are in loops which it leaves: its own, or those it is
+    in."""
     needed = {stage.name}
     for s in reversed(problem.graph.stages):
         if not needed.isdisjoint(problem.graph.consumers[s.name]):
@@ -66,14 +67,14 @@ def _freed(problem: Problem, schedule: Schedule, stage: Stage) -> Schedule:
 
 
 def _start(problem: Problem, stage: Stage, schedule: Schedule) -> StageSchedule:
-    """What a stage starts from, at root: as it does there now, if it is there."""
+    """The schedule of the pure definition of a stage at root: as it is there now, if it is there."""
     chain = schedule.on(stage.name)
     if "compute_root" not in chain.verbs:
         return problem.alone.marked(stage, stage.pure, on(stage.name).compute_root())
     return chain.without_updates()
 
 
-def _value_by_value(problem: Problem, stage: Stage) -> Stage | None:
+def _pointwise_reader(problem: Problem, stage: Stage) -> Stage | None:
     """The only reader of a stage, if each of its values is computed of one of the stage, at the same place."""
     readers = problem.graph.consumers[stage.name]
     reader = problem.graph.stage[readers[0]] if len(readers) == 1 else None

@@ -1,4 +1,4 @@
-"""Transposed: a stage that reads the columns of a picture as its rows goes by tiles, each of which is copied before.
+"""Transposes: a stage that reads the columns of a picture as its rows goes by tiles, each of which is copied before.
 
     out[y, x] = img[x, y] & mask[y, x]
 
@@ -8,9 +8,9 @@
         .vectorize("x_i", 16).reorder("y_o", "x_o", "y_i", "x_i", "y_i_u", "x_i_v").parallel("y_o")
         .prefetch("mask", "x_o", 1)
 
-The copy goes along the rows of the picture, which are too short in a tile for memory to see the next one coming: they
-are asked for ahead of time. Squares of it are turned in registers. Prices do not see how much that spares: each row of
-the picture, and of what is made of it, is on pages of its own.
+The copy goes along the rows of the picture, which are too short in a tile for the hardware prefetcher: the schedule
+prefetches them. Squares of it are transposed in registers. The cost model ignores how much that saves: each row of the
+picture, and of what is computed of it, is on pages of its own.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ from ..strategy import Problem
 from .groups import groups
 
 PART = 0.5  # of the first cache, for a tile
-MOST_ROWS = 16  # of a picture that are turned together
-AHEAD = 2048  # bytes of a picture that are asked for early
+MOST_ROWS = 16  # of a picture that are transposed together
+AHEAD = 2048  # the prefetch distance in bytes of a picture
 
 
 def by_copies(problem: Problem, schedule: Schedule, name: str) -> Schedule | None:
-    """With such a stage in tiles, if it is computed by itself, of a picture that the second cache does not hold."""
+    """The schedule with such a stage in tiles, if it is computed by itself, of a picture larger than the second
+    cache."""
     stage = problem.graph.stage[name]
     alone = any(g.output == name and not g.members for g in groups(problem.graph, schedule))
     if not alone or stage.updates or not problem.facts.is_limited(name):
@@ -44,7 +45,7 @@ def by_copies(problem: Problem, schedule: Schedule, name: str) -> Schedule | Non
     turned = [r for r in s.inputs if is_transposed(r, s.output)]
     if s.column is None or len(turned) != 1 or not _is_moved_by_each(s, turned[0]):
         return None
-    tile = _Tile(problem, s, turned[0])
+    tile = _TransposeTile(problem, s, turned[0])
     return tile.schedule(schedule) if tile.is_far and tile.can_be_copied(schedule) else None
 
 
@@ -53,8 +54,8 @@ def _is_moved_by_each(s: Statement, r: Reference) -> bool:
     return all(len(steps) == 1 and steps[0][1] == 1 for steps in r.indices) and len(r.loops) == len(s.stage.dims)
 
 
-class _Tile:
-    """Of a stage that reads the columns of something as its rows: `high` rows, `wide` columns."""
+class _TransposeTile:
+    """A tile of a stage that reads the columns of something as its rows: `high` rows, `wide` columns."""
 
     def __init__(self, problem: Problem, s: Statement, read: Reference) -> None:
         self.problem, self.s, self.read = problem, s, read
@@ -81,7 +82,7 @@ class _Tile:
         return self.problem.graph.consumers[source.name] == (self.s.stage.name,) and len(source.dtypes) == 1
 
     def schedule(self, schedule: Schedule) -> Schedule:
-        """With tiles, and the copy."""
+        """The schedule with tiles, and the copy."""
         graph, name, stage = self.problem.graph, self.s.stage.name, self.s.stage
         x, taken = self.s.vector, {*stage.dims}
         y_o, y_i, x_o, x_i = (_fresh(d + suffix, taken) for d in (self.y, x) for suffix in ("_o", "_i"))
@@ -107,7 +108,7 @@ class _Tile:
 
     @property
     def _line(self) -> int:
-        """Elements of a line of memory."""
+        """The number of elements of a cache line."""
         return max(self.s.lanes, self.problem.machine.l1.line // self.bytes)
 
     def _row_by_row(self, chain: StageSchedule, dims: tuple[str, ...] | list[str], reads: list[str]) -> StageSchedule:
@@ -117,7 +118,7 @@ class _Tile:
         return chain
 
     def _stored_reads(self, schedule: Schedule, stage: Stage, dims: tuple[str, ...]) -> Iterator[str]:
-        """What a stage reads along its own rows, where all of it lies in memory."""
+        """The buffers that a stage reads along its own rows, where all of each is stored."""
         for r in Statement.of(self.problem, stage, 0).inputs:
             source = self.problem.graph.producer.get(r.array)
             stored = source is None or "compute_root" in schedule.on(source.name).verbs
@@ -126,6 +127,6 @@ class _Tile:
 
 
 def _fresh(name: str, taken: set[str]) -> str:
-    found = fresh(name.replace(".", "_"), taken.__contains__)
-    taken.add(found)
-    return found
+    fresh_name = fresh(name.replace(".", "_"), taken.__contains__)
+    taken.add(fresh_name)
+    return fresh_name

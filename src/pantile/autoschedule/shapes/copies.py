@@ -37,21 +37,22 @@ MOST_DEAD = 0.25  # parts of one live-out are put together if the box around the
 
 
 @dataclass(frozen=True)
-class Part:
-    """A box that is needed of a stage, by which live-outs, and which reads need it: (reader, number of the place)."""
+class StagePart:
+    """A required box of a stage, the live-outs that require it, and the reads that do: (reader, number of the
+    place)."""
 
     box: Box
     liveouts: frozenset[str]
     reads: frozenset[tuple[str, int]] = frozenset()
 
-    def __or__(self, other: Part) -> Part:
-        return Part(hull(self.box, other.box), self.liveouts | other.liveouts, self.reads | other.reads)
+    def __or__(self, other: StagePart) -> StagePart:
+        return StagePart(hull(self.box, other.box), self.liveouts | other.liveouts, self.reads | other.reads)
 
-    def meets(self, other: Part) -> bool:
+    def meets(self, other: StagePart) -> bool:
         return all(a.low <= b.high and b.low <= a.high for a, b in zip(self.box, other.box, strict=True))
 
-    def is_far_from(self, other: Part) -> bool:
-        """Whether much lies between them that nobody needs."""
+    def is_far_from(self, other: StagePart) -> bool:
+        """Whether much lies between two parts that nobody requires."""
         return _volume(hull(self.box, other.box)) > (1 + MOST_DEAD) * (_volume(self.box) + _volume(other.box))
 
 
@@ -61,14 +62,14 @@ class Copies:
 
     problem: Problem  # in which the copies are stages of their own
     clones: tuple[StageSchedule, ...]
-    parts: Mapping[str, Mapping[str, Part]]
+    parts: Mapping[str, Mapping[str, StagePart]]
     whole: frozenset[str]  # what was not to be copied
     refusals: tuple[str, ...] = ()
 
     def added(self, schedule: Schedule) -> Schedule:
-        """A schedule of that problem as one of the pipeline as it is."""
-        found = (StageSchedule(c.name, (*schedule[c.name].directives, *c.directives)) for c in self.clones)
-        return schedule.replace(*found)
+        """Turn a schedule of the problem with copies into one of the pipeline as it is."""
+        chains = (StageSchedule(c.name, (*schedule[c.name].directives, *c.directives)) for c in self.clones)
+        return schedule.replace(*chains)
 
     @property
     def remarks(self) -> list[str]:
@@ -88,7 +89,7 @@ class Copies:
 
 
 def copies(problem: Problem, whole: Collection[str] = ()) -> Copies:
-    """What to copy; the stages in `whole` are not."""
+    """Decide which stages to copy; those in `whole` are not copied."""
     finder = _Finder(problem, whole)
     for stage in reversed(problem.graph.stages):
         finder.visit(stage)
@@ -106,19 +107,19 @@ class _Finder:
 
     def __init__(self, problem: Problem, whole: Collection[str]) -> None:
         self.graph, self.facts, self.whole = problem.graph, problem.facts, whole
-        self.needed: dict[str, list[Part]] = {
-            name: [Part(tuple(Interval(0, n - 1) for n in shape), frozenset((name,)))]
+        self.required: dict[str, list[StagePart]] = {
+            name: [StagePart(tuple(Interval(0, n - 1) for n in shape), frozenset((name,)))]
             for name, shape in problem.shapes.items()
         }
-        self.parts: dict[str, dict[str, Part]] = {}
+        self.parts: dict[str, dict[str, StagePart]] = {}
         self.names = {*self.graph.stage, *self.graph.input, *(p.name for p in self.graph.params)}
         self.count = 0
 
     def visit(self, stage: Stage) -> None:
-        wanted = self.needed.pop(stage.name, None)
+        wanted = self.required.pop(stage.name, None)
         if wanted is None:
             return
-        parts = _apart([Part(self._grown(stage, p.box), p.liveouts, p.reads) for p in wanted])
+        parts = _separate_parts([StagePart(self._grown(stage, p.box), p.liveouts, p.reads) for p in wanted])
         if len(parts) > 1 and not self._may_be_copied(stage, parts):
             parts = [_together(parts)]
         names = [stage.name, *(self._fresh(stage) for _ in parts[1:])]
@@ -131,7 +132,7 @@ class _Finder:
     def _grown(self, stage: Stage, box: Box) -> Box:
         return box if stage.name in self.graph.output else with_own_updates(stage, box, self.facts.scope)
 
-    def _may_be_copied(self, stage: Stage, parts: list[Part]) -> bool:
+    def _may_be_copied(self, stage: Stage, parts: list[StagePart]) -> bool:
         if stage.name in self.whole or stage.name in self.graph.output or len(parts) > MOST_PARTS:
             return False
         return self.facts.is_limited(stage.name) and self.count + len(parts) - 1 <= MOST_COPIES
@@ -143,8 +144,8 @@ class _Finder:
         self.names.add(name)
         return name
 
-    def _read(self, stage: Stage, name: str, part: Part) -> None:
-        """Note what a part of a stage needs of others."""
+    def _read(self, stage: Stage, name: str, part: StagePart) -> None:
+        """Record the regions that a part of a stage requires of others."""
         numbers: dict[str, dict[Place, int]] = {}
         for load, box in _loads(stage, part.box, self.facts.scope):
             if load.buffer in stage.buffers or load.buffer not in self.graph.producer:
@@ -153,7 +154,7 @@ class _Finder:
             if source.name not in numbers:
                 numbers[source.name] = _numbers(source, stage)
             read = (name, numbers[source.name][place_of(load)])
-            self.needed.setdefault(source.name, []).append(Part(box, part.liveouts, frozenset((read,))))
+            self.required.setdefault(source.name, []).append(StagePart(box, part.liveouts, frozenset((read,))))
 
     def clones(self) -> Iterator[StageSchedule]:
         for stage, parts in self.parts.items():
@@ -167,53 +168,53 @@ class _Finder:
 
 
 def _numbers(source: Stage, reader: Stage) -> dict[Place, int]:
-    """What reads are known by: those that cannot be of different copies have one number, and so become one part."""
-    one = decides_places(source, reader)
-    return {place: ALL_PLACES if one else k for k, place in enumerate(places(source, reader))}
+    """The numbers that identify reads: those that cannot be of different copies share one, and so become one part."""
+    together = decides_places(source, reader)
+    return {place: ALL_PLACES if together else k for k, place in enumerate(places(source, reader))}
 
 
 def _loads(stage: Stage, box: Box, scope: Scope) -> list[tuple[Load, Box]]:
-    """What computing a box of a stage reads, but for what no instance reads."""
-    found: list[tuple[Load, Box]] = []
+    """The loads of computing a box of a stage and the boxes that they read, without loads that no instance reaches."""
+    loads: list[tuple[Load, Box]] = []
 
     def seen(load: Load, touched: Box, inner: Scope) -> None:
         if all(not r.bounded or r.low <= r.high for r in inner.values()):
-            found.append((load, touched))
+            loads.append((load, touched))
 
     for d in stage.definitions:
         everywhere = definition_scope(stage, d, box, scope)
         tested: list[Expr] = [] if d.condition is None else [d.condition]
         each_load(tested, everywhere, seen)
         each_load([*d.indices, *d.values], where_it_holds(d, everywhere), seen)
-    return found
+    return loads
 
 
-def _apart(parts: list[Part]) -> list[Part]:
-    """The parts, put together where they meet, or where one live-out needs them and little lies between."""
+def _separate_parts(parts: list[StagePart]) -> list[StagePart]:
+    """The parts, merged where they intersect, or where one live-out requires them and little lies between."""
     if any(not _is_limited(p.box) for p in parts):
         return [_together(parts)]
-    found: list[Part] = []
+    separate: list[StagePart] = []
     for part in parts:
-        while near := [p for p in found if _belong_together(p, part)]:
-            found = [p for p in found if p not in near]
+        while near := [p for p in separate if _belong_together(p, part)]:
+            separate = [p for p in separate if p not in near]
             part = _together([*near, part])
-        found.append(part)
-        if len(found) > MOST_PARTS**2:
+        separate.append(part)
+        if len(separate) > MOST_PARTS**2:
             return [_together(parts)]
-    return found
+    return separate
 
 
-def _belong_together(a: Part, b: Part) -> bool:
+def _belong_together(a: StagePart, b: StagePart) -> bool:
     # What one read needs under several conditions is one part: a read has one source.
     one_read = not a.reads.isdisjoint(b.reads)
     return one_read or a.meets(b) or (not a.liveouts.isdisjoint(b.liveouts) and not a.is_far_from(b))
 
 
-def _together(parts: list[Part]) -> Part:
-    found = parts[0]
+def _together(parts: list[StagePart]) -> StagePart:
+    whole = parts[0]
     for part in parts[1:]:
-        found = found | part
-    return found
+        whole = whole | part
+    return whole
 
 
 def _volume(box: Box) -> int:

@@ -1,10 +1,9 @@
 """Tile sizes for a live-out space, before anything is fused with it: those that a simple model finds fastest.
 
 The post-tiling paper takes tile sizes as given (Table I: some of 8, 16, ..., 512 along each dim, found by PolyMage's
-auto-tuner). Here every combination of them, and of whole dims, is priced at once, with the fusion that follows from it:
-what tiles compute again, what they bring from memory and how, where their intermediate values stay, how evenly they
-share out among cores, and what short rows cost.
-"""
+auto-tuner). Here the cost of every combination of them, and of whole dims, is predicted at once, with the resulting
+fusion: what tiles compute again, what they bring from memory and how, where their intermediate values stay, how evenly
+they share out among cores, and what short rows cost."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from .tile_boxes import Boxes
 # These and the next are tuned: chosen by hand on a Neoverse N1 with two cores, on the apps in the tables of
 # docs/results.md, none of which was held out.
 ROW_CYCLES, STAGE_CYCLES, STREAM_CYCLES = 10, 60, 60
-MOST_BEHIND = 128  # spaces that are not fused, and priced nevertheless
+MOST_BEHIND = 128  # spaces that are not fused, and whose cost is predicted nevertheless
 LEFT_OUT = 1.25  # times what a stage takes in one piece, if it is not fused: tiles that it gets later have their cost
 
 Numbers = Any  # one number per combination of tile sizes
@@ -38,7 +37,7 @@ Tile = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Load:
-    """Of spaces that are fused: instructions without overlap of tiles, those that overlap adds, and bytes per tile."""
+    """The load of fused spaces: instructions without overlap of tiles, those that overlap adds, and bytes per tile."""
 
     once: Numbers = 0.0
     again: Numbers = 0.0
@@ -52,8 +51,8 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Of what overlapping tiles compute again, relative to computing it once, and of what a tile stores."""
+class FusionLimits:
+    """Limits of what overlapping tiles compute again, relative to computing it once, and of what a tile stores."""
 
     of_group: float
     of_space: float
@@ -110,7 +109,7 @@ def planes(problem: Problem, liveout: Space, others: Sequence[Space], first: str
 
 
 def instructions(facts: Facts, name: str) -> float:
-    """Of computing all of a stage once: arithmetic, loads and stores of its definitions, as often as they run."""
+    """The instructions of computing all of a stage once: arithmetic, loads and stores of its definitions."""
     total = 0.0
     for k in range(len(facts.graph.stage[name].definitions)):
         loads = sum(facts.reads(name, k).values())
@@ -119,15 +118,15 @@ def instructions(facts: Facts, name: str) -> float:
 
 
 def best_tile(
-    problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates, limits: Limits
+    problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates, limits: FusionLimits
 ) -> dict[str, int]:
     """The fastest combination; `others` are the spaces that may be fused with the live-out one, producers first."""
-    seconds = _CostModel(problem, liveout, others, candidates).seconds(limits)
+    seconds = _TileCostModel(problem, liveout, others, candidates).seconds(limits)
     return candidates.tile(int(np.argmin(seconds)))
 
 
-class _CostModel:
-    """Of all candidates at once."""
+class _TileCostModel:
+    """The cost model of all candidates at once."""
 
     def __init__(self, problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates) -> None:
         self.problem, self.facts, self.machine = problem, problem.facts, problem.machine
@@ -140,28 +139,29 @@ class _CostModel:
         self.tiles = np.asarray(tiles(self.facts, liveout.output, candidates.columns), float)
         self.count = len(candidates.sizes)
 
-    def seconds(self, limits: Limits) -> Numbers:
-        """Only of tiles that store no more than they may although nothing is left out for that, if there are any."""
+    def seconds(self, limits: FusionLimits) -> Numbers:
+        """The seconds of all candidates; infinite for tiles that store too much unless spaces are left out, if others
+        do not."""
         fused, group = self._fused(replace(limits, stored=np.inf), limits.stored)
         fits = group.stored <= limits.stored
         if fits.any():
-            return np.where(fits, self._priced(fused), np.inf)
-        return self._priced(self._fused(limits, limits.stored)[0])
+            return np.where(fits, self._seconds_of(fused), np.inf)
+        return self._seconds_of(self._fused(limits, limits.stored)[0])
 
-    def _priced(self, fused: Mapping[str, Numbers]) -> Numbers:
-        cost = _Cost.nothing(self.count)
+    def _seconds_of(self, fused: Mapping[str, Numbers]) -> Numbers:
+        cost = _TileCost.nothing(self.count)
         for name, here in fused.items():
             self._add_stage(cost, name, here)
         for (source, reader), outside in self._live_in(fused).items():
             self._add_live_in(cost, source, reader, outside, fused[reader])
-        for (source, reader), outside in self._turned(fused).items():
+        for (source, reader), outside in self._transposed_reads(fused).items():
             cost.inside += np.where(fused[reader], self._lines(source, reader) * self.tiles, 0)
             lines = self.facts.size(source) / self.machine.l1.line
             cost.compute += np.where(outside, self._from_cycles(STREAM_CYCLES * lines), 0)
         in_tiles = cost.compute + cost.inside / self._inside_bandwidth(cost.touched)
-        return self._unevenness() * in_tiles + cost.moved / self.machine.memory_bandwidth(self.machine.cores)
+        return self._imbalance() * in_tiles + cost.moved / self.machine.memory_bandwidth(self.machine.cores)
 
-    def _add_stage(self, cost: _Cost, name: str, here: Numbers) -> None:
+    def _add_stage(self, cost: _TileCost, name: str, here: Numbers) -> None:
         cost.compute += np.where(here, self._compute(name, self.boxes[name], self.tiles), self._left_out(name))
         kept = self._bytes(name, self.boxes[name])
         cost.touched += np.where(here, kept, 0)
@@ -172,7 +172,7 @@ class _CostModel:
             cost.inside += np.where(here, 2 * kept * self.tiles, 0)
             cost.moved += np.where(here, 0, self.facts.size(name))
 
-    def _add_live_in(self, cost: _Cost, source: str, reader: str, outside: Numbers, here: Numbers) -> None:
+    def _add_live_in(self, cost: _TileCost, source: str, reader: str, outside: Numbers, here: Numbers) -> None:
         box = self._read(source, reader)
         kept = self._bytes(source, box)
         # A tile of nothing, at the estimated sizes or under a condition, is as one of a single point.
@@ -183,7 +183,7 @@ class _CostModel:
 
     # ---- what is fused, and what it reads
 
-    def _fused(self, limits: Limits, most_stored: float) -> tuple[dict[str, Numbers], Load]:
+    def _fused(self, limits: FusionLimits, most_stored: float) -> tuple[dict[str, Numbers], Load]:
         """Which stages are fused: what Algorithm 1 will decide; a candidate is not followed once it stores too much.
 
         Of the spaces that are fused with no candidate, only some count: a long pipeline is looked at as far as a group
@@ -213,35 +213,36 @@ class _CostModel:
         return Load(once, once * np.maximum(repeated - 1, 0), self._bytes(name, box))
 
     def _live_in(self, fused: Mapping[str, Numbers]) -> dict[tuple[str, str], Numbers]:
-        """Where one reader of each stage or input finds it outside of the tile that reads it."""
-        found: dict[str, tuple[str, Numbers]] = {}
+        """One reader of each stage or input, and for which tiles it is outside of the tile that reads it."""
+        reader_of: dict[str, tuple[str, Numbers]] = {}
         for name in fused:
             for source in self.facts.producers[name]:
-                if source in self.boxes and source not in found:
-                    found[source] = (name, self._outside(source, name, fused))
-        return {(source, reader): outside for source, (reader, outside) in found.items()}
+                if source in self.boxes and source not in reader_of:
+                    reader_of[source] = (name, self._outside(source, name, fused))
+        return {(source, reader): outside for source, (reader, outside) in reader_of.items()}
 
     def _outside(self, source: str, reader: str, fused: Mapping[str, Numbers]) -> Numbers:
         return ~(fused[reader] & fused[source]) if source in fused else np.full(self.count, True)
 
     def _read(self, source: str, reader: str) -> Box:
-        """What a tile of one stage reads of another one or an input."""
-        found: Box | None = None
+        """The box that a tile of one stage reads of another one or an input."""
+        hull_box: Box | None = None
         for reads in self.facts.prepared_reads[reader]:
             for buffer, box in reads.boxes(self.boxes[reader], self.facts.scope, {}).items():
                 if self.facts.source(buffer) == source:
-                    found = box if found is None else hull(found, box)
-        assert found is not None, f"{reader} does not read {source}"
-        return tuple(a.meet(b) for a, b in zip(found, self.facts.boxes[source], strict=True))
+                    hull_box = box if hull_box is None else hull(hull_box, box)
+        assert hull_box is not None, f"{reader} does not read {source}"
+        return tuple(a.meet(b) for a, b in zip(hull_box, self.facts.boxes[source], strict=True))
 
     def _bytes(self, name: str, box: Box) -> Numbers:
         return np.asarray(size(self.facts, name, box), float)
 
     # ---- reads down columns
 
-    def _turned(self, fused: Mapping[str, Numbers]) -> dict[tuple[str, str], Numbers]:
-        """What stages read down columns as they go along their rows, and where they find it outside of the tile."""
-        found = {}
+    def _transposed_reads(self, fused: Mapping[str, Numbers]) -> dict[tuple[str, str], Numbers]:
+        """The sources that stages read down columns as they go along rows, and for which tiles they are outside of the
+        tile."""
+        transposed = {}
         for name in fused:
             stage = self.facts.graph.stage[name]
             for access in (a for d in stage.definitions for a in accesses(stage, d)):
@@ -250,8 +251,8 @@ class _CostModel:
                 along = self.problem.row(source)
                 is_turned = any(dims) and dims[-1] is not None and stage.dims[self.problem.row(name)] in dims[:along]
                 if is_turned and source != name and source in self.boxes:
-                    found[source, name] = self._outside(source, name, fused)
-        return found
+                    transposed[source, name] = self._outside(source, name, fused)
+        return transposed
 
     def _lines(self, source: str, reader: str) -> Numbers:
         """Bytes of the lines that a stage fetches for one element each, going down columns in a tile.
@@ -266,11 +267,11 @@ class _CostModel:
     # ---- seconds
 
     def _from_cycles(self, count: Numbers) -> Numbers:
-        """That all cores together take for so many."""
+        """The seconds of so many cycles, shared by all cores."""
         return count / (self.machine.ghz * 1e9 * self.machine.cores)
 
     def _compute(self, name: str, box: Box, times: Numbers) -> Numbers:
-        """That it takes to compute a box of a stage so many times."""
+        """The seconds of computing a box of a stage so many times."""
         count = np.asarray(points(box), float)
         row = np.maximum(np.asarray(points(box[self.problem.row(name) :]), float), 1)
         width = self.machine.lanes(8 * max(t.bytes for t in self.problem.graph.stage[name].dtypes))
@@ -282,7 +283,7 @@ class _CostModel:
         return LEFT_OUT * self._compute(name, self.facts.boxes[name], 1)
 
     def _streams(self, name: str, box: Box) -> Numbers:
-        """That it takes to start on each run of consecutive elements of what tiles have in memory."""
+        """The seconds of starting each run of consecutive elements that tiles have in memory."""
         run, whole = np.ones(self.count), np.full(self.count, True)
         for r, extent in zip(reversed(box), reversed(self.facts.extents(name)), strict=True):
             run = np.where(whole, run * _length(r), run)
@@ -290,21 +291,21 @@ class _CostModel:
         return self._from_cycles(STREAM_CYCLES * points(box) / run * self.tiles)
 
     def _inside_bandwidth(self, touched: Numbers) -> Numbers:
-        """Of the nearest cache that holds what a tile touches, for all cores."""
+        """The bandwidth of the nearest cache that holds the footprint of a tile, for all cores."""
         rate = np.full(self.count, self.machine.memory_bandwidth(self.machine.cores))
         for cache in reversed(self.machine.caches):
             rate = np.where(touched <= cache.per_core, cache.bandwidth * self.machine.cores, rate)
         return rate
 
-    def _unevenness(self) -> Numbers:
-        """By how much the slowest core takes longer than the average one."""
+    def _imbalance(self) -> Numbers:
+        """How many times as long the slowest core takes as the average one."""
         threads = self.machine.threads
         return np.ceil(self.tiles / threads) * threads / self.tiles
 
 
 @dataclass
-class _Cost:
-    """Of all stages together."""
+class _TileCost:
+    """The cost of all stages together."""
 
     compute: Numbers  # seconds
     inside: Numbers  # bytes to and from intermediate values
@@ -312,8 +313,8 @@ class _Cost:
     touched: Numbers  # bytes, by a tile
 
     @staticmethod
-    def nothing(count: int) -> _Cost:
-        return _Cost(*(np.zeros(count) for _ in range(4)))
+    def nothing(count: int) -> _TileCost:
+        return _TileCost(*(np.zeros(count) for _ in range(4)))
 
 
 def _length(r: Any) -> Numbers:

@@ -17,7 +17,7 @@ from ...schedule.stage_default import lanes
 from ...schedule.updates import pure_dims
 from ..common import footprint
 from ..common.legalize import Part
-from ..common.tiles import Group, Style, marked_inside, scheduled, vectors_at_a_time
+from ..common.tiles import Style, TiledGroup, marked_inside, scheduled, vectors_at_a_time
 from ..nest.register_block import blocked
 from ..nest.statement import Statement
 from ..nest.tiled_loops import TiledLoops
@@ -31,7 +31,7 @@ PAIRS = Style(VECTORS)
 def directives(problem: Problem, t: Tiling) -> Part:
     """The directives of a segment. `problem`: with all inlining done."""
     if not t.tile:
-        return tuple(chain for name in (*t.stored, t.output) for chain in scheduled(problem, Group(name), PAIRS))
+        return tuple(chain for name in (*t.stored, t.output) for chain in scheduled(problem, TiledGroup(name), PAIRS))
     return _Loops(problem, t).chains()
 
 

@@ -18,7 +18,7 @@ from ...cached import cached_property
 from ...schedule.stage_default import lanes
 from ..common.facts import Facts
 from ..common.footprint import Footprint, tiles
-from ..common.shared_intervals import Shared
+from ..common.shared_intervals import SharedIntervals
 from ..common.tiles import MOST_UNROLLED
 from ..strategy import Problem
 from .overlap import WHOLE, Motion, motions
@@ -174,7 +174,7 @@ class SlidingTiles:
             self._asked, self._sliding = levels, {k: frozenset(names) for k, names in found.items()}
         return self._sliding.get(level, frozenset())
 
-    def advanced(self, name: str, box: Box, nest: Nest, loop: str, shared: Shared) -> Box:
+    def advanced(self, name: str, box: Box, nest: Nest, loop: str, shared: SharedIntervals) -> Box:
         """The last rows of a box, those that an iteration of a loop adds."""
         stage = self.graph.stage[name]
         moving = self.motions[name]

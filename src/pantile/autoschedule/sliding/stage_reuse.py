@@ -14,7 +14,7 @@ from ...graph.nodes import Stage
 from ...schedule.default import CHEAP_LOADS, CHEAP_OPERATIONS
 from ...schedule.updates import is_independent, pure_dims
 from ..common.facts import Facts
-from ..common.shared_intervals import Shared
+from ..common.shared_intervals import SharedIntervals
 from ..strategy import Problem
 from .overlap import is_read_again, overlaps
 
@@ -28,14 +28,16 @@ class StageReuse:
     def __init__(self, problem: Problem) -> None:
         self.facts: Facts = problem.facts
         self.graph = problem.graph
-        self._shared: dict[str, dict[object, Shared]] = {}  # by output, the one that was asked for last comes last
+        self._shared: dict[
+            str, dict[object, SharedIntervals]
+        ] = {}  # by output, the one that was asked for last comes last
 
-    def shared(self, output: str, tile: Mapping[str, Any]) -> Shared:
+    def shared(self, output: str, tile: Mapping[str, Any]) -> SharedIntervals:
         """What segments that end in one stage have in common, over the same tiles of it."""
         over_tiles = self._shared[output] = self._shared.pop(output, {})
         if len(self._shared) > MOST_SHARED:
             del self._shared[next(iter(self._shared))]
-        return over_tiles.setdefault(tuple([(loop, size.tobytes()) for loop, size in tile.items()]), Shared())
+        return over_tiles.setdefault(tuple([(loop, size.tobytes()) for loop, size in tile.items()]), SharedIntervals())
 
     @cached_property
     def overlaps(self) -> dict[str, dict[str, dict[str, int]]]:
