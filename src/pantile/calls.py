@@ -68,8 +68,8 @@ class Timed(NamedTuple):
 
 
 class Clock:
-    """Of one kind of call, which several threads may make. It has no lock, which would be a tenth of a small call: the
-    numbers are for people, and where threads race, a call may be missing in them."""
+    """The times of one kind of call, which several threads may make. There is no lock, which would be a tenth of a
+    small call: the numbers are for people, and where threads race, a call may be missing in them."""
 
     def __init__(self) -> None:
         self._threads, self._calls, self._seconds = Timed()
@@ -424,7 +424,7 @@ class Calls:
 
     @cached_property
     def _as_written(self) -> Calls:
-        """Those of the user's own stages."""
+        """The calls of the user's own stages."""
         return Calls(self.graph, Schedule(), replace(self.options, algebra=False), self._by_hand, self.timings)
 
     def _checked_shapes(self, inputs: Sequence[AnyArray], numbers: Values, scheduled: Scheduled) -> list[Shape]:

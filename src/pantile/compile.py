@@ -40,7 +40,7 @@ class Options:
 
 
 def trace_of(options: Options) -> Trace:
-    """Where the steps of compiling are noted; `debug` has each pass verified."""
+    """The trace of the steps of compiling; with `debug`, each pass is verified."""
     return Trace(check=options.debug or verification.is_asked())
 
 
@@ -111,7 +111,7 @@ def lowered(graph: Graph, plan: Plan, variant: Variant, options: Options, trace:
 
 
 def _indexed(options: Options, variant: Variant) -> Options:
-    """With as many bits of places as a variant needs."""
+    """The options with as many index bits as a variant needs."""
     if not variant.far:
         return options
     return replace(options, target=replace(options.target, index_bits=INDEX_BITS))

@@ -44,7 +44,8 @@ def set_up_gpus() -> None:
 
 
 def object_code(text: str, level: int) -> bytes:
-    """Of LLVM text, for this machine; instructions are selected at the level, and nothing else is optimized."""
+    """The object code of LLVM text, for this machine; instructions are selected at the level, and nothing else is
+    optimized."""
     machine = _code_generator(level)
     return bytes(machine.emit_object(llvm.parse_assembly(text)))
 

@@ -349,7 +349,7 @@ class Pipeline:
         return Explanation(self.graph.name, shown, None, self._calls.rewritten, None, launched, measured)
 
     def _timing(self, arguments: Mapping[str, Any]) -> Timing | None:
-        """Of such calls, of the latest one, or of what is expected; None if nothing is."""
+        """The timing of such calls, of the latest one, or of expected ones; None if there are none."""
         latest = None if arguments else self._calls.latest
         given = arguments if latest is None else latest.like
         given = given or self._finding.estimates or {}
@@ -481,7 +481,7 @@ class _Counts:
         return self._build(dict(zip(self.names, numbers, strict=True)))
 
     def numbers(self, given: Mapping[str, Any]) -> tuple[int, ...]:
-        """Of a call: its own, or the defaults of the Params."""
+        """The numbers of steps of a call: its own, or the defaults of the Params."""
         return tuple(_count(p, given.get(p.name, p.default)) for p in self.params)
 
     def without(self, given: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
@@ -535,7 +535,7 @@ def _shapes(graph: Graph) -> str:
 
 
 def _usual_shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
-    """Of pictures: 1080 x 1920 x 3, or as far as extents are not known."""
+    """The shapes of usual pictures: 1080 x 1920 x 3, or as far as extents are not known."""
 
     def shape(known: tuple[int | None, ...]) -> tuple[int, ...]:
         usual = iter((1080, 1920, 3, *(4,) * len(known)))

@@ -121,7 +121,7 @@ class Progress:
                 self.show()
 
     def _alone(self) -> None:
-        """In a forked child: neither those who worked nor the thread that writes are there."""
+        """Forget, in a forked child, who worked and the thread that writes: neither is there."""
         self._works, self._watcher, self._shown = [], None, None
 
 

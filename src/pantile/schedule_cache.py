@@ -139,7 +139,7 @@ _REPORT = {
 
 
 def _from_bytes(data: bytes | None) -> Found | None:
-    """None if there is nothing, or not what was written."""
+    """The schedule of an entry; None if there is none, or not what was written."""
     try:
         answer = untrusted_json.loads(data or b"null", infinite=True)
         if not untrusted_json.fits(answer, {"schedule": str, "report": _REPORT}):

@@ -53,7 +53,7 @@ def reused(larger: Found, scheduled: Scheduled, problem: Problem, within: float)
 
 
 def _known_costs(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Costs | None:
-    """Found out once, like schedules; None if there is no price."""
+    """The predicted costs, cached like schedules; None if they cannot be predicted."""
     sizes = [(sorted(s.shapes.items()), sorted(s.scalars.items())) for s in (larger, problem.sizes)]
     question = (fingerprint(problem.graph), scheduled.schedule, sizes, problem.machine, problem.strict)
     name = cache.key("reused", *map(repr, question))
@@ -66,7 +66,7 @@ def _known_costs(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Costs
 
 
 def _from_bytes(data: bytes | None) -> Costs | None:
-    """None if there is nothing, or not what was written."""
+    """The costs of an entry; None if there is none, or not what was written."""
     try:
         answer = untrusted_json.loads(data or b"null")
     except ValueError:
@@ -94,7 +94,7 @@ def _starting(cost: Cost, machine: Cpu) -> float:
 
 
 def _elements(graph: Graph, sizes: Sizes) -> tuple[int, int]:
-    """Of all inputs, and of all outputs."""
+    """The number of elements of all inputs, and of all outputs."""
     inputs = ([int(sizes.scalars[e]) for e in _extents(i)] for i in graph.arguments)
     return max(1, sum(map(prod, inputs))), max(1, sum(map(prod, sizes.shapes.values())))
 

@@ -45,7 +45,7 @@ class Variant:
     multiples: tuple[tuple[str, int], ...] = ()
 
     def facts(self) -> Facts:
-        """As bounds and classes for proofs."""
+        """The variant as bounds and residue classes, for proofs."""
         return Facts({name: (n, None) for name, n in self.least}, {name: (n, 0) for name, n in self.multiples})
 
 

@@ -32,7 +32,7 @@ else:
 
 
 class _Strategies(Mapping[str, type[Strategy]]):
-    """By the names that pipelines know them by."""
+    """All strategies by name."""
 
     _CLASSES: ClassVar = {
         "naive": "Naive",

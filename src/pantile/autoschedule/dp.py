@@ -69,7 +69,7 @@ class Dp(Strategy):
         return self._for(problem.machine)._find(problem)
 
     def _for(self, machine: Cpu) -> Dp:
-        """With the numbers of the machine where none were given."""
+        """The parameters, with those of the machine where none were given."""
         weights, limits = weights_for(machine), limits_for(machine)
         chosen = {**asdict(weights), "innermost_tile_size": limits.innermost}
         return replace(self, **{k: v for k, v in chosen.items() if getattr(self, k) is None})

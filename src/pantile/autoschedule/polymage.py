@@ -95,7 +95,8 @@ class _Merging:
         return overlap is not None and overlap < self.parameters.tolerance
 
     def _merged_overlap(self, union: Set) -> float | None:
-        """None for what cannot be a group; an output of the pipeline inside it would be a second live-out."""
+        """The overlap of a merged group; None for what cannot be a group, such as one with an output of the pipeline
+        inside, which would be a second live-out."""
         shape = self._shape(union) if len(self.stages.live_outs(union)) == 1 else None
         return None if shape is None else self._relative_overlap(shape)
 
@@ -164,7 +165,7 @@ class TunedPolymage(Strategy):
                 measured[found.schedule] = problem.seconds(found.schedule), found
 
     def _points(self) -> Iterator[Polymage]:
-        """From the middle outwards, so that a short budget sees the likeliest ones."""
+        """The points of the search from the middle outwards, so that a short budget sees the likeliest ones."""
         inner = sorted(self.tile_sizes, key=lambda n: abs(n - 256))
         outer = sorted(self.tile_sizes, key=lambda n: abs(n - 32))
         for x in inner:

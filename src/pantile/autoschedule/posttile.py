@@ -203,7 +203,7 @@ def construct_tile_shapes(
 
 
 def _reachable(problem: Problem, liveout: Space, able: Sequence[Space]) -> list[Space]:
-    """Those that may come to be fused: nothing but the live-out and others of them reads them. Producers first."""
+    """The spaces that may come to be fused, producers first: nothing but the live-out and others of them reads them."""
     inside = {*liveout.stages}
     found = []
     for space in reversed(able):

@@ -49,7 +49,7 @@ class Problem:
 
     @property
     def sizes(self) -> Sizes:
-        """As prices take them."""
+        """The sizes, as the cost model takes them."""
         return Sizes(self.shapes, self.scalars)
 
     @property
@@ -69,7 +69,7 @@ class Problem:
 
     @cached_property
     def drafts(self) -> Drafts:
-        """Of stages, for all schedules that are looked at."""
+        """The drafts of stages, shared by all schedules that are considered."""
         return Drafts(self.graph, self.strict, self.target)
 
     @property
@@ -79,7 +79,7 @@ class Problem:
 
     @property
     def size_class(self) -> int:
-        """That of all inputs together."""
+        """The size class of all inputs together."""
         inputs = self.graph.arguments
         return size_class(sum(prod(int(self.scalars[i.extent(k)]) for k in range(i.ndim)) for i in inputs))
 

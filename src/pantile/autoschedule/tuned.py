@@ -26,7 +26,7 @@ class Tuned(Strategy):
     by_size: ClassVar[bool] = True
 
     def find(self, problem: Problem) -> Found:
-        """Where nothing was tuned."""
+        """Find the schedule of `auto`, where nothing was tuned."""
         return Auto().find(problem)
 
 

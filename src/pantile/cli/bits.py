@@ -19,7 +19,7 @@ _TIFF_BITS = 258  # a tag
 
 
 def bits_per_channel(path: Path, image: Any) -> int:
-    """Of the file that an image was opened from."""
+    """The number of bits per channel of the file that an image was opened from."""
     if image.format == "TIFF":
         return int(max(image.tag_v2.get(_TIFF_BITS, (1,))))
     with path.open("rb") as file:

@@ -77,12 +77,13 @@ def job_of_app(app: App, photo: Photo, pipeline: pt.Pipeline) -> Job:
 
 
 def _type_of_picture(dtype: str, deepest: np.dtype[Any]) -> np.dtype[Any]:
-    """As deep as the pictures that an app is given, but no deeper than what it computes."""
+    """The type of an output picture: as deep as the pictures that an app is given, but no deeper than what it
+    computes."""
     return np.dtype(np.uint8) if np.dtype(dtype).itemsize == 1 else deepest
 
 
 def job_of_pipeline(pipeline: pt.Pipeline) -> Job:
-    """Of a pipeline all inputs are given, and all outputs are written as they are."""
+    """The job of a pipeline: all inputs are given, and all outputs are written as they are."""
     inputs = {i.name: i for i in pipeline.graph.arguments}
     stages = [pipeline.graph.stage[o.stage] for o in pipeline.graph.outputs]
     outputs = [

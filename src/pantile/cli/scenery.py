@@ -56,7 +56,7 @@ def _clouds(shape: tuple[int, ...], rng: np.random.Generator, octaves: int, cell
 
 
 def _cells(extent: int, count: int) -> tuple[Array, Array]:
-    """For each pixel the grid cell it is in, and how far along it (eased)."""
+    """The grid cell of each pixel, and how far along it is (eased)."""
     place = np.linspace(0, count, extent, endpoint=False, dtype="f4")
     whole = place.astype(np.intp)
     part = place - whole

@@ -51,7 +51,7 @@ def _of_app(call: Call) -> tuple[str, pt.Pipeline]:
 
 
 def _in_file(call: Call) -> tuple[str, pt.Pipeline]:
-    """As the file has it; a strategy's schedule is for arrays of some size."""
+    """The pipeline as the file has it; a strategy's schedule is for arrays of some size."""
     pipeline, schedule, arrays = in_file(call.target), call.schedule, call.arrays()
     if schedule == "plain":
         return repr(pipeline), pipeline.with_schedule(schedule)

@@ -98,7 +98,7 @@ def _tuned(app: App, arguments: dict[str, Any], seconds: float) -> bool:
 
 @contextmanager
 def _shown(tuning: Tuning, what: str) -> Iterator[None]:
-    """On a terminal: how far it is, the best so far, and what is being tried."""
+    """Show the progress on a terminal: how far it is, the best so far, and what is being tried."""
     done = round(_BAR * min(1.0, tuning.elapsed / tuning.seconds))
     best = f" best {time(tuning.best.seconds)} of {len(tuning.counted)}" if tuning.counted else ""
     step(f"[{'#' * done}{'.' * (_BAR - done)}]{best}")

@@ -73,8 +73,8 @@ _INDEX_BITS = 32  # of places that data decides, in vectors
 
 @value()
 class Tally:
-    """So many instructions of a kind on elements of so many bits, which differ as these loops go on, where coordinates
-    decide so (see `branches`)."""
+    """The number of instructions of a kind on elements of so many bits, the loops with which they differ, and where
+    they are evaluated if coordinates decide (see `branches`)."""
 
     kind: str
     bits: int
@@ -164,8 +164,8 @@ def depth(evaluated: Iterable[Expr]) -> float:
 
 @value()
 class Begun:
-    """So many instructions on vectors, and so many elements that are loaded one by one, at places that differ as some
-    loops go on, all of which begin after so many cycles if nothing has to wait for a unit."""
+    """The number of instructions on vectors, and of elements that are loaded one by one, that can start after so many
+    cycles if no execution unit is busy."""
 
     after: float
     loops: frozenset[str]  # that they differ by

@@ -43,7 +43,7 @@ class Access:
     share: Callable[[frozenset[str]], float] | None  # of the points, where loops for some variables are written out
 
     def part(self, written: frozenset[str]) -> float:
-        """At which part of the points it is, where the loops for such variables are written out."""
+        """The part of the points at which the access happens, where the loops of such variables are unrolled."""
         return 1.0 if self.share is None else self.share(written & self.variables)
 
 
@@ -206,7 +206,7 @@ class Reads:
 
 
 def _ends(form: Form, whole: int, extents: Extents, ranges: Extents) -> tuple[float, float]:
-    """Where the places of a form begin and end, while loops outside are in the middle of their ranges."""
+    """The first and last place of a form, while loops outside are in the middle of their ranges."""
     count = min(whole, form.places(extents))
     middle = (form.low + form.high) / 2 + sum(s * (ranges.get(v, 1) - 1) / 2 for v, s in form.slopes)
     return (0.0, float(whole)) if count >= whole else (middle - count / 2, middle + count / 2)

@@ -12,7 +12,7 @@ _PLACES = ("compute_inline", "compute_root", "compute_at", "compute_with")
 
 
 def differences(mine: Schedule, other: Schedule) -> str:
-    """Of `other`: stages that differ, what is asked of them there."""
+    """The differences of `other`: the stages that differ, and their directives there."""
     names = [name for name in dict.fromkeys((*mine, *other)) if mine.on(name) != other.on(name)]
     # Where something is computed matters most.
     names.sort(key=lambda name: _place(mine.on(name)) == _place(other.on(name)))
@@ -47,7 +47,7 @@ def _changes(mine: StageSchedule, other: StageSchedule) -> Iterator[str]:
 
 
 def _place(chain: StageSchedule) -> Directive:
-    """Where the stage is computed: what is said last counts."""
+    """The place where a stage is computed, by its last directive."""
     return next((d for d in reversed(chain.directives) if d.verb in _PLACES), Directive("compute_root", ()))
 
 

@@ -28,7 +28,7 @@ class Layout:
 
 
 def layout(widths: Mapping[str, float], edges: Sequence[tuple[str, str]]) -> Layout:
-    """Of nodes, producers before consumers, with their widths."""
+    """The layout of nodes, producers before consumers, with their widths."""
     level = _levels(list(widths), edges)
     size = dict(widths)
     chains = {edge: _chain(edge, level, size) for edge in edges}

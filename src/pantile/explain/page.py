@@ -107,7 +107,7 @@ def _stage_bar(s: StageCost, part: float, whole: float) -> Markup:
 
 
 def _bar(name: str, seconds: float, causes: Causes, part: float, word: str) -> Markup:
-    """As long as its part of the longest one, in the colours of its causes."""
+    """A bar as long as its part of the longest one, in the colours of its causes."""
     total = max(causes.seconds, 1e-12)
     pieces = [
         tag("i", class_=f"c{k}", style=f"width:{60 * part * s / total:.2f}%", title=f"{cause} {s / total:.0%}")
@@ -139,7 +139,7 @@ def _graph(e: Explanation, found: list[Group], hues: Mapping[str, int | None]) -
 
 
 def _pictures(e: Explanation, found: list[Group], hues: Mapping[str, int | None]) -> Iterator[Markup]:
-    """Of the groups that take longest."""
+    """The pictures of the groups that take longest."""
     t = e.timing
     if t is None:
         return

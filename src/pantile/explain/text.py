@@ -90,6 +90,6 @@ def _alternatives(chosen: Schedule, others: Sequence[Alternative]) -> str:
 
 
 def _short(name: str) -> str:
-    """Where it comes from, and the last of many changes."""
+    """The origin of a schedule, and the last of many changes."""
     first, *changes = name.split(", ")
     return name if len(name) <= _LONGEST or len(changes) < 2 else f"{first}, ..., {changes[-1]}"

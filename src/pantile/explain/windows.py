@@ -46,7 +46,7 @@ def tiles(
     scalars: Mapping[str, Number],
     inlined: Collection[str],
 ) -> Tiles | None:
-    """Of a group whose root is an image; `boxes` is what a call needs of everything."""
+    """The tiles of a group whose root is an image; `boxes` are the required regions of a call."""
     stage = graph.stage.get(group.root)
     if stage is None or group.root not in boxes or stage.ndim < 2:
         return None

@@ -32,8 +32,8 @@ class _Loop:
 def calibrated(
     target: Target, ghz: float, plain: float, told: Callable[[str], None], rounds: int = ROUNDS
 ) -> dict[str, float]:
-    """By fields of Costs; it takes a few seconds. `plain`: instructions of plain integer arithmetic per cycle; `told`:
-    what is measured."""
+    """The measured fields of Costs; it takes a few seconds. `plain`: instructions of plain integer arithmetic per
+    cycle; `told` is called with what is measured."""
     lanes = target.lanes(32)
     loops = {loop.cost: loop for loop in _loops(lanes, target.gathers)}
     told("compiling loops")

@@ -117,7 +117,7 @@ class Cpu(Machine):
 
     @property
     def registers(self) -> int:
-        """Of vectors."""
+        """The number of vector registers."""
         return self.target.registers
 
     def lanes(self, bits: int) -> int:
@@ -125,7 +125,7 @@ class Cpu(Machine):
         return self.target.lanes(bits)
 
     def memory_bandwidth(self, cores: int) -> float:
-        """Of so many cores."""
+        """The memory bandwidth of so many cores together."""
         return min(self.bandwidth, cores * self.core_bandwidth)
 
     def operations(self, kind: str, bits: int, cores: int) -> float:

@@ -74,7 +74,7 @@ def calibrate(told: Callable[[str], None] = lambda _: None) -> Cpu:
 
 
 def _rates(kept: Path | None, caches: tuple[Cache, ...], cores: int, bits: int) -> Rates:
-    """Those measured before, or else now."""
+    """The rates that were measured before, or else are measured now."""
     key = _key(caches, cores, bits)
     before = _read(kept).get(key)
     if before and len(before.caches) == len(caches):
@@ -107,7 +107,8 @@ def _read(kept: Path | None) -> dict[str, Rates]:
 
 
 def cpu_name() -> str:
-    """As the kernel prints it, or LLVM's name where it prints numbers only (Linux on ARM) or nothing."""
+    """The name of the CPU as the kernel prints it, or LLVM's name where it prints numbers only (Linux on ARM) or
+    nothing."""
     for line in (_text(CPU_INFO) or "").splitlines():
         key, _, value = line.partition(":")
         if key.strip() == "model name":
@@ -116,7 +117,7 @@ def cpu_name() -> str:
 
 
 def usable_cores() -> int:
-    """Those that this process may run on."""
+    """The cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -128,7 +129,7 @@ def governor() -> str | None:
 
 
 def data_caches() -> tuple[Cache, ...]:
-    """Those of the first core, nearest first, their bandwidths unknown."""
+    """The data caches of the first core, nearest first, their bandwidths unknown."""
     folders = (CPU_FOLDER / "cache").glob("index*")
     kept = [f for f in folders if _text(f / "type") in ("Data", "Unified") and _bytes(_text(f / "size"))]
     return tuple(_cache(f) for f in sorted(kept, key=lambda f: _number(f / "level", 1)))

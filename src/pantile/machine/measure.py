@@ -36,7 +36,7 @@ _Bytes = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Rates:
-    """As in `Machine`; `caches` are the bandwidths of caches."""
+    """The measured rates, as in `Machine`; `caches` are the bandwidths of caches."""
 
     ghz: Rate
     issue: Issue

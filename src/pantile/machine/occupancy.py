@@ -24,8 +24,8 @@ class Occupancy(NamedTuple):
 
 
 def occupancy(has: Multiprocessor, threads: int, shared: int, registers: int) -> Occupancy:
-    """Of blocks of so many threads, bytes of shared memory, and registers per thread. Blocks that do not fit at all are
-    none, by the limit that they exceed."""
+    """The occupancy of blocks of so many threads, bytes of shared memory, and registers per thread. Blocks that do not
+    fit at all are none, by the limit that they exceed."""
     warps = _units(threads, WARP_SIZE)
     room = {
         "blocks": has.blocks,

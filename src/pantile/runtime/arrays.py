@@ -39,7 +39,7 @@ class Arrays(Protocol):
         """Refuse a given output that shares memory with an input or another output."""
 
     def seen(self, arrays: Sequence[AnyArray]) -> Sequence[AnyArray]:
-        """As code will see them, of which only layouts count."""
+        """The arrays as code will see them, of which only layouts count."""
 
     def aligned(self, seen: Sequence[AnyArray]) -> Sequence[int]:
         """Bytes that the address of each is a multiple of, and its strides besides those that code is specialized on,
@@ -52,7 +52,7 @@ class Arrays(Protocol):
         """What callers get: what they gave as `out=`, and new arrays of the kind of what they gave."""
 
     def on_host(self, a: AnyArray) -> NDArray:
-        """To be read by NumPy."""
+        """The array, to be read by NumPy."""
 
 
 class NumpyArrays:

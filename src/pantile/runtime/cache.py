@@ -73,7 +73,7 @@ def clear() -> int:
 
 
 def info() -> Info:
-    """Where the cache is and what it holds."""
+    """The folder of the cache and what it holds."""
     directory = _directory()
     if directory is None:
         return Info(None, 0, 0)
@@ -172,7 +172,7 @@ def _remove(path: str) -> bool:
 
 
 def _digest(name: str, content: bytes) -> bytes:
-    """Of the content and the name it belongs to: a file under another entry's name is as good as damaged."""
+    """The digest of the content and the name it belongs to: a file under another entry's name is as good as damaged."""
     return hashlib.sha256(name.encode() + b"\0" + content).digest()
 
 

@@ -178,8 +178,8 @@ define i32 @pantile_is_first(ptr %block, i64 %address) nounwind {
 
 
 class Entry:
-    """Of one kind of call. `block`: the argument block of such a call, which ends in so many bytes of `numbers` and a
-    word."""
+    """The entry of one kind of call. `block`: the argument block of such a call, which ends in so many bytes of
+    `numbers` and a word."""
 
     def __init__(
         self, kernel: int, inputs: Sequence[NDArray], outputs: Sequence[NDArray], block: bytes, numbers: int
@@ -207,7 +207,7 @@ class Entry:
 
 
 def _bytes_of(a: NDArray) -> tuple[int, int]:
-    """Where those of its elements begin and end, counted from its address."""
+    """The first byte of the elements of an array and the one behind the last, counted from its address."""
     if a.size == 0:
         return 0, 0
     steps = [(n - 1) * s for n, s in zip(a.shape, a.strides, strict=True)]
@@ -217,15 +217,15 @@ def _bytes_of(a: NDArray) -> tuple[int, int]:
 def entry(
     kernel: int, inputs: Sequence[NDArray], outputs: Sequence[NDArray], block: bytes, numbers: int
 ) -> Entry | None:
-    """None where calls cannot be entered like this."""
+    """The entry of a kind of call; None where calls cannot be entered like this."""
     if len(block) > _LARGEST_BLOCK or function() is None:
         return None
     return Entry(kernel, inputs, outputs, block, numbers)
 
 
 def function() -> Any:
-    """Of a list of arrays, the address of an entry's kind, the bytes of numbers and a number of threads: what the
-    kernel returns, or `OTHERWISE`. None where structures are others."""
+    """A function of a list of arrays, the address of an entry's kind, the bytes of numbers and a number of threads,
+    that returns what the kernel returns, or `OTHERWISE`. None where Python's structures differ."""
     global _engine, _entered
     if _engine is None:
         with _lock:

@@ -39,7 +39,7 @@ def kernel(key: str, compile: Callable[[], bytes], load: Callable[[bytes], T], t
 
 
 def _loaded(kept: bytes, load: Callable[[bytes], T]) -> T | None:
-    """None if it is not what was written."""
+    """The loaded code; None if it is not what was written."""
     try:
         return load(kept)
     except PantileError:

@@ -52,7 +52,7 @@ class Launched:
 
     @property
     def memory(self) -> str:
-        """Where the bytes are, in a sentence."""
+        """A sentence that says where the bytes are."""
         return (
             f"arrays of the call have {self.bytes_of_arrays / 1e6:.3g} MB, memory between kernels "
             f"{self.bytes_between / 1e6:.3g} MB"
@@ -81,7 +81,7 @@ TITLES = ("kernel", "blocks", "threads", "shared bytes", "bytes of its arrays")
 
 
 def launched(name: str, target: str, plan: Plan, arrays: Mapping[str, int]) -> Launched:
-    """Of a plan; `arrays`: the bytes of arguments and results by name."""
+    """The report of a plan; `arrays`: the bytes of arguments and results by name."""
     between = {a.name: a.elements * a.dtype.bytes for a in plan.allocations}
     sizes = {**arrays, **between}
     kernels = tuple(

@@ -113,7 +113,7 @@ class Facts:
 
     @_remembered
     def extents(self, name: str) -> tuple[int, ...]:
-        """Of the box of a stage or input, at least 1 each."""
+        """The extents of the box of a stage or input, at least 1 each."""
         box = self.boxes.get(name, ())
         return tuple(max(1, int(r.high - r.low) + 1) if r.bounded else UNLIMITED for r in box)
 
@@ -121,7 +121,7 @@ class Facts:
         return prod(self.extents(name))
 
     def bytes_per_point(self, name: str) -> int:
-        """Of all values of a stage, or of an input."""
+        """The bytes of all values of one point of a stage, or of an input."""
         if name in self.graph.stage:
             return sum(t.bytes for t in self.graph.stage[name].dtypes)
         return self.graph.input[name].dtype.bytes
@@ -181,7 +181,7 @@ class Facts:
 
     @cached_property
     def position(self) -> dict[str, int]:
-        """Of each stage in the order of the graph, producers first."""
+        """The position of each stage in the order of the graph, producers first."""
         return {s.name: k for k, s in enumerate(self.graph.stages)}
 
     @cached_property

@@ -23,7 +23,8 @@ Numbers = Any
 
 @dataclass(frozen=True)
 class Needs:
-    """Of one tile (group_tile_loads and group_tile_footprint of Listing 2, halide-autoscheduler §4.2.3)."""
+    """The loads and the footprint of one tile (group_tile_loads and group_tile_footprint of Listing 2,
+    halide-autoscheduler §4.2.3)."""
 
     loaded: Numbers = 0  # values of other groups and inputs, and partial results of an update
     kept: Numbers = 0  # bytes: all that, and what members keep for each other

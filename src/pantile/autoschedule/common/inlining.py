@@ -62,7 +62,7 @@ class _Evaluation:
         return sum(map(len, self.reads.values()))
 
     def reads_of(self, stage: Stage) -> tuple[Reads, Reads]:
-        """Where a stage is read, as an operand and otherwise."""
+        """The places at which a stage is read, as an operand and otherwise."""
         places = {p: e for b in stage.buffers for p, e in self.reads.get(b, {}).items()}
         others = {p: e for p, e in places.items() if p not in self.operands}
         return {p: e for p, e in places.items() if p not in others}, others
@@ -117,7 +117,7 @@ class _Inlining:
         )
 
     def _added(self, name: str, consumer: str) -> float:
-        """By what a consumer's cost grows."""
+        """The amount by which a consumer's cost grows."""
         total = 0.0
         for k, e in enumerate(self._evaluations[consumer]):
             operands, others = e.reads_of(self._graph.stage[name])
@@ -167,8 +167,8 @@ class _Inlining:
         return self._values[place]
 
     def _of_plain(self, load: Load) -> _Value | None:
-        """Of a stage that has coordinates in places of reads alone, where data do not decide: nothing but these places
-        differs from place to place."""
+        """The reads of a stage that has coordinates in the indices of reads alone, where data do not decide: nothing
+        but these indices differs from point to point."""
         stage = self._graph.producer[load.buffer]
         if load.buffer not in self._plain:
             self._plain[load.buffer] = _plain(stage.dims, self._form(stage)[load.buffer])

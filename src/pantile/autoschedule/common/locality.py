@@ -29,7 +29,7 @@ def overlaps(
 
 
 class Overlaps:
-    """Of a group, alone and with others that join it."""
+    """The overlaps of a group, alone and with others that join it."""
 
     def __init__(
         self,

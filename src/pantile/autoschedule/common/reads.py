@@ -28,7 +28,7 @@ Path = tuple[tuple[Expr, bool], ...]
 
 @dataclass(frozen=True, eq=False)
 class DefinitionReads:
-    """Of one definition."""
+    """The reads of one definition."""
 
     stage: Stage
     definition: Definition
@@ -66,8 +66,8 @@ class DefinitionReads:
 
     @cached_property
     def _steps(self) -> dict[str, list[tuple[int, int, int]]] | None:
-        """Where all reads are some steps from the point itself: along each dim of a buffer which dim of the stage, the
-        fewest steps and the most; else None."""
+        """The offsets of reads that are constant offsets from the point itself: for each dim of a buffer the dim of the
+        stage, the least offset and the greatest; None for other reads."""
         dims = {name: k for k, name in enumerate(self.stage.dims)}
         found: dict[str, list[tuple[int, int, int]]] = {}
         for path, reads in self._reads:
@@ -100,7 +100,7 @@ class DefinitionReads:
         return [(path, {b: self._ends(b, ls) for b, ls in of.items()}) for path, of in by_path.items()]
 
     def _ends(self, buffer: str, loads: list[Load]) -> tuple[Ends, ...]:
-        """Of indices that differ by constants, only the least and the greatest."""
+        """The least and the greatest of indices that differ by constants."""
         along = zip(*(load.indices for load in loads), strict=True)
         is_input = buffer in self.inputs
         return tuple(Ends(_extreme([_nearest(i) if is_input else i for i in indices])) for indices in along)

@@ -126,7 +126,7 @@ class AlignedGroup:
 
     @cached_property
     def dependences(self) -> dict[tuple[str, str], Distance]:
-        """Of (producer, consumer), in points of the output."""
+        """The dependence vectors of each pair (producer, consumer), in points of the output."""
         members, producers, density = set(self.names), self.stages.facts.producers, self.seen.density
         pairs = [(producer, name) for name in self.names for producer in producers[name] if producer in members]
         centred = _centred(self.names, len(self.dims), {pair: self.seen.distance[pair] for pair in pairs})
@@ -157,7 +157,7 @@ def _centred(
 
 
 def _middle(distances: Sequence[Distance]) -> tuple[float, ...]:
-    """Of all of them together, per dim; nearly always there is one."""
+    """The one middle of all of them together, per dim; nearly always there is one."""
     if len(distances) == 1:
         return tuple([(low + high) / 2 for low, high in distances[0]])
     along = zip(*distances, strict=True)

@@ -91,7 +91,7 @@ def vertices(group: Group) -> Iterator[int]:
 
 
 def first(group: Group) -> int:
-    """To sort groups by: that of their members which comes first."""
+    """The first member of a group, by which groups are sorted."""
     return group & -group
 
 

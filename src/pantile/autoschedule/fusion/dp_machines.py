@@ -17,7 +17,7 @@ from ...machine.description import Cpu
 
 @dataclass(frozen=True)
 class Weights:
-    """Of the four terms of equation 2 (Table 2, Intel Xeon)."""
+    """The weights of the four terms of equation 2 (Table 2, Intel Xeon)."""
 
     w1: float = 1.0
     w2: float = 100.0

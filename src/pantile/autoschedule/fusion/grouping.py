@@ -50,7 +50,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class _Ways:
-    """Where a state leads: Case I, one of its groups merged with a successor, and Case II, what may follow it."""
+    """The successors of a state: Case I, one of its groups merged with a successor, and Case II, what may follow it."""
 
     merged: list[State]
     following: list[State]
@@ -154,7 +154,7 @@ class DpGrouping:
                 yield way
 
     def _related(self, elements: Sequence[int]) -> list[Group]:
-        """Those that have successors in common together."""
+        """The groups, with those that share successors put together."""
         groups: list[Group] = []
         for s in elements:
             joined = [g for g in groups if union(self.dag.successors, g) & self.dag.successors[s]]

@@ -40,7 +40,7 @@ def with_fused_loops(
 
 
 def _may_share(uses: _Uses, one: Stage, two: Stage) -> bool:
-    """Of two stages with the same loops: whether an iteration of both reads something in common."""
+    """Whether an iteration of two stages with the same loops reads something in common."""
     return not one.updates and not two.updates and not uses.reads(one).isdisjoint(uses.reads(two))
 
 
@@ -52,7 +52,8 @@ def _innermost(stage: Stage, chain: StageSchedule) -> str:
 
 
 class _Uses:
-    """Where the members of a group are needed, for a tile of its output; every consumer is looked at once."""
+    """The required regions of the members of a group for a tile of its output, as numbers; every consumer is visited
+    once."""
 
     def __init__(self, graph: Graph, output: str, members: Sequence[str]) -> None:
         self.graph = graph
@@ -64,7 +65,7 @@ class _Uses:
 
     @cached_property
     def of(self) -> dict[str, int]:
-        """By stage: two with the same number are needed over the same box."""
+        """A number for each stage: two stages with the same number have the same required box."""
         numbers: dict[object, int] = {self.output: 0}
         found = {self.output: 0}
         for name in reversed(self.members):
@@ -82,7 +83,7 @@ class _Uses:
         return self._reads[stage]
 
     def _at(self, consumer: Stage) -> dict[str, frozenset[object]]:
-        """Where it reads each buffer."""
+        """The indices at which a stage reads each buffer."""
         if consumer not in self._places:
             places: dict[str, set[object]] = {}
             for e in consumer.pure.loads:

@@ -24,7 +24,7 @@ Tile = Mapping[str, int]  # dim of the output -> extent
 
 @dataclass(frozen=True)
 class OverlappedTiles:
-    """Of a group of which something may be inlined."""
+    """The overlapped tiles of a group of which stages may be inlined."""
 
     group: AlignedGroup
     inlining: str
@@ -56,11 +56,11 @@ class OverlappedTiles:
 
     @cached_property
     def bytes_per_point(self) -> float:
-        """Of all buffers, at one point of the dims that are tiled."""
+        """The bytes of all buffers at one point of the dims that are tiled."""
         return sum(fixed for fixed, _ in self._parts.values())
 
     def bytes(self, tile: Tile) -> float:
-        """Of all buffers, without what overlaps."""
+        """The bytes of all buffers, without overlap."""
         points = self._points(self._sizes(tile))
         return sum(fixed * points[tiled] for fixed, tiled in self._parts.values())
 
@@ -68,7 +68,7 @@ class OverlappedTiles:
         return {k: float(tile[self.group.dims[k]]) for k in self.long}
 
     def _points(self, sizes: Mapping[int, float]) -> dict[tuple[int, ...], float]:
-        """Of a tile with such sizes along dims of the space, along each choice of them that buffers have."""
+        """The points of a tile with such sizes along dims of the space, for each subset of dims that buffers have."""
         return {tiled: prod(sizes[k] for k in tiled) for tiled in self._tilings}
 
     @cached_property
@@ -113,7 +113,7 @@ class OverlappedTiles:
 
     @cached_property
     def slopes(self) -> list[float]:
-        """Of the left and the right hyperplane together, in points of the output per level."""
+        """The slopes of the left and the right hyperplane together, in points of the output per level."""
         found = [(0.0, 0.0) for _ in self.group.dims]
         for (p, c), distance in self._flow.dependences.items():
             levels = self._level[c] - self._level[p]

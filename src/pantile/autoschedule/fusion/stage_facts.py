@@ -66,13 +66,13 @@ class SingleStages:
 
     @cached_property
     def operations(self) -> dict[str, float]:
-        """Of one point of each stage."""
+        """The operations of one point of each stage."""
         found = {s.name: range(len(s.definitions)) for s in self.problem.graph.stages}
         return {name: sum(self.facts.arithmetic(name, k) for k in ks) for name, ks in found.items()}
 
     @cached_property
     def loads(self) -> dict[tuple[str, str], int]:
-        """Of (producer, consumer): values that one point of the consumer reads."""
+        """The values that one point of the consumer reads, for each pair (producer, consumer)."""
         found: dict[tuple[str, str], int] = {}
         for s in self.problem.graph.stages:
             for k in range(len(s.definitions)):

@@ -28,7 +28,7 @@ TERMS = SCALED, PRINTED = "scaled", "printed"
 
 @dataclass(frozen=True)
 class Terms:
-    """Of one group, in bytes; `live` are those of its live-ins and live-outs."""
+    """The sizes of one group, in bytes; `live` are those of its live-ins and live-outs."""
 
     how: str
     shape: OverlappedTiles

@@ -14,7 +14,7 @@ from .statement import Statement
 
 @dataclass(frozen=True, eq=False)
 class Capacity:
-    """For the arrays of one statement."""
+    """The capacities of caches for the arrays of one statement."""
 
     s: Statement
     machine: Cpu

@@ -22,7 +22,8 @@ MOST_LINES = 1 << 20  # that are looked at; of an L2, usually 2^15
 
 @dataclass(frozen=True)
 class Prefetcher:
-    """Of L2: requests per access, and the largest distance ahead of it, in lines. None: the next-line one of L1."""
+    """A prefetcher of L2: requests per access, and the largest distance ahead of it, in lines. None stands for the
+    next-line prefetcher of L1."""
 
     requests: int = 2
     distance: int = 20  # "usually 20 for Intel processors"

@@ -111,7 +111,7 @@ def _combined(e: Expr, parts: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def _factor(e: Expr) -> float:
-    """By what a product or quotient with a constant changes steps."""
+    """The factor by which a product or quotient with a constant changes steps."""
     constants = [float(a.value) for a in children(e) if isinstance(a, Const)]
     if not isinstance(e, Op) or len(constants) != 1 or not constants[0]:
         return 1.0

@@ -20,7 +20,7 @@ from ...schedule.names import fresh
 
 @dataclass(frozen=True)
 class TiledLoops:
-    """Of one stage; definitions that lack some of the loops are tiled along the others."""
+    """The tiled loops of one stage; definitions that lack some of the loops are tiled along the others."""
 
     extents: Mapping[str, int]  # of all loops of the stage
     tile: Mapping[str, int]  # loops that it does not name are whole

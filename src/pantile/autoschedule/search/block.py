@@ -100,8 +100,8 @@ class RegisterBlock:
 
     @cached_property
     def height(self) -> int:
-        """As many rows as leave registers for a row of the wide factor and what it is multiplied by: where instructions
-        take a lane of a vector, one such vector for each row."""
+        """The number of rows that leave registers for a row of the wide factor and what it is multiplied by: where
+        instructions multiply by a lane of a vector, one such vector for each row."""
         machine, vectors = self.s.problem.machine, -(-self.lanes // self.vector)
         by_lane = machine.target.multiplies_by_lane
         most = (machine.registers - vectors - (not by_lane)) // (vectors + by_lane)

@@ -184,9 +184,9 @@ def _other_places(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
 
 
 def columns(problem: Problem, name: str) -> int:
-    """At how many places that differ in more than rows a stage is read: where it is inlined, it is computed at each,
-    but rows side by side share theirs. Sums over it are written out there, since only those are in a group that are
-    inlined, too."""
+    """The number of places, without those that differ in rows only, at which a stage is read. Where it is inlined, it
+    is computed at each, but rows side by side share theirs. Sums over it are unrolled there, since a group has only
+    those that are inlined, too."""
     return problem.facts.once(("columns", name), lambda: _columns(problem, name))
 
 
@@ -203,7 +203,8 @@ def _columns(problem: Problem, name: str) -> int:
 
 
 def _terms(definition: Definition, read: Access, row: str | None) -> int:
-    """At how many places that differ in more than rows a sum reads, as far as numbers say."""
+    """The number of places, without those that differ in rows only, at which a sum reads, as far as its extents are
+    constants."""
     beside = [e for i, e in zip(read.indices, read.load.indices, strict=True) if i is None or i.dim != row]
     moved = frozenset[str]().union(*map(names, beside))
     return prod(int(r.extent.value) for r in definition.domain if r.name in moved and isinstance(r.extent, Const))

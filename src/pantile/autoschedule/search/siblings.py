@@ -40,9 +40,9 @@ def siblings(problem: Problem, schedule: Schedule) -> Iterator[tuple[StageSchedu
 
 
 def _parts(problem: Problem, schedule: Schedule) -> dict[str, int]:
-    """By stage, a number for what is needed of it wherever that is asked: the same for stages of which the same places
-    are read, by stages that are computed alike, or at root, and of which the same is needed. Shared loops compute the
-    same part of all that share them, at all sizes."""
+    """A number for the required region of each stage, whatever the sizes: equal for stages that are read at equal
+    places, by stages that are computed alike, or at root, and have equal required regions themselves. Shared loops
+    compute one region of all stages that share them, at all sizes."""
     graph, numbers, parts = problem.graph, dict[object, int](), dict[str, int]()
     for s in reversed(graph.stages):
         output = graph.output.get(s.name)

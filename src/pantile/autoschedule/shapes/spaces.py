@@ -56,7 +56,7 @@ def inlined_at_startup(program: Program) -> frozenset[str]:
 
 
 class _Bodies:
-    """For stages that are inlined: the statement they end up in, and which of their elements its instances need."""
+    """The statement that each inlined stage ends up in, and the elements of it that its instances require."""
 
     def __init__(self, program: Program) -> None:
         self.program = program

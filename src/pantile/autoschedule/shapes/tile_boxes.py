@@ -26,7 +26,7 @@ Numbers = np.ndarray[Any, Any]
 
 
 class Boxes:
-    """Of the stages of a group, for many tiles at once; stages are added from consumers to producers.
+    """The boxes of the stages of a group, for many tiles at once; stages are added from consumers to producers.
 
     What `common.footprint.boxes` finds for a group that is known, here while it grows: what is not added costs nothing.
     """

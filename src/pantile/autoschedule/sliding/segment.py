@@ -113,7 +113,8 @@ class Tiling:
         return tuple(n for n in self.members if self.levels.get(n) != INLINE)
 
     def among(self, stages: Container[str]) -> Tiling:
-        """Without members that are neither among these nor inlined: what nothing reads once all inlining is done."""
+        """The tiling without members that are neither among these stages nor inlined: nothing reads them once all
+        inlining is done."""
         return replace(self, members=tuple(n for n in self.members if n in stages or self.levels.get(n) == INLINE))
 
 

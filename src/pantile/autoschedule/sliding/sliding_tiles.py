@@ -29,7 +29,7 @@ Numbers = Any
 
 
 class SlidingTiles:
-    """Of a segment: its stages, the output last."""
+    """The tiles of a segment: its stages, the output last."""
 
     def __init__(self, problem: Problem, known: StageReuse, members: tuple[str, ...]) -> None:
         self.problem, self.known, self.members = problem, known, members
@@ -56,8 +56,8 @@ class SlidingTiles:
 
     @cached_property
     def sizes(self) -> dict[str, Numbers]:
-        """Of tiles, one array per loop, each along an axis of its own: what depends on one loop is worked out for each
-        of its sizes once, and only products are for all combinations."""
+        """The sizes of tiles, one array per loop, each along an axis of its own: what depends on one loop is computed
+        for each of its sizes once, and only products are computed for all combinations."""
         axes = np.meshgrid(*(self._sizes(d) for d in self.long), indexing="ij", sparse=True)
         return dict(zip(self.long, axes, strict=True))
 
@@ -111,7 +111,7 @@ class SlidingTiles:
     # ---- costs
 
     def costs(self, nest: Nest, levels: Mapping[str, Level]) -> tuple[Numbers, Numbers]:
-        """Of all stages: loads (Cl), and what is computed more than once (Cp - Croot)."""
+        """The costs of all stages: loads (Cl), and what is computed more than once (Cp - Croot)."""
         loads: Numbers = np.zeros(self.shape)
         recomputed = loads.copy()
         for name in self.members:

@@ -23,7 +23,7 @@ MOST_SHARED = 32  # outputs of which it is remembered what their tiles need
 
 
 class StageReuse:
-    """Of all stages, worked out once."""
+    """The reuse of all stages, memoized."""
 
     def __init__(self, problem: Problem) -> None:
         self.facts: Facts = problem.facts

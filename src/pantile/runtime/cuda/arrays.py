@@ -129,7 +129,7 @@ def _may_overlap(outputs: Sequence[Any], inputs: Sequence[Any]) -> bool:
 
 
 def _place(a: Any) -> Any:
-    """Where it is, for NumPy: addresses of the host and of devices are never the same."""
+    """The place of an array, for NumPy: addresses of the host and of devices are never the same."""
     if type(a) is View:
         return a.stand_in()
     return a.table if type(a) is Constant else a

@@ -68,7 +68,7 @@ class Functions:
         self._lock = Lock()
 
     def on(self, device: Device) -> dict[str, Function]:
-        """By name; the device's context is entered."""
+        """The kernels on a device by name; its context is entered."""
         found = self._on.get(device.ordinal)
         if found is None:
             with self._lock:
@@ -173,7 +173,7 @@ def _linked(device: Device, ptx: str) -> bytes:
 
 
 def _refused(error: Any, log: bytes) -> PantileError:
-    """With what the driver says."""
+    """The error of refused PTX, with what the driver says."""
     found = failure(error)
     said = log.split(b"\0")[0].decode(errors="replace").strip()
     return found if not said else type(found)(f"{found}; the driver says: {said}")

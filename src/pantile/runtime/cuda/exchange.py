@@ -119,7 +119,7 @@ def by_interface(given: Any) -> Exchanged:
 
 
 def _device_of(address: int) -> int:
-    """Where an address is; arrays without elements may have none."""
+    """The device that an address is on; arrays without elements may have none."""
     if not address:
         return 0
     cu = driver()

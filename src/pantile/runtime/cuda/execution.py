@@ -87,7 +87,7 @@ class ReadyForCuda:
         return False
 
     def _run_any(self, arrays: Sequence[Any], numbers: Sequence[Any]) -> bool:
-        """With arrays of the host, which are copied, tables, which are on each device once, and arrays of several
+        """Run with arrays of the host, which are copied, tables, which are on each device once, and arrays of several
         libraries, whose streams wait for each other."""
         views = [a for a in arrays if type(a) is View]
         staged = tuple([k for k, a in enumerate(arrays) if type(a) is not View and type(a) is not Constant])
@@ -202,12 +202,12 @@ class Run:
             self.start_in(memory, addresses, numbers, stream)
 
     def memory(self, stream: int) -> _Memory:
-        """Of a call, for as long as it is needed."""
+        """The memory of a call, for as long as the call needs it."""
         return _Memory(self.device, self.size, stream)
 
     def start_in(self, memory: int, addresses: list[int], numbers: Sequence[Any], stream: int) -> None:
-        """With memory that somebody has taken for it. What launches are given is copied when they are started, so that
-        the next call may change it then."""
+        """Start all launches with memory that the caller has allocated. Their parameters are copied when they are
+        started, so that the next call may change them then."""
         by_graph = self._is_several and graphs.enabled and not self.device.is_captured(stream)
         addresses.append(memory)
         with self._lock:

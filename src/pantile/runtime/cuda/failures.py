@@ -52,7 +52,7 @@ def failure(error: Any) -> PantileError:
 
 
 def launch_failure(error: Any, stream: int, launch: str) -> PantileError:
-    """Of a launch: `launch` says of what."""
+    """The failure of a launch, which `launch` describes."""
     if int(error) in _DESTROYED:
         return UserError(
             f"the stream {stream:#x} cannot be used ({name_of(error)}); if it was destroyed, make another one current"

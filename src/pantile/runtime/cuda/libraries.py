@@ -38,7 +38,7 @@ def view_of(wanted: Array, given: Any) -> View | None:
 
 
 def viewer_of(given: Any) -> Viewer:
-    """Of the library whose array it is, if it may be on a GPU."""
+    """The viewer of the library whose array it is, if it may be on a GPU."""
     library = _found(given)
     viewer = _nothing if library is None else library.view
     if len(viewers) < _MOST_KINDS:
@@ -47,7 +47,7 @@ def viewer_of(given: Any) -> Viewer:
 
 
 def _nothing(wanted: Array, given: Any) -> None:
-    """Of what is not on a GPU."""
+    """The view of what is not on a GPU: None."""
 
 
 _MOST_KINDS, _MOST_LAYOUTS = 64, 4096
@@ -232,7 +232,7 @@ class Others:
 
 
 def _by_protocol(library: Library, wanted: Array, given: Any) -> View | None:
-    """Of an array that says where it is; None if that is not on a GPU."""
+    """The view of an array that says where it is; None if that is not on a GPU."""
     try:
         said = _exchanged(given)
         if said is None:
@@ -247,7 +247,7 @@ def _by_protocol(library: Library, wanted: Array, given: Any) -> View | None:
 
 
 def _exchanged(given: Any) -> Exchanged | None:
-    """By DLPack where there is a choice: its arrays say when they are ready."""
+    """The view of an array, by DLPack where there is a choice: its arrays say when they are ready."""
     if hasattr(given, "__dlpack_device__"):
         return exchange.by_dlpack(given) if exchange.is_on_gpu(given) else None
     return exchange.by_interface(given)

@@ -28,7 +28,7 @@ ROUNDS = 8
 
 @dataclass(frozen=True)
 class GpuRates:
-    """As in `Gpu` and its `Multiprocessor`."""
+    """The measured rates, as in `Gpu` and its `Multiprocessor`."""
 
     ghz: Rate
     bandwidth: Rate
@@ -54,7 +54,7 @@ def measure(device: Device, told: Callable[[str], None] = lambda _: None) -> Gpu
 
 
 class _Kernels:
-    """Those of `PTX`, on a device whose context is entered."""
+    """The kernels of `PTX`, on a device whose context is entered."""
 
     def __init__(self, device: Device) -> None:
         self._device, self._cu = device, device.cu
@@ -98,7 +98,7 @@ class _Kernels:
         return int(noted[0]), int(noted[1])
 
     def _seconds(self, kernel: str, blocks: int, arguments: tuple[Any, ...]) -> float:
-        """That a launch takes, by events before and after it."""
+        """The seconds that a launch takes, by events before and after it."""
         begin, end = (checked(self._cu.cuEventCreate(0)) for _ in range(2))
         try:
             checked(self._cu.cuEventRecord(begin, self._stream))

@@ -27,7 +27,7 @@ _lock = Lock()
 
 
 class Pool:
-    """Of one device. Its context is this thread's where methods are called."""
+    """The memory pool of one device. Its context is this thread's where methods are called."""
 
     def __init__(self, device: Device) -> None:
         self._cu = device.cu
@@ -53,7 +53,7 @@ class Pool:
         self._cu.cuMemFree(address)
 
     def let_go(self) -> None:
-        """Of all that nobody uses now, as other libraries that are in this process do with theirs."""
+        """Free all memory that nobody uses now, as other libraries that are in this process do with theirs."""
         checked(self._cu.cuCtxSynchronize())
         if self._pool is not None:
             checked(self._cu.cuMemPoolTrimTo(self._pool, 0))
@@ -71,7 +71,7 @@ _pools: dict[Device, Pool] = {}
 
 
 def pool(device: Device) -> Pool:
-    """That of a device, whose context is entered."""
+    """The memory pool of a device, whose context is entered."""
     found = _pools.get(device)
     if found is None:
         with _lock:

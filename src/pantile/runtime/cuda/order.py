@@ -56,7 +56,7 @@ def _bytes(a: Allocation) -> int:
 
 
 def rounded(size: int) -> int:
-    """To where the next array may begin."""
+    """The offset, rounded up to where the next array may begin."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
@@ -69,8 +69,8 @@ def written(kernel: Kernel) -> tuple[bool, ...]:
 def dependencies(
     launches: Sequence[LaunchOf], writes: Sequence[Sequence[bool]], where: dict[str, tuple[int, int]]
 ) -> list[list[int]]:
-    """For each launch the earlier ones that it waits for. `where`: from which byte to which each intermediate array
-    lies; arguments share memory only if nobody writes it."""
+    """The earlier launches that each launch waits for. `where`: from which byte to which each intermediate array lies;
+    arguments share memory only if nobody writes it."""
     if len(launches) > _MOST_COMPARED:
         return [[k - 1] if k else [] for k in range(len(launches))]
     touched = [_touched(launch, w, where) for launch, w in zip(launches, writes, strict=True)]

@@ -89,7 +89,7 @@ class Parameters:
 
 
 def _places(launches: Sequence[Given], starts: Sequence[int]) -> list[tuple[int, list[tuple[int, int, int]]]]:
-    """For each address of a call: the launches that have it, the bytes where, and what is added to it."""
+    """The places of each address of a call: the launches that have it, the bytes where, and what is added to it."""
     found: dict[int, list[tuple[int, int, int]]] = {}
     for k, (g, at) in enumerate(zip(launches, starts, strict=True)):
         slots = g.entry.slots[len(g.entry.scalars) :]
@@ -99,7 +99,7 @@ def _places(launches: Sequence[Given], starts: Sequence[int]) -> list[tuple[int,
 
 
 def _takers(launches: Sequence[Given]) -> dict[int, list[int]]:
-    """For each param that may change: the launches that are given it."""
+    """The launches that are given each param that may change."""
     found: dict[int, list[int]] = {}
     for k, g in enumerate(launches):
         for v in g.scalars:

@@ -18,7 +18,7 @@ from .driver import checked
 
 
 class Flags:
-    """As of a NumPy array."""
+    """The flags of an array, as NumPy has them."""
 
     __slots__ = ("aligned", "alignment", "writeable")
 
@@ -63,7 +63,7 @@ def layout(
     dtype: np.dtype[Any],
     writeable: bool = True,
 ) -> Layout:
-    """That of an array at this address."""
+    """The layout of an array at this address."""
     key = ordinal, gcd(address, LONGEST_ACCESS), shape, strides, dtype, writeable
     found = _layouts.get(key)
     if found is None:
@@ -137,7 +137,7 @@ class Library(Protocol):
     """Whose arrays are given."""
 
     def view(self, wanted: Array, given: Any) -> View | None:
-        """Of an array on a GPU; None where it is somewhere else."""
+        """The view of an array on a GPU; None where it is somewhere else."""
 
     def new(self, wanted: DType, shape: Shape, ordinal: int, stream: int) -> View:
         """An uninitialized array in C order, for work in this stream."""
