@@ -139,9 +139,9 @@ class Calls:
 
     def _rewritten(self) -> Rewritten:
         """What is computed: other stages than the user's only where no schedule is written for those."""
-        found = rewritten(self.graph, self.options.strict) if self.options.algebra else Rewritten(self.graph)
-        for_users_stages = self._by_hand and self._asked and found.made.isdisjoint(self._asked)
-        return Rewritten(self.graph) if for_users_stages else found
+        changed = rewritten(self.graph, self.options.strict) if self.options.algebra else Rewritten(self.graph)
+        for_users_stages = self._by_hand and self._asked and changed.made.isdisjoint(self._asked)
+        return Rewritten(self.graph) if for_users_stages else changed
 
     def run(self, given: Mapping[str, Any], out: Any, num_threads: int | None, find: Find | None = None) -> list[Any]:
         """Run compiled code; the output arrays. `find`: has a schedule found for calls of a kind that is new."""
@@ -233,9 +233,9 @@ class Calls:
         self, sort: Sort, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False
     ) -> Scheduled:
         """Run calls of a sort by a schedule for them, which somebody has written or a strategy has found."""
-        found = Scheduled(self.graph_for(sort[0]), schedule, self.options, self.timings, like, by_hand)
-        self._scheduled[sort] = found
-        return found
+        scheduled = Scheduled(self.graph_for(sort[0]), schedule, self.options, self.timings, like, by_hand)
+        self._scheduled[sort] = scheduled
+        return scheduled
 
     def serves(self, sort: Sort, given: Mapping[str, Any]) -> bool:
         """Whether calls with such arguments, which may be of another sort, can be run as those of a sort are."""
@@ -252,9 +252,9 @@ class Calls:
 
     def scheduled(self, sort: Sort) -> Scheduled:
         """The pipeline as it is run for calls of a sort."""
-        found = self._scheduled.get(sort)
-        if found is not None:
-            return found
+        scheduled = self._scheduled.get(sort)
+        if scheduled is not None:
+            return scheduled
         # What users write about some stages relies on which of the others are inlined, and on the loops of some.
         like = self.general.whole if self._asked else None
         return self.adopt(sort, self._asked, like, by_hand=self._by_hand)

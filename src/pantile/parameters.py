@@ -61,18 +61,18 @@ def check_fields(value: Any) -> None:
     owner: Any = type(value)
     for name, wanted in _annotations(owner).items():
         given = getattr(value, name)
-        found = plain(given)
-        if not _fits(found, wanted):
+        number = plain(given)
+        if not _fits(number, wanted):
             raise UserError(f"{owner.__name__}({name}={shown(given)}): {_wish(wanted)}")
-        if found is not given:
-            object.__setattr__(value, name, found)
+        if number is not given:
+            object.__setattr__(value, name, number)
 
 
 def plain(value: Any) -> Any:
     """Numbers of NumPy as Python's, also in tuples."""
     if isinstance(value, tuple):
-        found = tuple(plain(v) for v in value)
-        return value if all(a is b for a, b in zip(found, value, strict=True)) else found
+        numbers = tuple(plain(v) for v in value)
+        return value if all(a is b for a, b in zip(numbers, value, strict=True)) else numbers
     is_number = isinstance(value, (np.bool_, np.number)) and not isinstance(value, np.timedelta64)
     return value.item() if is_number else value
 

@@ -37,7 +37,7 @@ from .runtime.launch_report import Launched
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled_pipeline import Scheduled, Sort
-from .scheduling import Finding, checked_estimates
+from .scheduling import Scheduling, checked_estimates
 from .target import Target, host
 from .target.description import CUDA
 
@@ -110,12 +110,12 @@ class Pipeline:
             )
         options = _options(strict, debug, algebra, target)
         verify(graph, error=UserError)
-        return cls._of(Finding(_prepared(graph), options, schedule, estimates, machine))
+        return cls._of(Scheduling(_prepared(graph), options, schedule, estimates, machine))
 
     @classmethod
-    def _of(cls, finding: Finding) -> Pipeline:
+    def _of(cls, scheduling: Scheduling) -> Pipeline:
         pipeline = object.__new__(cls)
-        pipeline._set(finding)
+        pipeline._set(scheduling)
         return pipeline
 
     def _begin(
@@ -130,7 +130,7 @@ class Pipeline:
         counts.own = counts.numbers(dict(zip(counts.names, counts.own, strict=True)) | (estimates or {}))
         graph = counts.graph(counts.own)
         expected = None if estimates is None else counts.without(estimates, graph)
-        self._set(Finding(graph, options, schedule, expected, machine))
+        self._set(Scheduling(graph, options, schedule, expected, machine))
         if counts.params:
             self._counts = counts
             counts.made[counts.own] = self
@@ -144,7 +144,7 @@ class Pipeline:
     ) -> Pipeline:
         """This pipeline with other options, another schedule, estimates or machine."""
         if self._counts is None:
-            return self._of(Finding(self.graph, options, schedule, estimates, machine))
+            return self._of(Scheduling(self.graph, options, schedule, estimates, machine))
         pipeline = object.__new__(type(self))
         pipeline._begin(self._counts.anew(), options, schedule, estimates, machine)
         return pipeline
@@ -153,17 +153,19 @@ class Pipeline:
         """What runs a call, and its arguments: where these say how often a step is applied, the pipeline of so many."""
         if self._counts is None:
             return self, arguments
-        counts, finding = self._counts, self._finding
+        counts, scheduling = self._counts, self._scheduling
         numbers = counts.numbers(arguments)
         if numbers not in counts.made:
-            asked = None if finding.by_default else finding.asked
-            counts.made[numbers] = self._of(Finding(counts.graph(numbers), self.options, asked, None, finding.machine))
+            requested = None if scheduling.by_default else scheduling.requested
+            counts.made[numbers] = self._of(
+                Scheduling(counts.graph(numbers), self.options, requested, None, scheduling.machine)
+            )
         member = counts.made[numbers]
         return member, counts.without(arguments, member.graph)
 
-    def _set(self, finding: Finding) -> None:
-        self._finding, self._calls = finding, finding.calls
-        self._find, self._run = finding.find, finding.calls.run  # what each call asks of them
+    def _set(self, scheduling: Scheduling) -> None:
+        self._scheduling, self._calls = scheduling, scheduling.calls
+        self._find, self._run = scheduling.find, scheduling.calls.run  # what each call asks of them
         self._counts = None
         self._usual: Pipeline | None = None  # the same for pictures of a usual size, once somebody has looked at it
 
@@ -177,10 +179,10 @@ class Pipeline:
                 f"{self.graph.name} applies a step as often as Param {self._counts.params[0].name!r} says, and cannot "
                 "be copied or sent to another process; make it there, or write a number in pt.iterate"
             )
-        options, f = self.options, self._finding
+        options, f = self.options, self._scheduling
         target = None if options.target == host() else options.target
-        how = (options.strict, options.debug, options.algebra, f.asked, f.estimates, f.machine, f.found)
-        return _again, (type(self), self.graph, target, *how, f.by_default)
+        state = (options.strict, options.debug, options.algebra, f.requested, f.estimates, f.machine, f.results)
+        return _again, (type(self), self.graph, target, *state, f.by_default)
 
     # ---- running
 
@@ -223,7 +225,7 @@ class Pipeline:
         if member is not self:
             member.compile(**given)
         elif given:
-            self._finding.find(given)
+            self._scheduling.find(given)
             self._calls.compile(given)
         else:
             shown = self._shown()
@@ -251,15 +253,15 @@ class Pipeline:
             return member.predict(num_threads, **given)
         if self.options.target.has_blocks:
             return self._calls.launched(given)
-        self._finding.find(given)
-        machine = self._finding.for_machine
+        self._scheduling.find(given)
+        machine = self._scheduling.for_machine
         threads = machine.threads if num_threads is None else checked_num_threads(num_threads)
         return self._calls.predict_cost(given, machine, threads)
 
     def problem(self, /, **arguments: Any) -> Problem:
         """What a strategy is asked about such a call: the stages that are computed, the sizes, the machine."""
         member, given = self._member(arguments)
-        return member._finding.problem(given)
+        return member._scheduling.problem(given)
 
     # ---- looking inside
 
@@ -282,8 +284,8 @@ class Pipeline:
     def rounding(self) -> tuple[Rounding, ...]:
         """What rounding may do to each array that a call returns, and so what schedules may make it differ by."""
         graph = self.graph
-        found = {} if self.options.strict else roundings(graph)
-        return tuple(found.get(o.stage, EXACT) for o in graph.outputs for _ in graph.stage[o.stage].dtypes)
+        roundings_of = {} if self.options.strict else roundings(graph)
+        return tuple(roundings_of.get(o.stage, EXACT) for o in graph.outputs for _ in graph.stage[o.stage].dtypes)
 
     @property
     def schedule(self) -> Schedule:
@@ -293,8 +295,8 @@ class Pipeline:
     @property
     def strategy(self) -> Strategy | None:
         """What finds its schedules; None where one is written by hand."""
-        asked = self._finding.asked
-        return asked if isinstance(asked, Strategy) else None
+        requested = self._scheduling.requested
+        return requested if isinstance(requested, Strategy) else None
 
     @property
     def report(self) -> Report | None:
@@ -303,12 +305,12 @@ class Pipeline:
         if looked_at is not self:
             return looked_at.report
         self._shown()
-        return next((found.report for found in self._finding.found.values()), None)
+        return next((found.report for found in self._scheduling.results.values()), None)
 
     @property
     def estimates(self) -> Mapping[str, Any] | None:
         """What the pipeline was said to be called with."""
-        return self._finding.estimates
+        return self._scheduling.estimates
 
     def explain(self, /, html: str | os.PathLike[str] | None = None, **arguments: Any) -> str:
         """How long it takes and why, how it is scheduled and why, and what else was considered.
@@ -323,25 +325,27 @@ class Pipeline:
         if self.options.target.has_blocks:
             return self._explained(self._on_gpu(given), html)
         if given:
-            self._finding.find(given)
+            self._scheduling.find(given)
         elif self._looked_at is not self:
             return self._looked_at.explain(html)
         shown, report, timing = self._shown(), self.report, self._timing(given)
         sort = None if timing is None else self._calls.sort(timing.arguments)
-        if sort in self._finding.found:  # calls of other sizes may have another schedule
-            shown, report = self._calls.scheduled(sort), self._finding.found[sort].report
+        if sort in self._scheduling.results:  # calls of other sizes may have another schedule
+            shown, report = self._calls.scheduled(sort), self._scheduling.results[sort].report
         return self._explained(Explanation(self.graph.name, shown, report, self._calls.rewritten, timing), html)
 
-    def _explained(self, found: Explanation, html: str | os.PathLike[str] | None) -> str:
+    def _explained(self, explanation: Explanation, html: str | os.PathLike[str] | None) -> str:
         if html is not None:
-            explain.write_page(html, explain.as_page(found, on_deep_stack(show_program)(found.scheduled.program())))
-        return explain.as_text(found)
+            explain.write_page(
+                html, explain.as_page(explanation, on_deep_stack(show_program)(explanation.scheduled.program()))
+            )
+        return explain.as_text(explanation)
 
     def _on_gpu(self, arguments: Mapping[str, Any]) -> Explanation:
         """What is known of calls on a GPU: all but the time. How long the simulator takes says nothing."""
         latest = None if arguments else self._calls.latest
         given = arguments if latest is None else latest.like
-        given = given or self._finding.estimates or {}
+        given = given or self._scheduling.estimates or {}
         launched = None if not given and latest is None else self._calls.launched(given)
         shown = self._calls.general if launched is None else self._calls.scheduled(self._calls.sort(given))
         measured = None if latest is None or self.options.target.architecture != CUDA else latest.clock.timed
@@ -352,13 +356,13 @@ class Pipeline:
         """The timing of such calls, of the latest one, or of expected ones; None if there are none."""
         latest = None if arguments else self._calls.latest
         given = arguments if latest is None else latest.like
-        given = given or self._finding.estimates or {}
+        given = given or self._scheduling.estimates or {}
         if not given and latest is None:
             return None
-        machine = self._finding.for_machine
-        threads = get_num_threads() if self._finding.machine is None else machine.threads
+        machine = self._scheduling.for_machine
+        threads = get_num_threads() if self._scheduling.machine is None else machine.threads
         measured = None
-        if latest is not None and self._finding.machine is None:
+        if latest is not None and self._scheduling.machine is None:
             measured = latest.clock.timed
             threads = measured.threads
         cost, work = self._calls.predict_cost(given, machine, threads), self._calls.work(given, self.rewritten)
@@ -384,24 +388,24 @@ class Pipeline:
         target: str | None = None,
     ) -> Pipeline:
         """A copy of the pipeline that is compiled with other options. Options that are not given stay as they are."""
-        now, finding = self.options, self._finding
+        now, scheduling = self.options, self._scheduling
         options = Options(
             now.target if target is None else target_named(target),
             now.strict if strict is None else strict,
             now.debug if debug is None else debug,
             now.algebra if algebra is None else algebra,
         )
-        asked = None if finding.by_default else finding.asked  # what runs by default, a target may decide
-        return self._like(options, asked, finding.estimates, finding.machine)
+        requested = None if scheduling.by_default else scheduling.requested  # what runs by default, a target may decide
+        return self._like(options, requested, scheduling.estimates, scheduling.machine)
 
     def _shown(self) -> Scheduled:
         """What runs, once there is a schedule: one for made-up sizes would not be it."""
-        for sort in self._finding.found:
+        for sort in self._scheduling.results:
             return self._calls.scheduled(sort)
-        asked = self._finding.asked
-        if isinstance(asked, Strategy):
+        requested = self._scheduling.requested
+        if isinstance(requested, Strategy):
             raise UserError(
-                f"{self.graph.name} is scheduled ({asked.name}) at its first call, for the sizes of that call; "
+                f"{self.graph.name} is scheduled ({requested.name}) at its first call, for the sizes of that call; "
                 "call it first, or say what to expect, such as estimates={" + _shapes(self.graph) + "}"
             )
         return self._calls.general
@@ -410,14 +414,16 @@ class Pipeline:
     def _looked_at(self) -> Pipeline:
         """This one; where nobody has named a schedule and it was not called yet, that for pictures of a usual size, if
         there can be such calls."""
-        finding = self._finding
-        if finding.found or not finding.by_default or not isinstance(finding.asked, Strategy):
+        scheduling = self._scheduling
+        if scheduling.results or not scheduling.by_default or not isinstance(scheduling.requested, Strategy):
             return self
         if self._usual is None:
             shapes = _usual_shapes(self.graph)
             try:
-                usual = Finding(self.graph, self.options, finding.asked, shapes, finding.machine, by_default=True)
-                self._usual = self._of(usual) if usual.found else self
+                usual = Scheduling(
+                    self.graph, self.options, scheduling.requested, shapes, scheduling.machine, by_default=True
+                )
+                self._usual = self._of(usual) if usual.results else self
             except UserError:
                 self._usual = self
         return self._usual
@@ -519,15 +525,15 @@ def _again(
     strict: bool,
     debug: bool,
     algebra: bool,
-    asked: Schedule | Strategy,
+    requested: Schedule | Strategy,
     estimates: Mapping[str, Any] | None,
     machine: Machine | None,
-    found: Mapping[Sort, Found],
+    results: Mapping[Sort, Found],
     by_default: bool,
 ) -> Pipeline:
     """A pipeline from what `__reduce__` has kept of it."""
     options = Options(host() if target is None else target, strict, debug, algebra)
-    return kind._of(Finding(graph, options, asked, estimates, machine, found, by_default))
+    return kind._of(Scheduling(graph, options, requested, estimates, machine, results, by_default))
 
 
 def _shapes(graph: Graph) -> str:

@@ -38,10 +38,10 @@ from .runtime.pool import get_num_threads
 from .schedule import Schedule
 
 
-def found(strategy: Strategy, problem: Problem) -> Found:
+def find_schedule(strategy: Strategy, problem: Problem) -> Found:
     """What the strategy finds, now or at an earlier time."""
     if isinstance(strategy, Tuned):
-        return _tuned(problem)
+        return _find_tuned(problem)
     if strategy.measures or STRATEGIES.get(strategy.name) is not type(strategy):
         return _find(strategy, problem)
     name = cache.key(*_question(strategy, problem))
@@ -52,7 +52,7 @@ def found(strategy: Strategy, problem: Problem) -> Found:
     return answer
 
 
-def _tuned(problem: Problem) -> Found:
+def _find_tuned(problem: Problem) -> Found:
     """The winner of `pantile tune`, or else what `auto` finds, and a word about that."""
     threads = get_num_threads()
     winner = tuning_results.read(problem, threads)
@@ -66,8 +66,8 @@ def _tuned(problem: Problem) -> Found:
         f"it; tune it with: pantile tune FILE.py:NAME {shapes}"
     )
     warnings.warn_explicit(hint, tuning_results.NotTuned, where.file, where.line)
-    instead = found(Auto(), problem)
-    return replace(instead, report=replace(instead.report, remarks=(*instead.report.remarks, hint)))
+    fallback = find_schedule(Auto(), problem)
+    return replace(fallback, report=replace(fallback.report, remarks=(*fallback.report.remarks, hint)))
 
 
 def _extents(problem: Problem, i: InputInfo) -> str:
@@ -80,7 +80,7 @@ class NotFound(UserWarning):
     """A pipeline runs plainly, since the search for its schedule has failed."""
 
 
-def instead(strategy: Strategy, problem: Problem, failure: Exception) -> Found:
+def plain_instead(strategy: Strategy, problem: Problem, failure: Exception) -> Found:
     """The plain schedule in the place of one that a strategy did not find, and a word about that."""
     where, name = here(), problem.graph.name
     hint = (

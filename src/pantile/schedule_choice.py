@@ -19,35 +19,35 @@ VARIABLE = "PANTILE_SCHEDULE"
 PLAIN = "plain"
 
 
-def asked(schedule: Schedule | Strategy | str | None, target: Target) -> Schedule | Strategy:
+def requested(schedule: Schedule | Strategy | str | None, target: Target) -> Schedule | Strategy:
     """What `schedule=` stands for."""
     if schedule is None:
         return Schedule() if target.has_blocks else _by_default()
-    found = _named(schedule) if isinstance(schedule, str) else schedule
-    if not isinstance(found, (Schedule, Strategy)):
+    chosen = _named(schedule) if isinstance(schedule, str) else schedule
+    if not isinstance(chosen, (Schedule, Strategy)):
         kind = UserError if isinstance(schedule, str) else UserTypeError
         raise kind(
             f"schedule={shown(schedule)} is not a schedule; pass pt.Schedule(pt.on(...)...), or one of {_names()}"
         )
-    if target.has_blocks and isinstance(found, Strategy):
+    if target.has_blocks and isinstance(chosen, Strategy):
         raise UserError(
-            f"schedule={found.name!r}: strategies find schedules for CPUs, and the pipeline is for {target}; pass a "
+            f"schedule={chosen.name!r}: strategies find schedules for CPUs, and the pipeline is for {target}; pass a "
             "pt.Schedule of block and thread loops, or nothing: then each stage is a kernel"
         )
-    return found
+    return chosen
 
 
 def _by_default() -> Schedule | Strategy:
     name = os.environ.get(VARIABLE)
     if not name:
         return Auto()
-    found = _named(name)
-    if found is None:
+    chosen = _named(name)
+    if chosen is None:
         raise UserError(
             f"the environment variable {VARIABLE}={shown(name)} names no schedule; set it to one of {_names()}, or to "
             "nothing"
         )
-    return found
+    return chosen
 
 
 def _named(name: str) -> Schedule | Strategy | None:

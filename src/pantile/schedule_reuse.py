@@ -29,7 +29,7 @@ from .scheduled_pipeline import Scheduled
 Costs = tuple[float, float]  # of a smaller call: by the schedule that there is, and what a search is expected to find
 
 
-def reused(larger: Found, scheduled: Scheduled, problem: Problem, within: float) -> Found | None:
+def reuse_schedule(larger: Found, scheduled: Scheduled, problem: Problem, within: float) -> Found | None:
     """What was found for larger calls, if by it this one is predicted to take at most so many times what a search is
     expected to find."""
     costs = None if larger.sizes is None else _known_costs(larger.sizes, scheduled, problem)

@@ -98,7 +98,7 @@ class Scheduled:
         trace = trace_of(self.options)
         key = trace.run("key", lambda: kernel_key(self.graph, self.schedule, variant, self.options))
         with doing(f"compiling {self.graph.name}"):
-            found = kernels.kernel(
+            loaded = kernels.kernel(
                 key,
                 lambda: compile_kernel(self._resolved, self._plan, variant, self.options, trace),
                 backend.loaded,
@@ -111,7 +111,7 @@ class Scheduled:
         for r in sorted(trace.refused):
             if r.stage in self._written and r.stage in self.graph.stage:
                 warn_smaller(self.graph.stage[r.stage], self._written[r.stage], r.definition, r.loop, r.verb)
-        return found
+        return loaded
 
 
 def _table(name: str, seconds: Mapping[str, float]) -> str:

@@ -19,14 +19,14 @@ from .graph.nodes import Graph
 from .machine import Cpu, Machine, detect
 from .progress import doing
 from .schedule.schedule import Schedule
-from .schedule_choice import asked
-from .schedule_reuse import reused
+from .schedule_choice import requested
+from .schedule_reuse import reuse_schedule
 from .scheduled_pipeline import Sort
 
 TUNING_RUNS = 3
 
 
-class Finding:
+class Scheduling:
     """What was asked for, what was found so far, and the calls that run by it."""
 
     @rare_collections()
@@ -37,19 +37,19 @@ class Finding:
         schedule: Schedule | Strategy | str | None,
         estimates: Mapping[str, Any] | None,
         machine: Machine | None,
-        found: Mapping[Sort, Found] | None = None,
+        results: Mapping[Sort, Found] | None = None,
         by_default: bool = False,
     ) -> None:
-        self.asked, self.by_default = asked(schedule, options.target), by_default or schedule is None
+        self.requested, self.by_default = requested(schedule, options.target), by_default or schedule is None
         self.estimates, self.machine = checked_estimates(estimates), _checked_machine(machine)
-        self.found: dict[Sort, Found] = dict(found or {})  # by a strategy, the first one first
+        self.results: dict[Sort, Found] = dict(results or {})  # by a strategy, the first one first
         self._lock = Lock()
         # Until a strategy has found a schedule, the default one stands in for all but running.
-        by_hand = isinstance(self.asked, Schedule)
-        by_size = isinstance(self.asked, Strategy) and self.asked.by_size and self.estimates is None
-        first = self.asked if isinstance(self.asked, Schedule) else Schedule()
+        by_hand = isinstance(self.requested, Schedule)
+        by_size = isinstance(self.requested, Strategy) and self.requested.by_size and self.estimates is None
+        first = self.requested if isinstance(self.requested, Schedule) else Schedule()
         self.calls = Calls(graph, first, options, by_hand, by_size=by_size)
-        for sort, answer in self.found.items():
+        for sort, answer in self.results.items():
             self.calls.adopt(sort, answer.schedule)
         if self.estimates is not None:
             self.find(self.estimates)
@@ -60,19 +60,19 @@ class Finding:
         Pixels of two channels and of three are different pipelines to it. Other sizes share what it finds, those of a
         class if the strategy is by size and nobody has said what to expect; and smaller ones, if that serves them.
         """
-        if isinstance(self.asked, Schedule):
+        if isinstance(self.requested, Schedule):
             return
         sort = self.calls.sort(arguments)
-        if sort in self.found:
+        if sort in self.results:
             return
         with self._lock, rare_collections():
-            if sort in self.found:
+            if sort in self.results:
                 return
             problem = self.problem(arguments)
             if any(0 in shape for shape in problem.shapes.values()):
                 return
-            self.found[sort] = self._reused(sort, self.asked, problem, arguments) or self._adopted(
-                sort, self.asked, problem
+            self.results[sort] = self._reuse(sort, self.requested, problem, arguments) or self._adopt(
+                sort, self.requested, problem
             )
 
     def problem(self, arguments: Mapping[str, Any]) -> Problem:
@@ -82,29 +82,31 @@ class Finding:
         measure = partial(self._seconds, graph, arguments)
         return Problem(graph, shapes, scalars, self.for_machine, self.calls.options.strict, measure)
 
-    def _reused(self, sort: Sort, strategy: Strategy, problem: Problem, arguments: Mapping[str, Any]) -> Found | None:
+    def _reuse(self, sort: Sort, strategy: Strategy, problem: Problem, arguments: Mapping[str, Any]) -> Found | None:
         """What was found for larger calls, the nearest first, if it serves such calls: they then run by it, too."""
         if not strategy.reuse_within:
             return None
-        for other in sorted((s for s in self.found if s[0] == sort[0] and s[1] > sort[1]), key=lambda s: s[1]):
-            if self.found[other].sizes is not None and self.calls.serves(other, arguments):
-                found = reused(self.found[other], self.calls.scheduled(other), problem, strategy.reuse_within)
-                if found is not None:
+        for other in sorted((s for s in self.results if s[0] == sort[0] and s[1] > sort[1]), key=lambda s: s[1]):
+            if self.results[other].sizes is not None and self.calls.serves(other, arguments):
+                result = reuse_schedule(
+                    self.results[other], self.calls.scheduled(other), problem, strategy.reuse_within
+                )
+                if result is not None:
                     self.calls.share(other, sort)
-                    return found
+                    return result
         return None
 
-    def _adopted(self, sort: Sort, strategy: Strategy, problem: Problem) -> Found:
+    def _adopt(self, sort: Sort, strategy: Strategy, problem: Problem) -> Found:
         """What the strategy finds, to run such calls by. If it fails, and nobody has asked for it, they run plainly."""
         try:
-            found = replace(schedule_cache.found(strategy, problem), sizes=problem.sizes)
-            self.calls.adopt(sort, found.schedule)
+            result = replace(schedule_cache.find_schedule(strategy, problem), sizes=problem.sizes)
+            self.calls.adopt(sort, result.schedule)
         except Exception as failure:
             if not self.by_default:
                 raise
-            found = schedule_cache.instead(strategy, problem, failure)
-            self.calls.adopt(sort, found.schedule)
-        return found
+            result = schedule_cache.plain_instead(strategy, problem, failure)
+            self.calls.adopt(sort, result.schedule)
+        return result
 
     @property
     def for_machine(self) -> Cpu:

@@ -161,6 +161,6 @@ def test_strategies_are_not_asked_about_gpus() -> None:
     for p in (blur(target="cuda-sim"), blur().with_options(target="cuda-sim")):
         assert agrees(p)
         assert found_by(p) is None and ".block(" in str(p.schedule)
-        assert isinstance(p.with_options(target="host")._finding.asked, Auto)
+        assert isinstance(p.with_options(target="host")._scheduling.requested, Auto)
     with pytest.raises(pt.UserError, match="schedule='greedy': strategies find schedules for CPUs, and"):
         blur(target="cuda-sim").with_schedule("greedy")

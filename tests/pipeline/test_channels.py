@@ -132,7 +132,7 @@ def test_strategies_schedule_pictures_of_other_channels_anew() -> None:
     for channels in (3, 4, 20):
         pixels = picture(19, 41, channels)
         assert (p(img=pixels) == 255 - pixels).all()
-    assert len(p._finding.found) == 3
+    assert len(p._scheduling.results) == 3
     assert p.schedule == p._calls.scheduled(((("img.shape.2", 3),), 0)).schedule
 
 

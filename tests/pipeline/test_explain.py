@@ -67,7 +67,7 @@ def auto() -> pt.Pipeline:
 
 
 def test_why_neighbours_lost(auto: pt.Pipeline) -> None:
-    report = next(iter(auto._finding.found.values())).report
+    report = next(iter(auto._scheduling.results.values())).report
     others = report.alternatives
     assert 2 <= len(others) <= MOST
     assert len({a.schedule for a in (*others, Alternative("", auto.schedule, 0))}) == len(others) + 1
@@ -77,7 +77,7 @@ def test_why_neighbours_lost(auto: pt.Pipeline) -> None:
 
 
 def test_alternatives_run_and_give_the_same(auto: pt.Pipeline) -> None:
-    others = next(iter(auto._finding.found.values())).report.alternatives
+    others = next(iter(auto._scheduling.results.values())).report.alternatives
     pixels = picture(40, 50)
     for a in others[:3]:
         np.testing.assert_array_equal(auto.with_schedule(a.schedule)(img=pixels), auto.reference(img=pixels))
@@ -87,9 +87,9 @@ def test_the_schedule_is_that_of_the_latest_call() -> None:
     p = scaled(schedule="auto")
     for size in ((2000, 1000), (7, 9)):
         p(img=np.ones(size, np.float32))
-        found = p._finding.found[p._calls.sort({"img": size})].report
+        found = p._scheduling.results[p._calls.sort({"img": size})].report
         assert str(found) in p.explain() and f"img {size[0]}x{size[1]}" in p.explain()
-    assert len(p._finding.found) == 2
+    assert len(p._scheduling.results) == 2
 
 
 def test_differences_in_words() -> None:

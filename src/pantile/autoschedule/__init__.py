@@ -49,8 +49,8 @@ class _Strategies(Mapping[str, type[Strategy]]):
     }
 
     def __getitem__(self, name: str) -> type[Strategy]:
-        found: type[Strategy] = getattr(sys.modules[__name__], self._CLASSES[name])
-        return found
+        strategy: type[Strategy] = getattr(sys.modules[__name__], self._CLASSES[name])
+        return strategy
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._CLASSES)

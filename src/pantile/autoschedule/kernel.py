@@ -214,11 +214,11 @@ class TemporalOptimizer:
     def best(self) -> Optimized:
         """Step 1 finds the tile, step 2 the order of the loops."""
         for constraints in (3, 2, 1, 0):  # the last ones give way where a small problem or cache meets none
-            found = self.tiled(constraints)
-            if found is not None:
+            best = self.tiled(constraints)
+            if best is not None:
                 break
-        assert found is not None
-        cost, tile, outermost, innermost = found
+        assert best is not None
+        cost, tile, outermost, innermost = best
         inter, intra = self.ordered(tile, outermost, innermost)
         loops = in_blocks(self.s, TiledLoops(self.s.extents, tile, inter, intra))
         costs = {

@@ -160,9 +160,9 @@ class TunedPolymage(Strategy):
         """Fill in the seconds of each schedule, while there is time."""
         points = list(self._points())
         for point in within(self.budget, "tuning", points, len(points)):
-            found = point.find(problem)
-            if found.schedule not in measured:
-                measured[found.schedule] = problem.seconds(found.schedule), found
+            result = point.find(problem)
+            if result.schedule not in measured:
+                measured[result.schedule] = problem.seconds(result.schedule), result
 
     def _points(self) -> Iterator[Polymage]:
         """The points of the search from the middle outwards, so that a short budget sees the likeliest ones."""

@@ -153,12 +153,12 @@ def _live_outs(program: Program, left: Sequence[Space]) -> list[Space]:
 def _intermediate(program: Program, liveout: Space, liveouts: Sequence[Space], left: Sequence[Space]) -> list[Space]:
     """Line 2: the spaces that a live-out needs, producers first."""
     needed, others = {*liveout.stages}, {s.output for s in liveouts}
-    found = []
+    spaces = []
     for space in reversed(left):
         if space.output not in others and not needed.isdisjoint(program.problem.facts.consumers[space.output]):
             needed.update(space.stages)
-            found.append(space)
-    return found[::-1]
+            spaces.append(space)
+    return spaces[::-1]
 
 
 def _shared(program: Program, fused: Sequence[Fused], left: Sequence[Space]) -> list[str]:
@@ -205,12 +205,12 @@ def construct_tile_shapes(
 def _reachable(problem: Problem, liveout: Space, able: Sequence[Space]) -> list[Space]:
     """The spaces that may come to be fused, producers first: nothing but the live-out and others of them reads them."""
     inside = {*liveout.stages}
-    found = []
+    reachable = []
     for space in reversed(able):
         if inside.issuperset(problem.facts.consumers[space.output]):
             inside.update(space.stages)
-            found.append(space)
-    return found[::-1]
+            reachable.append(space)
+    return reachable[::-1]
 
 
 def _tilable(parameters: PostTile, problem: Problem, liveout: Space) -> tuple[str, ...]:

@@ -117,17 +117,17 @@ class TilingAnalysis:
 
     def inline_trivial_stages(self, given: dict[str, Level]) -> dict[str, Level]:
         """Algorithm 5, and then every stage is moved out to where all that read it are inside."""
-        found = dict(given)
+        levels = dict(given)
         for name in reversed(self.tiles.producers):
-            if found[name] != INLINE and name in self.tiles.known.trivial:
-                self._store_instead(name, found[name], found)
-                found[name] = INLINE
+            if levels[name] != INLINE and name in self.tiles.known.trivial:
+                self._store_instead(name, levels[name], levels)
+                levels[name] = INLINE
         for name in reversed(self.tiles.producers):
-            if found[name] != INLINE:
-                outermost = max((found[r].compute for r in self.readers(name, found) if r in found), default=-1)
-                at = max(found[name].compute, outermost)
-                found[name] = Level(at, max(found[name].store, at))
-        return found
+            if levels[name] != INLINE:
+                outermost = max((levels[r].compute for r in self.readers(name, levels) if r in levels), default=-1)
+                at = max(levels[name].compute, outermost)
+                levels[name] = Level(at, max(levels[name].store, at))
+        return levels
 
     def _store_instead(self, name: str, level: Level, levels: dict[str, Level]) -> None:
         """Lines 5 to 9: producers that were inlined into a stage which now is inlined itself take its place."""

@@ -8,13 +8,13 @@ from ..runtime import cache
 
 def info() -> int:
     """Print where the cache is and what it holds."""
-    found = cache.info()
-    if found.directory is None:
+    info = cache.info()
+    if info.directory is None:
         print("no directory to keep compiled code in; name one with PANTILE_CACHE_DIR")
     else:
         kept = len(tuning_results.files())
         winners = f"; {kept} tuned schedule{'' if kept == 1 else 's'}" if kept else ""
-        print(f"{found.directory}: {found.entries} entries, {found.bytes / 1e6:.1f} MB{winners}")
+        print(f"{info.directory}: {info.entries} entries, {info.bytes / 1e6:.1f} MB{winners}")
     return 0
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..runtime.cuda.device import devices as found
+from ..runtime.cuda.device import devices as all_devices
 from ..runtime.cuda.device import driver_version
 
 
 def devices() -> int:
-    """Print them; where there are none, the error says what is missing."""
-    all_of_them, version = found(), driver_version()
+    """Print the GPUs; where there are none, the error says what is missing."""
+    all_of_them, version = all_devices(), driver_version()
     for d in all_of_them:
         capability = "sm_{}{}".format(*d.capability)
         print(

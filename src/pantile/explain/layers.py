@@ -101,14 +101,14 @@ def _spread(layer: Sequence[str], wanted: Mapping[str, float], size: Mapping[str
     """Near where they want to be, in this order and apart: the mean of pushing right and of pushing left."""
     right: dict[str, float] = {}
     left: dict[str, float] = {}
-    for found, names, sign in ((right, list(layer), 1.0), (left, list(reversed(layer)), -1.0)):
+    for places, names, sign in ((right, list(layer), 1.0), (left, list(reversed(layer)), -1.0)):
         end = -1e9
         for n in names:
-            found[n] = sign * max(sign * wanted[n], end + GAP + size[n] / 2)
-            end = sign * found[n] + size[n] / 2
+            places[n] = sign * max(sign * wanted[n], end + GAP + size[n] / 2)
+            end = sign * places[n] + size[n] / 2
     x.update({n: (right[n] + left[n]) / 2 for n in layer})
 
 
 def _mean(values: Iterable[float], otherwise: float) -> float:
-    found = list(values)
-    return sum(found) / len(found) if found else otherwise
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else otherwise

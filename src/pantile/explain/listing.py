@@ -21,12 +21,12 @@ def listing(loops: str, graph: Graph, hues: Mapping[str, int | None]) -> Markup:
     rows, told = [], set[tuple[str, int]]()
     lines = loops.splitlines()
     for line in lines[:MOST_LINES]:
-        found = _defined(line)
-        where = _where(graph, *found) if found is not None and found not in told else None
+        definition = _defined(line)
+        where = _where(graph, *definition) if definition is not None and definition not in told else None
         hue = None
-        if found is not None:
-            told.add(found)
-            hue = hues.get(found[0])
+        if definition is not None:
+            told.add(definition)
+            hue = hues.get(definition[0])
         style = None if hue is None or where is None else f"--h:{hue}"
         source = "" if where is None else _source(where)
         kind = None if style is None else "starts"

@@ -29,10 +29,10 @@ _HUE = 47  # degrees from one group to the next, so that neighbours differ
 
 def as_page(e: Explanation, loops: str) -> str:
     """The whole page."""
-    found = groups(e.scheduled.schedule)
-    hues: dict[str, int | None] = {n: k * _HUE % 360 for k, g in enumerate(found) for n in (g.root, *g.members)}
-    parts = [_head(e), *_times(e.timing, hues), *_kernels(e.launched), _graph(e, found, hues)]
-    parts += [*_pictures(e, found, hues), *_losers(e), _loops(e, loops, hues), *_words(e)]
+    all_groups = groups(e.scheduled.schedule)
+    hues: dict[str, int | None] = {n: k * _HUE % 360 for k, g in enumerate(all_groups) for n in (g.root, *g.members)}
+    parts = [_head(e), *_times(e.timing, hues), *_kernels(e.launched), _graph(e, all_groups, hues)]
+    parts += [*_pictures(e, all_groups, hues), *_losers(e), _loops(e, loops, hues), *_words(e)]
     title = f"{e.name} explained"
     head = tag(
         "head",
@@ -120,12 +120,12 @@ def _bar(name: str, seconds: float, causes: Causes, part: float, word: str) -> M
 # ---- groups
 
 
-def _graph(e: Explanation, found: list[Group], hues: Mapping[str, int | None]) -> Markup:
+def _graph(e: Explanation, all_groups: list[Group], hues: Mapping[str, int | None]) -> Markup:
     graph = e.scheduled.graph
     seconds = {} if e.timing is None else {s.name: s.seconds for s in e.timing.cost.stages}
     looks = {n: Look(hue, time(seconds[n]) if n in seconds else "") for n, hue in hues.items()}
     legend = []
-    for g in found:
+    for g in all_groups:
         members = (*g.members, g.root)
         cut = ", tiles " + " × ".join(f"{loop} {n}" for loop, n in g.tiles) if g.tiles else ""
         took = sum(seconds.get(n, 0.0) for n in members)
@@ -138,7 +138,7 @@ def _graph(e: Explanation, found: list[Group], hues: Mapping[str, int | None]) -
     return tag("section", tag("h2", "Stages"), tag("p", word), drawn, tag("ul", *legend, class_="legend"))
 
 
-def _pictures(e: Explanation, found: list[Group], hues: Mapping[str, int | None]) -> Iterator[Markup]:
+def _pictures(e: Explanation, all_groups: list[Group], hues: Mapping[str, int | None]) -> Iterator[Markup]:
     """The pictures of the groups that take longest."""
     t = e.timing
     if t is None:
@@ -148,7 +148,7 @@ def _pictures(e: Explanation, found: list[Group], hues: Mapping[str, int | None]
     whole = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in t.shapes.items()}
     boxes = required(graph, whole, scope)
     seconds = {s.name: s.seconds for s in t.cost.stages}
-    slowest = sorted(found, key=lambda g: -sum(seconds.get(n, 0.0) for n in (g.root, *g.members)))
+    slowest = sorted(all_groups, key=lambda g: -sum(seconds.get(n, 0.0) for n in (g.root, *g.members)))
     inlined = {s.name for s in graph.stages if s.name not in hues}
     drawn = []
     for g in slowest[:MOST_PICTURES]:

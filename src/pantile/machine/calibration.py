@@ -39,13 +39,13 @@ def calibrated(
     told("compiling loops")
     engine = compiled(_text(lanes, [*loops.values()]))
     run = {cost: [chains(engine, f"cost.{cost}")] for cost in loops}
-    found: dict[str, float] = {}
+    costs: dict[str, float] = {}
     for cost, seconds in quickest(run, rounds, lambda cost: told(f"measuring {cost}")).items():
         loop = loops[cost]
         cycles = (seconds * ghz * 1e9 / (STEPS * loop.count) - loop.plain / plain) / loop.counted
         if _LEAST <= cycles <= _MOST:
-            found[cost] = round(cycles, 3)
-    return found
+            costs[cost] = round(cycles, 3)
+    return costs
 
 
 def _loops(lanes: int, gathers: bool) -> list[_Loop]:

@@ -79,17 +79,17 @@ def _rates(kept: Path | None, caches: tuple[Cache, ...], cores: int, bits: int) 
     before = _read(kept).get(key)
     if before and len(before.caches) == len(caches):
         return before
-    found = measure([c.size for c in caches], cores, bits)
-    _keep(kept, key, found)
-    return found
+    rates = measure([c.size for c in caches], cores, bits)
+    _keep(kept, key, rates)
+    return rates
 
 
 def _key(caches: tuple[Cache, ...], cores: int, bits: int) -> str:
     return f"{cpu_name()}, {bits} bits, {cores} cores, {', '.join(str(c.size) for c in caches)}"
 
 
-def _keep(kept: Path | None, key: str, found: Rates) -> None:
-    untrusted_json.write_entries(kept, FILE_NAME, {k: asdict(r) for k, r in {**_read(kept), key: found}.items()})
+def _keep(kept: Path | None, key: str, rates: Rates) -> None:
+    untrusted_json.write_entries(kept, FILE_NAME, {k: asdict(r) for k, r in {**_read(kept), key: rates}.items()})
 
 
 def _read(kept: Path | None) -> dict[str, Rates]:
@@ -135,12 +135,12 @@ def data_caches() -> tuple[Cache, ...]:
     return tuple(_cache(f) for f in sorted(kept, key=lambda f: _number(f / "level", 1)))
 
 
-def _cache(found: Path) -> Cache:
+def _cache(directory: Path) -> Cache:
     return Cache(
-        size=_bytes(_text(found / "size")),
-        line=_number(found / "coherency_line_size", 64),
-        ways=_number(found / "ways_of_associativity", 8),
-        shared_by=_count(_text(found / "shared_cpu_list") or "0"),
+        size=_bytes(_text(directory / "size")),
+        line=_number(directory / "coherency_line_size", 64),
+        ways=_number(directory / "ways_of_associativity", 8),
+        shared_by=_count(_text(directory / "shared_cpu_list") or "0"),
         bandwidth=0.0,
     )
 

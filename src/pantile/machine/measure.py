@@ -89,13 +89,13 @@ def quickest(
 ) -> dict[str, float]:
     """The fewest seconds that each takes, whose parts run at once: those of the processor of the part that takes
     longest, so that other processes disturb less. `told` is called with the name of each, the first time."""
-    found = dict.fromkeys(loops, inf)
+    seconds = dict.fromkeys(loops, inf)
     for number in range(rounds):
         for name, parts in loops.items():
             if number == 0:
                 told(name)
-            found[name] = min(found[name], _seconds(parts))
-    return found
+            seconds[name] = min(seconds[name], _seconds(parts))
+    return seconds
 
 
 def _seconds(parts: Sequence[Callable[[], object]]) -> float:

@@ -46,11 +46,11 @@ def key(*parts: str) -> str:
 
 def fetch(name: str, make: Callable[[], bytes]) -> bytes:
     """The entry, made if it is not there."""
-    found = read(name)
-    if found is None:
-        found = make()
-        write(name, found)
-    return found
+    content = read(name)
+    if content is None:
+        content = make()
+        write(name, content)
+    return content
 
 
 def read(name: str) -> bytes | None:

@@ -232,9 +232,9 @@ def function() -> Any:
             if _engine is None:
                 code = cache.fetch(cache.key("entering", str(host()), host().features), lambda: object_code(_TEXT, 1))
                 engine = loaded(code)
-                found = _Function(engine.get_function_address("pantile_enter"))
+                candidate = _Function(engine.get_function_address("pantile_enter"))
                 first = engine.get_function_address("pantile_is_first")
-                _entered = found if _are_structures(found, first) else None
+                _entered = candidate if _are_structures(candidate, first) else None
                 _engine = engine
     return _entered
 

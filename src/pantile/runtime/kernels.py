@@ -21,21 +21,21 @@ _lock = Lock()  # of the locks
 
 def kernel(key: str, compile: Callable[[], bytes], load: Callable[[bytes], T], timed: Timed) -> T:
     """What was loaded, from memory, from disk or compiled. Threads that ask for the same one wait for the first."""
-    found: T | None = _kernels.get(key)
-    if found is not None:
-        return found
+    loaded: T | None = _kernels.get(key)
+    if loaded is not None:
+        return loaded
     with _lock:
         mine = _locks.setdefault(key, Lock())
     with mine:
-        found = _kernels.get(key)
-        if found is None:
+        loaded = _kernels.get(key)
+        if loaded is None:
             artifact = timed("cache", lambda: cache.read(key))
-            found = None if artifact is None else timed("load", lambda: _loaded(artifact, load))
-            if found is None:
+            loaded = None if artifact is None else timed("load", lambda: _loaded(artifact, load))
+            if loaded is None:
                 compiled = _compiled(key, compile)
-                found = timed("load", lambda: load(compiled))
-            _kernels[key] = found
-    return found
+                loaded = timed("load", lambda: load(compiled))
+            _kernels[key] = loaded
+    return loaded
 
 
 def _loaded(kept: bytes, load: Callable[[bytes], T]) -> T | None:

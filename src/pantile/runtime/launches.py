@@ -87,12 +87,12 @@ def scalars_of(
     program: Program, shapes: Sequence[Sequence[int]], strides: Sequence[Sequence[int]], numbers: Sequence[Number]
 ) -> dict[str, Number]:
     """The scalars of a call by name; strides are counted in elements."""
-    found: dict[str, Number] = {}
+    scalars: dict[str, Number] = {}
     for buffer, shape, steps in zip(program.buffers, shapes, strides, strict=True):
-        found.update((buffer.extent(axis), n) for axis, n in enumerate(shape))
-        found.update((buffer.stride(axis), n) for axis, n in enumerate(steps))
-    found.update((a.name, n) for a, n in zip(program.scalars, numbers, strict=True))
-    return found
+        scalars.update((buffer.extent(axis), n) for axis, n in enumerate(shape))
+        scalars.update((buffer.stride(axis), n) for axis, n in enumerate(steps))
+    scalars.update((a.name, n) for a, n in zip(program.scalars, numbers, strict=True))
+    return scalars
 
 
 class _Host:
@@ -195,9 +195,9 @@ def evaluate(e: Expr, scalars: Mapping[str, Number]) -> Number:
 def _operation(e: Expr, args: list[Number]) -> Number:
     kind = e.operands[-1].dtype if e.operands else e.dtype
     if isinstance(e, Op) and (kind is INDEX or kind.is_bool):
-        found = _PLAIN.get(e.op)
-        if found is not None:
-            return found(*args)
+        function = _PLAIN.get(e.op)
+        if function is not None:
+            return function(*args)
     held_args = [_held(value, a.dtype) for value, a in zip(args, e.operands, strict=True)]
     if isinstance(e, Op):
         result = apply(e.op, kind, *held_args)

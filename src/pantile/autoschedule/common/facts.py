@@ -68,8 +68,8 @@ class Facts:
     @cached_property
     def boxes(self) -> dict[str, Box]:
         """What is needed of every stage and input, in ints; None for a stage of which nothing limits what is read."""
-        found = regions(self.graph, self.shapes, self.scalars)
-        return {name: self._within_input(name, box) for name, box in found.items()}
+        required = regions(self.graph, self.shapes, self.scalars)
+        return {name: self._within_input(name, box) for name, box in required.items()}
 
     def _within_input(self, name: str, box: Box) -> Box:
         if name not in self._inputs:
@@ -219,10 +219,10 @@ class Facts:
     @_remembered
     def reads(self, name: str, definition: int = 0) -> dict[str, int]:
         """How many values of each stage or input evaluating a definition once loads, of the stage itself too."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for buffer, count in distinct_reads(self.graph.stage[name].definitions[definition]).items():
-            found[self.source(buffer)] = found.get(self.source(buffer), 0) + count
-        return found
+            counts[self.source(buffer)] = counts.get(self.source(buffer), 0) + count
+        return counts
 
     @_remembered
     def waiting(self, name: str, definition: int = 0) -> float:

@@ -68,27 +68,27 @@ class Footprint:
         self._follow(members, dict(self.boxes), changed)
         return changed
 
-    def _follow(self, members: Collection[str], found: dict[str, Box], changed: dict[str, Box]) -> None:
+    def _follow(self, members: Collection[str], boxes: dict[str, Box], changed: dict[str, Box]) -> None:
         """Add what members read, consumers first, and note it."""
         progress.count("groups of them priced")
         limits = self.facts.boxes
         position = self.facts.position
         for name in sorted((m for m in members if m in position), key=position.__getitem__, reverse=True):
-            if name not in found:
+            if name not in boxes:
                 continue
-            box = found[name]
+            box = boxes[name]
             if name != self.output:
                 whole = with_own_updates(self.facts.graph.stage[name], box, self.facts.scope)
                 if whole is not box:  # which is within them
                     box = self.shared.within(whole, limits[name])
-                found[name] = changed[name] = box
+                boxes[name] = changed[name] = box
             computed = box if self.new is None else self.new(name, box)
             parts = self.parts if name == self.output else {}
             for reads in self.facts.prepared_reads[name]:
                 for buffer, b in reads.boxes(computed, self.facts.scope, parts, self.shared).items():
                     source = self.facts.source(buffer)
-                    needed = self.shared.hull(found[source], b) if source in found else b
-                    found[source] = changed[source] = self.shared.within(needed, limits[source])
+                    required = self.shared.hull(boxes[source], b) if source in boxes else b
+                    boxes[source] = changed[source] = self.shared.within(required, limits[source])
 
 
 def _middle(whole: Interval, size: Numbers) -> Interval:

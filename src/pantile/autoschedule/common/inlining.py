@@ -49,9 +49,9 @@ class _Evaluation:
 
     @staticmethod
     def of(d: Definition) -> _Evaluation:
-        found = _Evaluation(arithmetic(d.values), {}, set(_reads(evaluated(d.values))))
-        found.add(_reads(d.loads))
-        return found
+        evaluation = _Evaluation(arithmetic(d.values), {}, set(_reads(evaluated(d.values))))
+        evaluation.add(_reads(d.loads))
+        return evaluation
 
     def add(self, reads: Reads) -> None:
         for place, load in reads.items():
@@ -167,17 +167,17 @@ class _Inlining:
         return self._values[place]
 
     def _of_plain(self, load: Load) -> _Value | None:
-        """The reads of a stage that has coordinates in the indices of reads alone, where data do not decide: nothing
-        but these indices differs from point to point."""
+        """The value of a load from a stage whose coordinates occur in the indices of reads alone, where data do not
+        decide: nothing but these indices differs from point to point. None for other stages."""
         stage = self._graph.producer[load.buffer]
         if load.buffer not in self._plain:
             self._plain[load.buffer] = _plain(stage.dims, self._form(stage)[load.buffer])
-        found = self._plain[load.buffer]
-        if found is None or any(isinstance(i, Const) or loaded(i) for i in load.indices):
+        value = self._plain[load.buffer]
+        if value is None or any(isinstance(i, Const) or loaded(i) for i in load.indices):
             return None
         at = point_of(stage, load.indices)
-        moved = (rebuild(e, tuple([self._moved(i, at) for i in e.indices])) for e in found.reads.values())
-        return replace(found, reads=_reads(moved))
+        moved = (rebuild(e, tuple([self._moved(i, at) for i in e.indices])) for e in value.reads.values())
+        return replace(value, reads=_reads(moved))
 
     def _moved(self, index: Expr, at: Mapping[str, Expr]) -> Expr:
         """An index of a plain value where it is read: many reads have it in common along each dim."""

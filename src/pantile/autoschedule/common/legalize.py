@@ -64,8 +64,8 @@ def _reduced_in_parts(problem: Problem, inlined: Collection[str]) -> dict[str, P
     """What is reduced to one value or to few: its schedule, and those of its partial results."""
     graph, target, strict = problem.graph, problem.target, problem.strict
     stages = (s for s in graph.stages if s.name not in inlined)
-    found = {s.name: in_parts(graph, s, target, strict, ()) or counted_in_parts(problem, s) for s in stages}
-    return {name: part for name, part in found.items() if part}
+    parts = {s.name: in_parts(graph, s, target, strict, ()) or counted_in_parts(problem, s) for s in stages}
+    return {name: part for name, part in parts.items() if part}
 
 
 def _alone(alone: StageDefaults, stage: Stage, whole: Mapping[str, Part]) -> Part:

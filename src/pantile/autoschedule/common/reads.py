@@ -42,13 +42,13 @@ class DefinitionReads:
             return {b: tuple([shared.moved(box[k], *by) for k, *by in of]) for b, of in self._steps.items()}
         everywhere = {**definition_scope(self.stage, self.definition, box, scope), **parts}
         evaluator = Evaluator(everywhere) if self._is_conditional else None
-        found: dict[str, Box] = {}
+        boxes: dict[str, Box] = {}
         for path, reads in self._reads:
             inner = everywhere if evaluator is None else _within(evaluator, path).scope
             for buffer, ends in reads.items():
                 touched = tuple([shared.index(e, inner) for e in ends])
-                found[buffer] = shared.hull(found[buffer], touched) if buffer in found else touched
-        return found
+                boxes[buffer] = shared.hull(boxes[buffer], touched) if buffer in boxes else touched
+        return boxes
 
     @cached_property
     def like(self) -> Hashable:
@@ -69,14 +69,14 @@ class DefinitionReads:
         """The offsets of reads that are constant offsets from the point itself: for each dim of a buffer the dim of the
         stage, the least offset and the greatest; None for other reads."""
         dims = {name: k for k, name in enumerate(self.stage.dims)}
-        found: dict[str, list[tuple[int, int, int]]] = {}
+        offsets: dict[str, list[tuple[int, int, int]]] = {}
         for path, reads in self._reads:
             for buffer, ends in reads.items():
                 steps = [e.steps for e in ends]
                 if path or not all(s is not None and s[0] in dims for s in steps):
                     return None
-                found[buffer] = [(dims[s[0]], s[1], s[2]) for s in steps if s is not None]
-        return found
+                offsets[buffer] = [(dims[s[0]], s[1], s[2]) for s in steps if s is not None]
+        return offsets
 
     @cached_property
     def _is_conditional(self) -> bool:

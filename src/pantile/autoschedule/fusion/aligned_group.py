@@ -95,8 +95,8 @@ class Once(dict[K, V]):
         self._function = function
 
     def __missing__(self, key: K) -> V:
-        found = self[key] = self._function(key)
-        return found
+        value = self[key] = self._function(key)
+        return value
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _centred(
 
 
 def _middle(distances: Sequence[Distance]) -> tuple[float, ...]:
-    """The one middle of all of them together, per dim; nearly always there is one."""
+    """The middle of the range that distances span together, per dim; nearly always there is one distance."""
     if len(distances) == 1:
         return tuple([(low + high) / 2 for low, high in distances[0]])
     along = zip(*distances, strict=True)

@@ -18,10 +18,10 @@ class Dag:
 
     @classmethod
     def of(cls, count: int, edges: Iterable[tuple[int, int]]) -> Dag:
-        found = [0] * count
+        successors = [0] * count
         for producer, consumer in edges:
-            found[producer] |= 1 << consumer
-        return cls(tuple(found))
+            successors[producer] |= 1 << consumer
+        return cls(tuple(successors))
 
     @property
     def count(self) -> int:
@@ -29,20 +29,20 @@ class Dag:
 
     @cached_property
     def predecessors(self) -> tuple[Group, ...]:
-        found = [0] * self.count
+        predecessors = [0] * self.count
         for v, after in enumerate(self.successors):
             for s in vertices(after):
-                found[s] |= 1 << v
-        return tuple(found)
+                predecessors[s] |= 1 << v
+        return tuple(predecessors)
 
     @cached_property
     def descendants(self) -> tuple[Group, ...]:
         """All that can be reached from each vertex."""
-        found = list(self.successors)
+        reachable = list(self.successors)
         for v in reversed(self._order()):
             for s in vertices(self.successors[v]):
-                found[v] |= found[s]
-        return tuple(found)
+                reachable[v] |= reachable[s]
+        return tuple(reachable)
 
     def _order(self) -> list[int]:
         """Producers before consumers, as far as none of them needs another in a circle."""
@@ -100,7 +100,7 @@ def size(group: Group) -> int:
 
 
 def union(masks: Sequence[Group], group: Group) -> Group:
-    found = 0
+    members = 0
     for v in vertices(group):
-        found |= masks[v]
-    return found
+        members |= masks[v]
+    return members

@@ -11,12 +11,12 @@ from ...graph.nodes import Stage
 
 def dimensional_reuse(stage: Stage, dim: str) -> int:
     """Group-temporal reuse along a dim: reads that are reads of the next iteration as well (Wolf and Lam)."""
-    found = 0
+    reused = 0
     for d in stage.definitions:
         read = {a for a in accesses(stage, d) if None not in a.indices}
-        found += sum(_points(a) for a in read if _shifted(a, dim) in read)
-        found += sum(_overlap(a, dim) for a in read if _shifted(a, dim) not in read)
-    return found
+        reused += sum(_points(a) for a in read if _shifted(a, dim) in read)
+        reused += sum(_overlap(a, dim) for a in read if _shifted(a, dim) not in read)
+    return reused
 
 
 def _shifted(a: Access, dim: str) -> Access:

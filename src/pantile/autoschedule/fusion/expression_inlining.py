@@ -100,16 +100,16 @@ class ExpressionInlining:
         graph = self.stages.problem.graph
         parts: list[set[tuple[Fraction, ...]]] = []
         for c in consumers:
-            found = [
+            reads = [
                 a
                 for d in graph.stage[c].definitions
                 for a in self.stages.reads(graph.stage[c], d)
                 if a.buffer in graph.stage[name].buffers
             ]
-            indices = [i for a in found for i in a.indices]
-            if not found or any(i is None or not (i.is_plain or (i.dim is None and i.low == i.high)) for i in indices):
+            indices = [i for a in reads for i in a.indices]
+            if not reads or any(i is None or not (i.is_plain or (i.dim is None and i.low == i.high)) for i in indices):
                 return False
-            parts.append({tuple(i.low for i in a.indices if i is not None and i.dim is None) for a in found})
+            parts.append({tuple(i.low for i in a.indices if i is not None and i.dim is None) for a in reads})
         return all(not a & b for k, a in enumerate(parts) for b in parts[:k])
 
     def _inline(self, name: str) -> None:

@@ -42,10 +42,10 @@ class Solution:
 
     @property
     def all_groups(self) -> Iterator[Group]:
-        found: Solution | None = self
-        while found is not None:
-            yield from found.groups
-            found = found.rest
+        solution: Solution | None = self
+        while solution is not None:
+            yield from solution.groups
+            solution = solution.rest
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class DpGrouping:
         """The groups of all vertices."""
         if not self.start:
             return ()
-        found = self.solution.all_groups
-        return tuple(sorted((g & ~self.dummy for g in found if g & ~self.dummy), key=first))
+        groups = self.solution.all_groups
+        return tuple(sorted((g & ~self.dummy for g in groups if g & ~self.dummy), key=first))
 
     # ---- the states, without costs: if there are too many, none has been worked out in vain
 
@@ -94,18 +94,18 @@ class DpGrouping:
     def states(self) -> dict[State, _Ways]:
         """All that are reached from the source, the keys of T; one more than `most_states` if there are more."""
         most = inf if self.most_states is None else self.most_states
-        found: dict[State, _Ways] = {self.start: _Ways([], [])}
+        ways_of: dict[State, _Ways] = {self.start: _Ways([], [])}
         for state in (pending := [self.start]):
-            ways = found[state]
+            ways = ways_of[state]
             for case, following in ((ways.merged, self._merged(state)), (ways.following, self._following(state))):
                 for other in following:
                     case.append(other)
-                    if other not in found:
-                        found[other] = _Ways([], [])
+                    if other not in ways_of:
+                        ways_of[other] = _Ways([], [])
                         pending.append(other)
-                    if len(found) > most:
-                        return found
-        return found
+                    if len(ways_of) > most:
+                        return ways_of
+        return ways_of
 
     def _merged(self, state: State) -> Iterator[State]:
         """Case I (lines 7-16)."""
@@ -154,7 +154,7 @@ class DpGrouping:
                 yield way
 
     def _related(self, elements: Sequence[int]) -> list[Group]:
-        """The groups, with those that share successors put together."""
+        """The elements, grouped with those that they share successors with."""
         groups: list[Group] = []
         for s in elements:
             joined = [g for g in groups if union(self.dag.successors, g) & self.dag.successors[s]]

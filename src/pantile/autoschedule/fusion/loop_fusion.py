@@ -25,18 +25,18 @@ def with_fused_loops(
     host, *members = part
     uses = _Uses(graph, host.name, [m.name for m in members])
     leaders: dict[object, list[StageSchedule]] = {}
-    found, remarks = [host], []
+    chains, remarks = [host], []
     for chain in members:
         stage = graph.stage[chain.name]
         alike = leaders.setdefault((uses.of[chain.name], stage.dims, chain.directives), [])
         leader = next((c for c in alike if _may_share(uses, graph.stage[c.name], stage)), None)
         if leader is None:
             alike.append(chain)
-            found.append(chain)
+            chains.append(chain)
         else:
-            found.append(chain.compute_with(leader.name, _innermost(graph.stage[leader.name], leader)))
+            chains.append(chain.compute_with(leader.name, _innermost(graph.stage[leader.name], leader)))
             remarks.append(f"{chain.name} shares the loops of {leader.name}")
-    return tuple(found), tuple(remarks)
+    return tuple(chains), tuple(remarks)
 
 
 def _may_share(uses: _Uses, one: Stage, two: Stage) -> bool:
@@ -67,14 +67,14 @@ class _Uses:
     def of(self) -> dict[str, int]:
         """A number for each stage: two stages with the same number have the same required box."""
         numbers: dict[object, int] = {self.output: 0}
-        found = {self.output: 0}
+        number_of = {self.output: 0}
         for name in reversed(self.members):
             stage = self.graph.stage[name]
             consumers = [self.graph.stage[c] for c in self.graph.consumers[name]]
             uncertain = stage.domain is not None or len(stage.buffers) > 1 or any(map(self._may_narrow, consumers))
-            use = name if uncertain else frozenset((found[c.name], self._at(c)[name]) for c in consumers)
-            found[name] = numbers.setdefault(use, len(numbers))
-        return found
+            use = name if uncertain else frozenset((number_of[c.name], self._at(c)[name]) for c in consumers)
+            number_of[name] = numbers.setdefault(use, len(numbers))
+        return number_of
 
     def reads(self, stage: Stage) -> frozenset[object]:
         """The values that an iteration reads."""

@@ -106,17 +106,17 @@ class OverlappedTiles:
         producers: dict[str, list[str]] = {name: [] for name in self.buffers}
         for p, c in self._flow.dependences:
             producers[c].append(p)
-        found: dict[str, int] = {}
+        levels: dict[str, int] = {}
         for name in self.buffers:
-            found[name] = max([found[p] + 1 for p in producers[name]], default=0)
-        return found
+            levels[name] = max([levels[p] + 1 for p in producers[name]], default=0)
+        return levels
 
     @cached_property
     def slopes(self) -> list[float]:
         """The slopes of the left and the right hyperplane together, in points of the output per level."""
-        found = [(0.0, 0.0) for _ in self.group.dims]
+        sides = [(0.0, 0.0) for _ in self.group.dims]
         for (p, c), distance in self._flow.dependences.items():
             levels = self._level[c] - self._level[p]
             for k, (low, high) in enumerate(distance):
-                found[k] = (min(found[k][0], low / levels), max(found[k][1], high / levels))
-        return [right - left for left, right in found]
+                sides[k] = (min(sides[k][0], low / levels), max(sides[k][1], high / levels))
+        return [right - left for left, right in sides]

@@ -25,11 +25,11 @@ class SingleStages:
     def reads(self, stage: Stage, definition: Definition) -> Sequence[Access]:
         """What a definition reads, reads of the same kind taken together."""
         if definition not in self._hulls:
-            found: dict[object, Access] = {}
+            hulls: dict[object, Access] = {}
             for access in accesses(stage, definition):
                 kind = (access.buffer, *(None if i is None else (i.dim, i.scale) for i in access.indices))
-                found[kind] = _hull(found[kind], access) if kind in found else access
-            self._hulls[definition] = list(found.values())
+                hulls[kind] = _hull(hulls[kind], access) if kind in hulls else access
+            self._hulls[definition] = list(hulls.values())
         return self._hulls[definition]
 
     @cached_property
@@ -67,18 +67,18 @@ class SingleStages:
     @cached_property
     def operations(self) -> dict[str, float]:
         """The operations of one point of each stage."""
-        found = {s.name: range(len(s.definitions)) for s in self.problem.graph.stages}
-        return {name: sum(self.facts.arithmetic(name, k) for k in ks) for name, ks in found.items()}
+        definitions = {s.name: range(len(s.definitions)) for s in self.problem.graph.stages}
+        return {name: sum(self.facts.arithmetic(name, k) for k in ks) for name, ks in definitions.items()}
 
     @cached_property
     def loads(self) -> dict[tuple[str, str], int]:
         """The values that one point of the consumer reads, for each pair (producer, consumer)."""
-        found: dict[tuple[str, str], int] = {}
+        counts: dict[tuple[str, str], int] = {}
         for s in self.problem.graph.stages:
             for k in range(len(s.definitions)):
                 for source, count in self.facts.reads(s.name, k).items():
-                    found[source, s.name] = found.get((source, s.name), 0) + count
-        return found
+                    counts[source, s.name] = counts.get((source, s.name), 0) + count
+        return counts
 
     @cached_property
     def reuse(self) -> dict[str, dict[str, int]]:

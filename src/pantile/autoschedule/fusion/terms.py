@@ -49,8 +49,8 @@ class Terms:
 
     def cleanup_tiles(self, tiles: float, cores: int) -> float:
         """(n_tiles + NCORES - 1) % NCORES."""
-        found = (ceil(tiles) + cores - 1) % cores
-        return found / cores if self.how == SCALED else float(found)
+        tiles_left = (ceil(tiles) + cores - 1) % cores
+        return tiles_left / cores if self.how == SCALED else float(tiles_left)
 
     def tile_volume(self, tile: Tile) -> float:
         """TILEVOLUME: what overlap is compared with."""

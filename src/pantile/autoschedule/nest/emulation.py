@@ -66,20 +66,20 @@ def _earlier(order: np.ndarray) -> np.ndarray:
     values = order[by_value]
     starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
     sizes = np.diff(np.r_[starts, values.size])
-    found = np.empty_like(order)
-    found[by_value] = np.arange(values.size) - np.repeat(starts, sizes)
-    return found
+    occurrences = np.empty_like(order)
+    occurrences[by_value] = np.arange(values.size) - np.repeat(starts, sizes)
+    return occurrences
 
 
 def _ahead_is_full(order: np.ndarray, sets: int, ways: int, requests: int) -> np.ndarray:
     """Lines 19 to 23: whether a prefetched line would meet a full set."""
     met = _earlier(order)
-    found = np.zeros(order.size, bool)
+    is_full = np.zeros(order.size, bool)
     if met.max() + 1 < ways:
-        return found
+        return is_full
     full: set[int] = set()
     for k, line in enumerate(order.tolist()):
         if met[k] + 1 >= ways:
             full.add(line)
-        found[k] = any((line + p) % sets in full for p in range(requests))
-    return found
+        is_full[k] = any((line + p) % sets in full for p in range(requests))
+    return is_full

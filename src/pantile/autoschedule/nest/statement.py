@@ -73,8 +73,8 @@ class Statement:
     @cached_property
     def tileable(self) -> tuple[str, ...]:
         """Loops that are long enough, and may be interchanged with all others."""
-        found = accumulation(self.stage, self.definition)
-        any_order = found is not None and not (self.problem.strict and not all(f.is_exact for f in found))
+        sums = accumulation(self.stage, self.definition)
+        any_order = sums is not None and not (self.problem.strict and not all(f.is_exact for f in sums))
         return tuple(
             n for n, extent in self.extents.items() if n in self.free or (any_order and extent >= FEWEST_ITERATIONS)
         )

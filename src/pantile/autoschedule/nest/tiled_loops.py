@@ -47,13 +47,13 @@ class TiledLoops:
     @cached_property
     def _names(self) -> dict[str, tuple[str, str]]:
         taken = set(self.extents)
-        found = {}
+        names = {}
         for loop in self.extents:
             if self._is_whole(loop) or self.tile[loop] == 1:
-                found[loop] = (loop, loop)
+                names[loop] = (loop, loop)
             else:
-                found[loop] = (_fresh(loop, "_o", taken), _fresh(loop, "_i", taken))
-        return found
+                names[loop] = (_fresh(loop, "_o", taken), _fresh(loop, "_i", taken))
+        return names
 
     def applied(
         self,

@@ -123,11 +123,11 @@ def spaces(program: Program) -> list[Space]:
 def _joined(program: Program, name: str, of: Mapping[str, str]) -> str | None:
     """The space that a stage joins without losing parallelism, if there is one."""
     readers = program.readers(name)
-    found = {of[t.stage] for t in readers}
-    if len(found) != 1 or name in program.problem.graph.output:
+    hosts = {of[t.stage] for t in readers}
+    if len(hosts) != 1 or name in program.problem.graph.output:
         return None
     facts = program.problem.facts
-    (space,) = found
+    (space,) = hosts
     loops = facts.tileable(name)
     as_parallel = loops == facts.graph.stage[name].dims and len(loops) >= len(facts.tileable(space))
     pointwise = (_once_each(t.reads[name]) and _in_order(t.reads[name]) for t in readers)

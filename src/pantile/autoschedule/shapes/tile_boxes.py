@@ -33,24 +33,24 @@ class Boxes:
 
     def __init__(self, facts: Facts, output: str, box: Box) -> None:
         self.facts = facts
-        self.found: dict[str, Box] = {output: box}  # of stages and inputs
+        self.boxes: dict[str, Box] = {output: box}  # of stages and inputs
         self.added: set[str] = set()
         self._read(output)
 
     def add(self, name: str) -> None:
         """A stage all readers of which have been added."""
         if name not in self.added:
-            grown = with_own_updates(self.facts.graph.stage[name], self.found[name], self.facts.scope)
-            self.found[name] = _within(grown, self.facts.boxes[name])
+            grown = with_own_updates(self.facts.graph.stage[name], self.boxes[name], self.facts.scope)
+            self.boxes[name] = _within(grown, self.facts.boxes[name])
             self._read(name)
 
     def _read(self, name: str) -> None:
         self.added.add(name)
         for reads in self.facts.prepared_reads[name]:
-            for buffer, box in reads.boxes(self.found[name], self.facts.scope, {}).items():
+            for buffer, box in reads.boxes(self.boxes[name], self.facts.scope, {}).items():
                 source = self.facts.source(buffer)
-                needed = hull(self.found[source], box) if source in self.found else box
-                self.found[source] = _within(needed, self.facts.boxes[source])
+                required = hull(self.boxes[source], box) if source in self.boxes else box
+                self.boxes[source] = _within(required, self.facts.boxes[source])
 
 
 def _within(box: Box, limits: Box) -> Box:
@@ -77,7 +77,7 @@ class Computed(Boxes):
 
     def points(self, name: str) -> Numbers:
         """How many points of a stage each tile computes."""
-        return np.broadcast_to(np.asarray(points(self.found[name]), float), self.weights.shape)
+        return np.broadcast_to(np.asarray(points(self.boxes[name]), float), self.weights.shape)
 
     def in_all(self, name: str) -> float:
         """Points that all tiles compute."""
@@ -102,7 +102,7 @@ class Computed(Boxes):
         count = self.points(name)
         at = np.flatnonzero(count == count.max())
         which = int(at[len(at) // 2])
-        sides = ((_of(r.low, which), _of(r.high, which)) for r in self.found[name])
+        sides = ((_of(r.low, which), _of(r.high, which)) for r in self.boxes[name])
         return tuple(int(t[which]) for t in self.tiles), tuple(range(low, high + 1) for low, high in sides)
 
 

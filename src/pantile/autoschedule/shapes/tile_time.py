@@ -133,7 +133,7 @@ class _TileCostModel:
         self.liveout, self.others = liveout, others
         output = boxes(self.facts, (), liveout.output, candidates.columns)[liveout.output]
         self.growing = Boxes(self.facts, liveout.output, output)
-        self.boxes = self.growing.found
+        self.boxes = self.growing.boxes
         for name in reversed(liveout.stages[:-1]):
             self.growing.add(name)
         self.tiles = np.asarray(tiles(self.facts, liveout.output, candidates.columns), float)

@@ -75,21 +75,21 @@ class Motion:
 def motions(graph: Graph, members: Collection[str], output: str) -> dict[str, dict[str, Motion]]:
     """How the dims of each member move when the loops of the output do; dims that do not are left out."""
     own = graph.stage[output]
-    found = {output: {d: Motion(d, Fraction(1), True) for d in own.dims}}
+    motion_of = {output: {d: Motion(d, Fraction(1), True) for d in own.dims}}
     for stage in reversed(graph.stages):
         if stage.name in members and stage.name != output:
-            found[stage.name] = _motion(graph, stage, found)
-    return found
+            motion_of[stage.name] = _motion(graph, stage, motion_of)
+    return motion_of
 
 
-def _motion(graph: Graph, stage: Stage, found: dict[str, dict[str, Motion]]) -> dict[str, Motion]:
+def _motion(graph: Graph, stage: Stage, motion_of: dict[str, dict[str, Motion]]) -> dict[str, Motion]:
     mine: dict[str, Motion] = {}
     unsteady: set[str] = set()
     for name in graph.consumers[stage.name]:
-        if name not in found:
+        if name not in motion_of:
             continue
         for dim, along, scale, plain in _moves(stage, graph.stage[name]):
-            _join(mine, unsteady, dim, _followed(along, scale, found[name]), plain)
+            _join(mine, unsteady, dim, _followed(along, scale, motion_of[name]), plain)
     return {d: Motion(m.dim, m.rate, m.steady and d not in unsteady) for d, m in mine.items()}
 
 

@@ -33,17 +33,17 @@ def through_inlined(
     name: str, neighbours: Mapping[str, Sequence[str]], levels: Mapping[str, Level]
 ) -> tuple[set[str], set[str]]:
     """The neighbours of a stage (producers, or consumers) once others are inlined, and the inlined ones in between."""
-    found: set[str] = set()
+    readers: set[str] = set()
     between: set[str] = set()
     pending = list(neighbours[name])
     while pending:
         other = pending.pop()
         if levels.get(other) != INLINE:
-            found.add(other)
+            readers.add(other)
         elif other not in between:
             between.add(other)
             pending += neighbours[other]
-    return found, between
+    return readers, between
 
 
 @dataclass(frozen=True)

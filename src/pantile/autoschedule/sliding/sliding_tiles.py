@@ -87,14 +87,14 @@ class SlidingTiles:
     @cached_property
     def _overlaps(self) -> dict[str, int]:
         """Per loop, the largest one that is not of all."""
-        found: dict[str, int] = {}
+        largest: dict[str, int] = {}
         for name in self.producers:
             for c, dims in self.known.overlaps[name].items():
                 for d, amount in dims.items():
                     if amount < WHOLE and c in self.motions and d in self.motions[c]:
                         loop = self.motions[c][d].dim
-                        found[loop] = max(found.get(loop, amount), amount)
-        return found
+                        largest[loop] = max(largest.get(loop, amount), amount)
+        return largest
 
     def keep_threads_busy(self, outermost: str) -> Numbers:
         """Whether all threads have a tile (Equation 5.14): there are at least as many along the outermost loop."""
@@ -167,11 +167,11 @@ class SlidingTiles:
     def sliding_along(self, levels: Mapping[str, Level], level: int) -> frozenset[str]:
         """The stages that keep what they have from one iteration of a level to the next."""
         if levels is not self._asked:
-            found: dict[int, list[str]] = {}
+            by_level: dict[int, list[str]] = {}
             for n in self.producers:
                 if levels[n].is_folded:
-                    found.setdefault(levels[n].compute, []).append(n)
-            self._asked, self._sliding = levels, {k: frozenset(names) for k, names in found.items()}
+                    by_level.setdefault(levels[n].compute, []).append(n)
+            self._asked, self._sliding = levels, {k: frozenset(names) for k, names in by_level.items()}
         return self._sliding.get(level, frozenset())
 
     def advanced(self, name: str, box: Box, nest: Nest, loop: str, shared: SharedIntervals) -> Box:

@@ -69,12 +69,12 @@ class Functions:
 
     def on(self, device: Device) -> dict[str, Function]:
         """The kernels on a device by name; its context is entered."""
-        found = self._on.get(device.ordinal)
-        if found is None:
+        functions = self._on.get(device.ordinal)
+        if functions is None:
             with self._lock:
-                found = self._on.get(device.ordinal) or self._loaded(device)
-                self._on[device.ordinal] = found
-        return found
+                functions = self._on.get(device.ordinal) or self._loaded(device)
+                self._on[device.ordinal] = functions
+        return functions
 
     def _loaded(self, device: Device) -> dict[str, Function]:
         device.check(self.code.capability)
@@ -174,6 +174,6 @@ def _linked(device: Device, ptx: str) -> bytes:
 
 def _refused(error: Any, log: bytes) -> PantileError:
     """The error of refused PTX, with what the driver says."""
-    found = failure(error)
+    error_of = failure(error)
     said = log.split(b"\0")[0].decode(errors="replace").strip()
-    return found if not said else type(found)(f"{found}; the driver says: {said}")
+    return error_of if not said else type(error_of)(f"{error_of}; the driver says: {said}")

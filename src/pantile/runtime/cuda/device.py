@@ -90,13 +90,13 @@ def count() -> int:
 
 def device(ordinal: int) -> Device:
     """A GPU by the driver's number."""
-    found = _devices.get(ordinal)
-    if found is None:
+    known = _devices.get(ordinal)
+    if known is None:
         with _lock:
-            found = _devices.get(ordinal)
-            if found is None:
-                found = _devices[ordinal] = Device(ordinal)
-    return found
+            known = _devices.get(ordinal)
+            if known is None:
+                known = _devices[ordinal] = Device(ordinal)
+    return known
 
 
 def current() -> Device:

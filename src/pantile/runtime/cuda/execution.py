@@ -134,15 +134,15 @@ class ReadyForCuda:
         key: tuple[object, ...] = (on.ordinal, staged)
         if self._deciding:
             key += tuple([numbers[k] for k in self._deciding])
-        found = self._runs.get(key)
-        if found is None:
+        run = self._runs.get(key)
+        if run is None:
             with self._lock:
-                found = self._runs.get(key)
-                if found is None:
+                run = self._runs.get(key)
+                if run is None:
                     if len(self._runs) >= _MOST_RUNS:
                         self._runs.clear()
-                    found = self._runs[key] = self._planned(on, staged, numbers)
-        return found
+                    run = self._runs[key] = self._planned(on, staged, numbers)
+        return run
 
     def _planned(self, on: Device, staged: tuple[int, ...], numbers: Sequence[Any]) -> Run:
         program = self._loaded.code.program
@@ -215,12 +215,12 @@ class Run:
             starter.start(addresses, numbers, stream)
 
     def _graph(self, stream: int) -> Graph:
-        found = self._graphs.get(stream)
-        if found is None:
+        graph = self._graphs.get(stream)
+        if graph is None:
             if len(self._graphs) >= _MOST_GRAPHS:
                 self._graphs.clear()
-            found = self._graphs[stream] = Graph(self.device, self._launches, Parameters(self._given), self._waits)
-        return found
+            graph = self._graphs[stream] = Graph(self.device, self._launches, Parameters(self._given), self._waits)
+        return graph
 
 
 class _Memory:

@@ -39,7 +39,7 @@ def view_of(wanted: Array, given: Any) -> View | None:
 
 def viewer_of(given: Any) -> Viewer:
     """The viewer of the library whose array it is, if it may be on a GPU."""
-    library = _found(given)
+    library = _library_of(given)
     viewer = _nothing if library is None else library.view
     if len(viewers) < _MOST_KINDS:
         viewers[type(given)] = viewer
@@ -54,7 +54,7 @@ _MOST_KINDS, _MOST_LAYOUTS = 64, 4096
 viewers: dict[type, Viewer] = dict.fromkeys((np.ndarray, list, tuple, type(None)), _nothing)
 
 
-def _found(given: Any) -> Library | None:
+def _library_of(given: Any) -> Library | None:
     kind = type(given)
     if issubclass(kind, np.ndarray):
         return None
@@ -153,8 +153,8 @@ class Torch:
         steps = tuple([s * held.itemsize for s in strides])
         if len(self._layouts) >= _MOST_LAYOUTS:
             self._layouts.clear()
-        found = self._layouts[kind, shape, strides, ordinal, place] = layout(ordinal, place, tuple(shape), steps, held)
-        return found
+        known = self._layouts[kind, shape, strides, ordinal, place] = layout(ordinal, place, tuple(shape), steps, held)
+        return known
 
     def converted(self, name: str, wanted: DType) -> str:
         return f"{name}.to(torch.{wanted})"

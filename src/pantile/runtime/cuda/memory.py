@@ -72,11 +72,11 @@ _pools: dict[Device, Pool] = {}
 
 def pool(device: Device) -> Pool:
     """The memory pool of a device, whose context is entered."""
-    found = _pools.get(device)
-    if found is None:
+    known = _pools.get(device)
+    if known is None:
         with _lock:
-            found = _pools.get(device) or _pools.setdefault(device, Pool(device))
-    return found
+            known = _pools.get(device) or _pools.setdefault(device, Pool(device))
+    return known
 
 
 def _made(device: Device) -> Any:

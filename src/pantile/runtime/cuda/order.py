@@ -44,11 +44,11 @@ def places(plan: Plan) -> Places:
 
 def _used(launches: Sequence[LaunchOf]) -> dict[str, tuple[int, int]]:
     """The first and the last launch that use each buffer."""
-    found: dict[str, tuple[int, int]] = {}
+    used: dict[str, tuple[int, int]] = {}
     for k, launch in enumerate(launches):
         for name in launch.buffers:
-            found[name] = found.get(name, (k, k))[0], k
-    return found
+            used[name] = used.get(name, (k, k))[0], k
+    return used
 
 
 def _bytes(a: Allocation) -> int:
@@ -75,7 +75,7 @@ def dependencies(
         return [[k - 1] if k else [] for k in range(len(launches))]
     touched = [_touched(launch, w, where) for launch, w in zip(launches, writes, strict=True)]
     before: list[int] = []  # a bit for each launch that one waits for, directly or not
-    found = []
+    dependencies_of = []
     for k, mine in enumerate(touched):
         waits, known = [], 0
         for j in range(k - 1, -1, -1):
@@ -83,8 +83,8 @@ def dependencies(
                 waits.append(j)
                 known |= before[j] | 1 << j
         before.append(known)
-        found.append(waits)
-    return found
+        dependencies_of.append(waits)
+    return dependencies_of
 
 
 _Touched = list[tuple[str, int, int, bool]]

@@ -90,19 +90,19 @@ class Parameters:
 
 def _places(launches: Sequence[Given], starts: Sequence[int]) -> list[tuple[int, list[tuple[int, int, int]]]]:
     """The places of each address of a call: the launches that have it, the bytes where, and what is added to it."""
-    found: dict[int, list[tuple[int, int, int]]] = {}
+    places: dict[int, list[tuple[int, int, int]]] = {}
     for k, (g, at) in enumerate(zip(launches, starts, strict=True)):
         slots = g.entry.slots[len(g.entry.scalars) :]
         for slot, (which, offset) in zip(slots, g.buffers, strict=True):
-            found.setdefault(which, []).append((k, at + slot.byte, offset))
-    return list(found.items())
+            places.setdefault(which, []).append((k, at + slot.byte, offset))
+    return list(places.items())
 
 
 def _takers(launches: Sequence[Given]) -> dict[int, list[int]]:
     """The launches that are given each param that may change."""
-    found: dict[int, list[int]] = {}
+    takers: dict[int, list[int]] = {}
     for k, g in enumerate(launches):
         for v in g.scalars:
             if isinstance(v, Slot):
-                found.setdefault(v.number, []).append(k)
-    return found
+                takers.setdefault(v.number, []).append(k)
+    return takers

@@ -76,16 +76,16 @@ class DeviceArray:
 
     def numpy(self) -> np.ndarray[Any, np.dtype[Any]]:
         """A copy on the host, once it is computed."""
-        found = np.empty(self.shape, self.dtype.numpy)
+        array = np.empty(self.shape, self.dtype.numpy)
         if self.nbytes:
             entered = self._device.enter()
             try:
                 cu = self._device.cu
-                checked(cu.cuMemcpyDtoHAsync(found.ctypes.data, self.address, self.nbytes, self.stream))
+                checked(cu.cuMemcpyDtoHAsync(array.ctypes.data, self.address, self.nbytes, self.stream))
                 checked(cu.cuStreamSynchronize(self.stream))
             finally:
                 self._device.leave(entered)
-        return found
+        return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, np.dtype[Any]]:
         if copy is False:

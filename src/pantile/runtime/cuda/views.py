@@ -65,13 +65,13 @@ def layout(
 ) -> Layout:
     """The layout of an array at this address."""
     key = ordinal, gcd(address, LONGEST_ACCESS), shape, strides, dtype, writeable
-    found = _layouts.get(key)
-    if found is None:
+    known = _layouts.get(key)
+    if known is None:
         if len(_layouts) >= _MOST_LAYOUTS:
             _layouts.clear()
         # Of several threads, the first one's is everybody's.
-        found = _layouts.setdefault(key, Layout(*key))
-    return found
+        known = _layouts.setdefault(key, Layout(*key))
+    return known
 
 
 class View:
@@ -181,14 +181,14 @@ class Constant:
 
     def on(self, device: Device) -> int:
         """The address of the copy there, whose context is entered."""
-        found = self._on.get(device.ordinal)
-        if found is None:
+        address = self._on.get(device.ordinal)
+        if address is None:
             cu, size = device.cu, max(1, self.table.nbytes)
-            found = int(checked(cu.cuMemAlloc(size)))
-            checked(cu.cuMemcpyHtoD(found, self.table.ctypes.data, self.table.nbytes))
-            weakref.finalize(self, _free, device, found).atexit = False
-            self._on[device.ordinal] = found
-        return found
+            address = int(checked(cu.cuMemAlloc(size)))
+            checked(cu.cuMemcpyHtoD(address, self.table.ctypes.data, self.table.nbytes))
+            weakref.finalize(self, _free, device, address).atexit = False
+            self._on[device.ordinal] = address
+        return address
 
 
 def _free(device: Device, address: int) -> None:
