@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
 
     class cached_property:
-        """Computed when first asked for, and then an attribute like any other."""
+        """A property that is computed when it is first used, and then is an attribute like any other."""
 
         def __init__(self, compute: Callable[[Any], Any]) -> None:
             self._compute = compute

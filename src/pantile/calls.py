@@ -223,8 +223,8 @@ class Calls:
         return self._known(inputs), size_class(elements)
 
     def graph_for(self, known: Known) -> Graph:
-        """The stages that calls which know these extents compute: one graph for all who ask, as much is found out about
-        its expressions, once."""
+        """The stages that calls which know these extents compute: one graph for all users, since much is memoized with
+        its expressions."""
         if known not in self._graphs:
             self._graphs[known] = with_extents(self.rewritten.graph, dict(known))
         return self._graphs[known]
@@ -311,7 +311,7 @@ class Calls:
         return count_work(graph or self.graph, self._shapes(scalars), scalars)
 
     def predict_cost(self, given: Mapping[str, Any], machine: Cpu, threads: int) -> Cost:
-        """What such a call takes on so many threads of a machine; a shape may stand for an array."""
+        """The predicted cost of such a call on so many threads of a machine; a shape may stand for an array."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
         by, _ = self._checked_by(inputs, numbers, self._for(inputs))
         scheduled, scalars = by._for(inputs), by._scalars(inputs, numbers)
@@ -433,7 +433,7 @@ class Calls:
         return [by_stage[o.stage] for o in self.graph.outputs for _ in self.graph.stage[o.stage].buffers]
 
     def _checked(self, inputs: Sequence[AnyArray], numbers: Values, scheduled: Scheduled) -> dict[str, Shape]:
-        """The shapes of the outputs by stage, likewise."""
+        """The shapes of the outputs by stage, after everything about the arguments has been checked."""
         for wanted, a in zip(self.arguments.arrays, inputs, strict=True):
             check_array(wanted, a)
         scalars = self._scalars(inputs, numbers)

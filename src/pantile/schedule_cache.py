@@ -39,7 +39,7 @@ from .schedule import Schedule
 
 
 def find_schedule(strategy: Strategy, problem: Problem) -> Found:
-    """What the strategy finds, now or at an earlier time."""
+    """The schedule that the strategy finds, now or at an earlier time."""
     if isinstance(strategy, Tuned):
         return _find_tuned(problem)
     if strategy.measures or STRATEGIES.get(strategy.name) is not type(strategy):
@@ -53,7 +53,7 @@ def find_schedule(strategy: Strategy, problem: Problem) -> Found:
 
 
 def _find_tuned(problem: Problem) -> Found:
-    """The winner of `pantile tune`, or else what `auto` finds, and a word about that."""
+    """The winner of `pantile tune`, or else what `auto` finds, with a warning."""
     threads = get_num_threads()
     winner = tuning_results.read(problem, threads)
     if winner is not None:
@@ -81,7 +81,7 @@ class NotFound(UserWarning):
 
 
 def plain_instead(strategy: Strategy, problem: Problem, failure: Exception) -> Found:
-    """The plain schedule in the place of one that a strategy did not find, and a word about that."""
+    """The plain schedule in the place of one that a strategy did not find, with a warning."""
     where, name = here(), problem.graph.name
     hint = (
         f"{name} runs plainly, since {strategy.name} failed ({type(failure).__name__}: {failure}), which is a mistake "
@@ -114,7 +114,7 @@ def _to_bytes(answer: Found) -> bytes:
 
 
 def _number(value: Any) -> Any:
-    """Costs may be NumPy's numbers."""
+    """NumPy's numbers, which costs may be, as Python's."""
     return value.item()
 
 

@@ -20,7 +20,7 @@ PLAIN = "plain"
 
 
 def requested(schedule: Schedule | Strategy | str | None, target: Target) -> Schedule | Strategy:
-    """What `schedule=` stands for."""
+    """The schedule or strategy that `schedule=` stands for."""
     if schedule is None:
         return Schedule() if target.has_blocks else _by_default()
     chosen = _named(schedule) if isinstance(schedule, str) else schedule

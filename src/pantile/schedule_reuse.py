@@ -1,8 +1,8 @@
 """Whether a schedule that was found for larger calls serves a smaller one: then nothing is searched for, and where the
 code that there is takes arrays that small, nothing is compiled.
 
-It does if it is predicted to take little longer than what a search is expected to find. That is the lower one of two
-prices: of the plain schedule at these sizes, and of the larger call, in proportion to the elements of its arrays but
+It does if it is predicted to take little longer than what a search is expected to find. That is the lower of two
+predicted costs: of the plain schedule at these sizes, and of the larger call, in proportion to its elements but
 for what starting loops takes, which is the same for few elements.
 """
 
@@ -26,11 +26,11 @@ from .runtime import cache
 from .schedule.schedule import Schedule
 from .scheduled_pipeline import Scheduled
 
-Costs = tuple[float, float]  # of a smaller call: by the schedule that there is, and what a search is expected to find
+Costs = tuple[float, float]  # seconds of a smaller call: by the existing schedule, and by what a search would find
 
 
 def reuse_schedule(larger: Found, scheduled: Scheduled, problem: Problem, within: float) -> Found | None:
-    """What was found for larger calls, if by it this one is predicted to take at most so many times what a search is
+    """The schedule of larger calls, if it is predicted to take at most `within` times as long as what a search is
     expected to find."""
     costs = None if larger.sizes is None else _known_costs(larger.sizes, scheduled, problem)
     if larger.sizes is None or costs is None or costs[0] > within * costs[1]:

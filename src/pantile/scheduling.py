@@ -1,4 +1,5 @@
-"""Which schedule a pipeline runs by: the one that was written, or what a strategy finds when a call first needs it."""
+"""The schedule that a pipeline runs by: the one that was written, or what a strategy finds when a call first needs
+it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ TUNING_RUNS = 3
 
 
 class Scheduling:
-    """What was asked for, what was found so far, and the calls that run by it."""
+    """The requested schedule or strategy, the schedules that were found so far, and the calls that run by them."""
 
     @rare_collections()
     def __init__(
@@ -83,7 +84,7 @@ class Scheduling:
         return Problem(graph, shapes, scalars, self.for_machine, self.calls.options.strict, measure)
 
     def _reuse(self, sort: Sort, strategy: Strategy, problem: Problem, arguments: Mapping[str, Any]) -> Found | None:
-        """What was found for larger calls, the nearest first, if it serves such calls: they then run by it, too."""
+        """The schedule of larger calls, the nearest first, if it serves such calls: they then run by it, too."""
         if not strategy.reuse_within:
             return None
         for other in sorted((s for s in self.results if s[0] == sort[0] and s[1] > sort[1]), key=lambda s: s[1]):
@@ -97,7 +98,8 @@ class Scheduling:
         return None
 
     def _adopt(self, sort: Sort, strategy: Strategy, problem: Problem) -> Found:
-        """What the strategy finds, to run such calls by. If it fails, and nobody has asked for it, they run plainly."""
+        """Find a schedule by the strategy, to run such calls by. If it fails, and the strategy is the default, they run
+        by the plain schedule."""
         try:
             result = replace(schedule_cache.find_schedule(strategy, problem), sizes=problem.sizes)
             self.calls.adopt(sort, result.schedule)

@@ -52,7 +52,7 @@ class Winner:
 
 
 def read(problem: Problem, threads: int) -> Winner | None:
-    """What was found to be fastest, if it was and is whole."""
+    """The schedule that was measured to be fastest, if there is one and its file is intact."""
     place = cache_directory.directory()
     data = None if place is None else cache_directory.read(_file(place, problem, threads), _LARGEST_FILE)
     try:
@@ -67,7 +67,7 @@ def read(problem: Problem, threads: int) -> Winner | None:
 
 
 def write(problem: Problem, threads: int, winner: Winner) -> Path:
-    """Keep it; the folder that it is in."""
+    """Keep a winner; the folder that it is in."""
     place = writable()
     fields = {
         "format": FORMAT,
@@ -92,7 +92,7 @@ def writable() -> Path:
 
 
 def files() -> list[Path]:
-    """All that are kept."""
+    """All files of winners."""
     place = cache_directory.directory()
     return [] if place is None else sorted(place.glob(f"*{SUFFIX}"))
 

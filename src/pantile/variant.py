@@ -2,8 +2,8 @@
 
 Code is specialized on strides that are small constants (which axis of each array is contiguous, and the distance
 between pixels of interleaved channels), and on the inputs being large enough that every split of the outputs has whole
-blocks. Smaller inputs get variants of their own, one per power of two, whose blocks are cut
-down to fit (`lower.fit`).
+blocks. Smaller inputs get variants of their own, one per power of two, whose blocks are cut down to fit
+(`lower.fit_splits`).
 """
 
 from __future__ import annotations

@@ -171,13 +171,13 @@ def test_what_larger_calls_alone_can_be_run_by_is_not_reused(monkeypatch: pytest
     assert ASKED == [(2000, 3000), (500, 600)]
 
 
-def test_the_prices_of_a_smaller_call_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_costs_of_a_smaller_call_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PANTILE_CACHE_DIR", str(tmp_path))
     for _ in range(2):
         pipeline = blurred(Reusing())
         pipeline.compile(img=(2002, 3002))
         pipeline.compile(img=(502, 602))
-        monkeypatch.setattr("pantile.schedule_reuse._prices", None)  # which would be a TypeError
+        monkeypatch.setattr("pantile.schedule_reuse._predicted_costs", None)  # which would be a TypeError
     assert ASKED == [(2000, 3000)] * 2
 
 

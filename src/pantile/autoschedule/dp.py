@@ -1,9 +1,9 @@
 """dp: fusion by dynamic programming, with tile sizes from a cost model (Jangda and Bondhugula, polymage-plus §3-6).
 
 The steps, and where they are:
-    alignment and scaling to constant dependence vectors     aligned (analysis.alignment)
-    Algorithms 1 and 5, grouping                              grouping, bounded
-    Algorithms 2 and 4, cost and tile sizes of a group        tile_model with terms, on the overlap of overlapped
+    alignment and scaling to constant dependence vectors      alignment (analysis.alignment)
+    Algorithms 1 and 5, grouping                              grouping, bounded_grouping
+    Algorithms 2 and 4, cost and tile sizes of a group        tile_model with terms, on overlapped_tiles
     Algorithm 3, expression inlining inside the cost          expression_inlining
     §5.2, parallelogram tiles inside overlapped ones          parallelogram
     §5.3, intra-tile loop fusion                              loop_fusion

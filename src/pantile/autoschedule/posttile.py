@@ -11,9 +11,9 @@ spaces, its upwards exposed data, gives those spaces their tile shapes:
 
 (6) is an extension schedule: S0 is computed inside the tiles of S2, which overlap where (6) says so. Algorithm 2 makes
 it an extension node below the band of tile loops and skips the original loops of S0; in a schedule of ours that is
-`compute_at` the innermost tile loop, which computes the box around what a tile reads (`computed`). So boxes are priced
-and explained. Where (6) is no box, `explain` says so; where it is boxes that lie apart, the stage is computed as copies
-(`copies`).
+`compute_at` the innermost tile loop, which computes the box around what a tile reads (`tile_boxes`). So the cost model
+and `explain` take boxes. Where (6) is no box, `explain` says so; where it is boxes that lie apart, the stage is
+computed as copies (`copies`).
 
 Where else this differs from the paper: tile sizes, which it takes from an auto-tuner, come from a model (`tile_time`),
 and a space of which overlapping tiles would compute too much again, or store more than L2 holds, is not fused: for

@@ -19,7 +19,8 @@ GAP, BEND = 14.0, 10.0  # between nodes; the width of a bend
 
 @dataclass(frozen=True)
 class Layout:
-    """Centres of nodes: x and number of layer; bends of edges likewise, from producer to consumer."""
+    """The layout of a graph: the centres of nodes, as x and number of layer, and the bends of edges, from producer to
+    consumer."""
 
     place: Mapping[str, tuple[float, int]]
     bends: Mapping[tuple[str, str], list[tuple[float, int]]]

@@ -1,6 +1,6 @@
-"""What instructions and beginnings cost: the constants of predicted times (`price`), measured by `pantile calibrate`.
+"""The costs of instructions and of starting loops: the constants of the cost model, measured by `pantile calibrate`.
 
-Cycles are of one core, per instruction on a whole vector, when many are under way at once. The defaults are those of a
+Cycles are of one core, per instruction on a whole vector, when many are in flight at once. The defaults are those of a
 Neoverse N1, which differ little from those of other cores of its decade.
 """
 

@@ -83,7 +83,7 @@ class Cpu(Machine):
     caches: tuple[Cache, ...]  # nearest first, at least one
     core_bandwidth: Rate  # of memory, for one core
     bandwidth: Rate  # of memory, for all cores
-    costs: Costs = USUAL  # of what `price` counts besides
+    costs: Costs = USUAL  # the other constants of the cost model
 
     def __post_init__(self) -> None:
         check_fields(self)

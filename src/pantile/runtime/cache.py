@@ -2,7 +2,7 @@
 
 What is in it is run as code, so a directory or file that somebody else could have written is not used. A file is
 written whole under another name and then renamed, begins with a digest of its content, and is made again whenever
-anything about it is wrong. Without a usable directory (see `folder`) everything works, only slower.
+anything about it is wrong. Without a usable directory (see `cache_directory`) everything works, only slower.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _lock = Lock()  # of the locks
 
 
 def kernel(key: str, compile: Callable[[], bytes], load: Callable[[bytes], T], timed: Timed) -> T:
-    """What was loaded, from memory, from disk or compiled. Threads that ask for the same one wait for the first."""
+    """The loaded code of a key, from memory, from disk or compiled. Threads that ask for one key wait for the first."""
     loaded: T | None = _kernels.get(key)
     if loaded is not None:
         return loaded

@@ -108,7 +108,7 @@ def _read_count(getter: int) -> int:
 
 
 def _default_num_threads() -> int:
-    """What the environment asks for, or one thread per core this process may use."""
+    """The number of threads that the environment sets, or one thread per core this process may use."""
     asked = os.environ.get(THREADS_VARIABLE, "")
     if not asked:
         return min(usable_cores(), MAX_THREADS)

@@ -1,4 +1,4 @@
-"""Stages that no price tells apart: of two hundred filters of one image that one stage reads, all join it alike."""
+"""Stages of equal cost: of two hundred filters of one image that one stage reads, all join it alike."""
 
 from __future__ import annotations
 

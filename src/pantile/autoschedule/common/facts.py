@@ -48,7 +48,7 @@ def _remembered(method: F) -> F:
 
 
 class Facts:
-    """About one pipeline; everything is worked out when first asked for, and once."""
+    """Facts about one pipeline, each computed when it is first used, and memoized."""
 
     def __init__(self, graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number]) -> None:
         self.graph = graph
@@ -67,7 +67,8 @@ class Facts:
 
     @cached_property
     def boxes(self) -> dict[str, Box]:
-        """What is needed of every stage and input, in ints; None for a stage of which nothing limits what is read."""
+        """The required region of every stage and input, in ints; None for a stage of which nothing limits what is
+        read."""
         required = regions(self.graph, self.shapes, self.scalars)
         return {name: self._within_input(name, box) for name, box in required.items()}
 
@@ -154,7 +155,7 @@ class Facts:
 
     @_remembered
     def reductions(self, name: str) -> dict[str, Interval]:
-        """The reduction loops of all updates of a stage, over all that is needed of it."""
+        """The reduction loops of all updates of a stage, over its required region."""
         stage = self.graph.stage[name]
         scopes = [(d, definition_scope(stage, d, self.boxes[name], self.scope)) for d in stage.updates]
         return {r.name: scope[r.name] for d, scope in scopes for r in d.domain}

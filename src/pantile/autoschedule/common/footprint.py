@@ -1,4 +1,5 @@
-"""What a tile of a group's output needs of every stage and input: one interval analysis prices many tile sizes at once.
+"""Footprints: the region of every stage and input that a tile of a group's output requires, for many tile sizes at
+once.
 
     boxes(facts, {"blur_x", "out"}, "out", {"y": np.array([16, 32]), "x": 64})["blur_x"]  ->  extents ([18, 34], 64)
 
@@ -92,8 +93,8 @@ class Footprint:
 
 
 def _middle(whole: Interval, size: Numbers) -> Interval:
-    """The tile of this size, counted from the low end, that holds the middle. Of a stage that is needed elsewhere alone
-    it is one point."""
+    """The tile of this size, counted from the low end, that holds the middle. For a stage that is required elsewhere
+    alone it is one point."""
     size, count = np.maximum(size, 1), whole.high - whole.low + 1
     low = whole.low + (count // 2) // size * size
     return Interval(low, np.minimum(low + size - 1, whole.high))

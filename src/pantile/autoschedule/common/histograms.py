@@ -58,7 +58,7 @@ def counted_in_parts(problem: Problem, stage: Stage) -> tuple[StageSchedule, ...
 
 
 def _rows_of_a_strip(problem: Problem, stage: Stage) -> int | None:
-    """Iterations of the outermost loop: so few that all threads are busy, and so many that strips are worth it."""
+    """The number of rows of a strip: few enough that all threads are busy, and enough that strips are worth it."""
     rows, *inside = problem.facts.loops(stage.name, 1).values()
     places = problem.facts.points(stage.name)
     least = -(-WORTH * TURNS * places // prod(inside))

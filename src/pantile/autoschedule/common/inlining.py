@@ -110,7 +110,7 @@ class _Inlining:
         return self._benefits[name]
 
     def _cost(self, name: str) -> float:
-        """Operations and loads of all that is needed of the stage."""
+        """The operations and loads of the required region of a stage."""
         return sum(
             self.facts.runs(name, k) * (e.operations + self.load_cost * e.count)
             for k, e in enumerate(self._evaluations[name])
@@ -131,8 +131,8 @@ class _Inlining:
         return total
 
     def _share(self, read: Load, consumer: str) -> float:
-        """How much of a value that is read counts for one of a consumer: channels of a pixel, written out side by side,
-        share what is the same for all of them."""
+        """The part of a value that counts for one value of a consumer: the unrolled channels of a pixel share what is
+        the same for all of them."""
         count = self.channels.get(consumer, 1)
         channel = self._graph.stage[consumer].dims[-1] if count > 1 else None
         return 1.0 if channel is None or any(channel in names(i) for i in read.indices) else 1 / count

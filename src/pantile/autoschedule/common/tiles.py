@@ -8,7 +8,7 @@
 
 The output of a group is computed at root, its tiles in parallel; all other members are computed at the innermost tile
 loop, over what the tile needs of them; but planes that are told apart by their numbers are computed all at once, on
-their own. Whether that is legal for the stages at hand, `legal` finds out.
+their own. `legalize` checks whether that is legal for the stages at hand.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class _Output:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """Dims as asked for, those of planes that share their work last, then reduction loops."""
+        """The requested order of dims, with those of planes that share their work last, then reduction loops."""
         loops = tuple(dict.fromkeys([*self.group.order, *self.extents]))
         dims = sharing_last(self.problem, self.stage, [d for d in loops if d in self.stage.dims])
         return (*dims, *(r for r in loops if r not in dims))
@@ -258,7 +258,7 @@ def _outermost(nest: Sequence[tuple[str, int]], wanted: int) -> list[tuple[str, 
 
 
 def sharing_last(problem: Problem, stage: Stage, dims: Sequence[str]) -> list[str]:
-    """Dims with those behind that are few planes, such as colours, and share much of their work: written out around a
+    """The dims, with those last that are few planes, such as colours, and share much of their work: unrolled around a
     vector, they do it once."""
     behind = [d for d in dims if d != stage.dims[-1] and _is_shared(problem, stage, d)]
     return [*(d for d in dims if d not in behind), *behind]
@@ -410,7 +410,7 @@ class _Nest:
         return vectors_at_a_time(self.problem, self.stage, self.definition, self.style.vectors)
 
     def _written_out(self, vector: str, vectors: int, inside: Mapping[str, int], blocks: Sequence[str]) -> Extents:
-        """Loops to write out around so many vectors, and how many iterations.
+        """The loops to unroll around so many vectors, with their factors.
 
         Short ones behind it, such as the channels of an interleaved image, or else a part of the one innermost around
         the loops of a sum, whose terms then share what they read.

@@ -40,7 +40,7 @@ class Stages(SingleStages):
         return tuple(self.names[v] for v in vertices(group))
 
     def live_outs(self, group: Group) -> tuple[str, ...]:
-        """Members that others read, or that the caller asked for."""
+        """The members that others read, or that are outputs of the pipeline."""
         outputs = self.problem.graph.output
         read = [v for v in vertices(group) if self.dag.successors[v] & ~group or self.names[v] in outputs]
         return tuple(self.names[v] for v in read)

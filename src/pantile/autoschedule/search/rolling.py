@@ -87,14 +87,14 @@ def _resizes_rows(problem: Problem, roll: Roll) -> bool:
 
 
 def _rolls_several(problem: Problem, roll: Roll) -> bool:
-    """Whether as many rows at a time as are asked for are a good idea."""
+    """Whether it is worth computing the requested number of rows at a time."""
     apart = _reads_numbered_planes(problem, roll) or _shares_nothing(problem, roll)
     return not _is_cut_short(problem, roll) and (roll.rows == 1 or not apart)
 
 
 def _reads_numbered_planes(problem: Problem, roll: Roll) -> bool:
-    """Whether rows are made of planes that their numbers say, each of others: side by side, rows read all of them at
-    once, which are more than memory sends ahead."""
+    """Whether rows read planes that their plane number selects, each others: side by side, rows read all of them at
+    once, which are more streams than the hardware prefetcher follows."""
     numbered = problem.alone.numbered
     readers = (name for planes in numbered for name in problem.graph.consumers[planes] if name not in numbered)
     return not {*readers}.isdisjoint((roll.output, *roll.members, *roll.inlined))
@@ -117,8 +117,8 @@ def _shares_nothing(problem: Problem, roll: Roll) -> bool:
 
 
 def _is_cut_short(problem: Problem, roll: Roll) -> bool:
-    """Whether the last strip may be shorter than others and is cut into rows or columns again: what is needed for it is
-    then bounded by too much. Those of an output of the pipeline are all of one size."""
+    """Whether the last strip may be shorter than others and is split into rows or columns again: bounds inference then
+    overestimates its required region. The strips of an output of the pipeline are all of one size."""
     if roll.output in problem.graph.output:
         return False
     halves = any(reads_halves(problem.graph.stage[n]) for n in (roll.output, *roll.members, *roll.inlined))

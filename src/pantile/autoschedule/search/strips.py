@@ -43,8 +43,8 @@ def even_strips(problem: Problem, schedule: Schedule, name: str) -> Iterator[Sch
 
 
 def _split(problem: Problem, chain: StageSchedule, name: str) -> tuple[int, int, int, str] | None:
-    """The directive that cuts strips, and what it cuts: so many times so many rows, of which dim. The only loop that
-    threads share is over strips."""
+    """The index of the directive that makes strips, the trip count of the loop that it splits, the step of that loop in
+    rows, and its dim. The only parallel loop is the one over strips."""
     extents = dict(zip(problem.graph.stage[name].dims, problem.facts.extents(name), strict=True))
     steps, dims = dict.fromkeys(extents, 1), {d: d for d in extents}
     shared = [d for d in chain.directives if d.verb == "parallel"]

@@ -1,7 +1,7 @@
 """What the loops of tiles compute of every stage: boxes, tile by tile.
 
 An extension schedule (6) is any set of instances; `compute_at` computes the box around what the tile reads, as the
-interval evaluator finds it. That box is what is priced, and what `explain` shows.
+interval evaluator finds it. The cost model and `explain` take that box.
 
     out[x] = f[4 * x] in tiles of 16: a tile needs 16 points of f, and computes 61
 """

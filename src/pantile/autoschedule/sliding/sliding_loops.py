@@ -77,7 +77,7 @@ class _Loops:
         return chain
 
     def _tiled(self, s: Statement, chain: StageSchedule, own: Sequence[str]) -> StageSchedule:
-        """Vectorized along the innermost loop; short loops are written out, sums in blocks of registers."""
+        """Vectorize the innermost loop; unroll short loops, and compute sums in register tiles."""
         short = {d: self.tiled.extents[d] for d in self.short}
         if s.definition.domain and s.column == self.intra[-1] and not short:
             return blocked(s, chain, own, self.tiled)

@@ -59,7 +59,7 @@ class Function:
 
 
 class Functions:
-    """The kernels of some code, on each device that they are asked for."""
+    """The kernels of some code, on each device that uses them."""
 
     def __init__(self, code: CudaCode) -> None:
         self.code = code

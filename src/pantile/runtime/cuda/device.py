@@ -32,7 +32,7 @@ class Device:
         self._context_number = 0  # until it is needed: a context takes memory and time
 
     def attribute(self, name: str) -> int:
-        """What the driver tells of it, by the name after CU_DEVICE_ATTRIBUTE_."""
+        """An attribute of the GPU, by the name after CU_DEVICE_ATTRIBUTE_."""
         attribute = getattr(self.cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(checked(self.cu.cuDeviceGetAttribute(attribute, self._handle)))
 
@@ -41,7 +41,7 @@ class Device:
 
     @cached_property
     def context(self) -> Any:
-        """The primary one."""
+        """The primary context."""
         context = checked(self.cu.cuDevicePrimaryCtxRetain(self._handle))
         self._context_number = int(context)
         return context
@@ -60,7 +60,7 @@ class Device:
             self.cu.cuCtxPopCurrent()
 
     def wait(self, stream: int) -> None:
-        """Until all that is in the stream has run."""
+        """Wait until all that is in the stream has run."""
         checked(self.cu.cuStreamSynchronize(stream))
 
     def is_captured(self, stream: int) -> bool:
@@ -100,7 +100,7 @@ def device(ordinal: int) -> Device:
 
 
 def current() -> Device:
-    """The one whose context this thread is in, or else the first."""
+    """The GPU whose context this thread is in, or else the first."""
     cu = driver()
     error, context = cu.cuCtxGetCurrent()
     if error or not int(context):
@@ -111,7 +111,7 @@ def current() -> Device:
 
 
 def capability() -> str:
-    """What code is made for by default: the GPU at hand, or else a usual one."""
+    """The capability that code is made for by default: that of the GPU at hand, or else a usual one."""
     try:
         return "sm_{}{}".format(*current().capability)
     except Missing:
@@ -125,5 +125,5 @@ def driver_version() -> str:
 
 
 def devices() -> list[Any]:
-    """All of them."""
+    """All GPUs."""
     return [device(k) for k in range(count())]

@@ -54,7 +54,7 @@ class LoadedForCuda:
 
 
 class ReadyForCuda:
-    """What calls of one kind launch."""
+    """The launches of calls of one kind."""
 
     enter = None
 
@@ -155,7 +155,7 @@ class ReadyForCuda:
 
 
 class Run:
-    """One plan on one device, and what the driver knows of it."""
+    """One plan on one device, and its handles of the driver."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ class Run:
         self._lock = Lock()
 
     def start(self, addresses: list[int], numbers: Sequence[Any], stream: int) -> None:
-        """All of its launches, with memory that is this call's own."""
+        """Start all launches, with memory of this call's own."""
         if not self.size:
             self.start_in(0, addresses, numbers, stream)
             return

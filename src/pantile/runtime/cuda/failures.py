@@ -65,7 +65,7 @@ def launch_failure(error: Any, stream: int, launch: str) -> PantileError:
 
 
 def out_of_memory(needed: int) -> OutOfDeviceMemory:
-    """There is no room for so many bytes; 0: who knows how many."""
+    """The error of memory for so many bytes that cannot be allocated; 0: an unknown number."""
     how_much = f"{needed:,} bytes of" if needed else "the"
     return OutOfDeviceMemory(
         f"out of memory on the GPU: there is no room for {how_much} intermediate values and results of this call; "

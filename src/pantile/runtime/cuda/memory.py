@@ -34,7 +34,7 @@ class Pool:
         self._pool = _made(device) if device.has_pools else None
 
     def take(self, size: int, stream: int) -> int:
-        """The address of so many bytes, for work in this stream."""
+        """Allocate so many bytes, for work in this stream; their address."""
         error, address = self._taken(size, stream)
         if error == OUT_OF_MEMORY:
             self.let_go()

@@ -134,7 +134,7 @@ class View:
 
 
 class Library(Protocol):
-    """Whose arrays are given."""
+    """The library whose arrays are given."""
 
     def view(self, wanted: Array, given: Any) -> View | None:
         """The view of an array on a GPU; None where it is somewhere else."""
@@ -143,7 +143,7 @@ class Library(Protocol):
         """An uninitialized array in C order, for work in this stream."""
 
     def stream(self, ordinal: int) -> int:
-        """The one that the caller's work is in, on this GPU."""
+        """The stream that the caller's work is in, on this GPU."""
 
     def converted(self, name: str, wanted: DType) -> str:
         """How users write an array of theirs in another type."""
@@ -153,7 +153,7 @@ class Library(Protocol):
 
 
 class _Place:
-    """What tells NumPy where an array would be."""
+    """The array interface that tells NumPy where an array would be."""
 
     def __init__(self, view: View) -> None:
         self.__array_interface__ = {
