@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pantile as pt
-from pantile.autoschedule.search.groups import Group
+from pantile.autoschedule.search.groups import StageGroup
 from pantile.autoschedule.search.rolling import Roll, variations
 
 from .problems import ORDINARY, problem_of
@@ -27,7 +27,7 @@ def test_rows_that_are_resized_go_one_by_one_in_whole_lines(case: str) -> None:
     out = pt.Func("out")
     out[y, x] = value
     p = pt.Pipeline(out, shape=(img.shape[0] // 2, img.shape[1] // 2))
-    roll = Roll.of(problem_of(p, ORDINARY, img=(2000, 3000)), Group("out", (), ()))
+    roll = Roll.of(problem_of(p, ORDINARY, img=(2000, 3000)), StageGroup("out", (), ()))
     assert (roll.rows, roll.vectors) == expected
 
 
@@ -37,7 +37,7 @@ def test_rows_go_one_after_the_other_before_there_is_one_at_a_time() -> None:
     out[y, x] = img[y, x] + img[y + 1, x]
     p = pt.Pipeline(out, shape=(img.shape[0] - 1, img.shape[1]))
     problem = problem_of(p, ORDINARY, img=(2000, 3000))
-    named = [name for name, _ in variations(problem, Roll.of(problem, Group("out", (), ())))]
+    named = [name for name, _ in variations(problem, Roll.of(problem, StageGroup("out", (), ())))]
     assert named.index("row by row") < named.index("1 rows at a time")
 
 
@@ -46,5 +46,5 @@ def test_vectors_do_not_get_so_short_that_small_elements_fall_apart(dtype: str, 
     small, out = pt.Input("small", dtype, ndim=2), pt.Func("out")
     out[y, x] = pt.cast("float32", small[y, x]) + 1.0
     problem = problem_of(pt.Pipeline(out, shape=small.shape), ORDINARY, small=(2000, 3000))
-    named = [name for name, _ in variations(problem, Roll.of(problem, Group("out", (), ())))]
+    named = [name for name, _ in variations(problem, Roll.of(problem, StageGroup("out", (), ())))]
     assert ("1 vectors at a time" in named) == fewest

@@ -1,7 +1,7 @@
 """tuned: what `pantile tune` has measured to be fastest; until then, what `auto` finds.
 
 The winners are kept on disk, which strategies do not read: `schedule_cache` does. `Given` is how a schedule that
-somebody has found before takes the place of a search. """
+somebody has found before takes the place of a search."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from .run import job_named, read_inputs
 
 
 @dataclass(frozen=True)
-class Call:
+class PipelineCall:
     """The arguments of both commands."""
 
     target: str  # an app or FILE.py:NAME

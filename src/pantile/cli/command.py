@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pantile as pt
 
 if TYPE_CHECKING:
-    from .call import Call
+    from .call import PipelineCall
 
 _DESCRIPTION = """\
 Image pipelines as functions of pixel coordinates, compiled to fast native code.
@@ -178,11 +178,11 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--machine", metavar="NAME", help="that it is for, such as i7-6700; this one if left out")
 
 
-def _call(options: argparse.Namespace) -> Call:
-    from .call import Call
+def _call(options: argparse.Namespace) -> PipelineCall:
+    from .call import PipelineCall
 
     o = options
-    return Call(o.app, o.input, o.shape, o.param, o.schedule, o.machine)
+    return PipelineCall(o.app, o.input, o.shape, o.param, o.schedule, o.machine)
 
 
 def _add_explain(commands: _Commands) -> None:
@@ -303,7 +303,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from .run import Request, listing, run
+    from .run import RunRequest, listing, run
 
     if options.app is None:
         print(
@@ -312,29 +312,29 @@ def _run(options: argparse.Namespace) -> int:
         )
         return 0
     asked = options
-    return run(Request(asked.app, asked.input, asked.output, asked.param, asked.schedule, asked.threads))
+    return run(RunRequest(asked.app, asked.input, asked.output, asked.param, asked.schedule, asked.threads))
 
 
 def _show(options: argparse.Namespace) -> int:
-    from .show import Request, listing, show
+    from .show import ShowRequest, listing, show
 
     if options.app is None:
         print(listing())
         return 0
-    return show(Request(_call(options), options.asm))
+    return show(ShowRequest(_call(options), options.asm))
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from .explain import Request, explain
+    from .explain import ExplainRequest, explain
 
-    return explain(Request(_call(options), options.size, options.html, options.threads))
+    return explain(ExplainRequest(_call(options), options.size, options.html, options.threads))
 
 
 def _tune(options: argparse.Namespace) -> int:
-    from .tune import Request, tune
+    from .tune import TuneRequest, tune
 
     asked = options
-    return tune(Request(asked.targets, asked.seconds, asked.size, asked.shape, asked.param, asked.threads))
+    return tune(TuneRequest(asked.targets, asked.seconds, asked.size, asked.shape, asked.param, asked.threads))
 
 
 def _calibrate(options: argparse.Namespace) -> int:

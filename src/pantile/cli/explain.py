@@ -11,22 +11,22 @@ import pantile as pt
 from ..apps import App
 from ..apps.named import apps_named
 from ..apps.names import WrongArgument
-from .call import Call
+from .call import PipelineCall
 
 _CALLS = 5  # to be measured
 
 
 @dataclass(frozen=True)
-class Request:
+class ExplainRequest:
     """The command's arguments."""
 
-    call: Call
+    call: PipelineCall
     size: str
     html: Path | None
     threads: int | None
 
 
-def explain(request: Request) -> int:
+def explain(request: ExplainRequest) -> int:
     """Run it on pictures, or on arrays that are made up, and print why it takes as long as it does, or write that as a
     page."""
     call, html = request.call, request.html
@@ -47,7 +47,7 @@ def explain(request: Request) -> int:
     return 0
 
 
-def _scheduled(app: App, call: Call) -> pt.Pipeline:
+def _scheduled(app: App, call: PipelineCall) -> pt.Pipeline:
     pipeline = app.build()
     chosen = app.schedule(call.schedule, pipeline.options.target)
     return pipeline.with_schedule(chosen, machine=call.for_machine)

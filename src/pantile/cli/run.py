@@ -24,7 +24,7 @@ DEFAULT_OUTPUT = "out.png"
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """The command's arguments."""
 
     app: str  # or FILE.py:NAME
@@ -35,7 +35,7 @@ class Request:
     threads: int | None
 
 
-def run(request: Request) -> int:
+def run(request: RunRequest) -> int:
     """Read, compute, write, and tell about it."""
     job = job_named(request.app, request.schedule)
     values = params(job.pipeline, request.params)

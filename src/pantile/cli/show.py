@@ -9,7 +9,7 @@ import pantile as pt
 from ..apps import APPS
 from ..apps.named import app_in_file, apps_named, in_file, is_in_file
 from ..apps.names import check
-from .call import Call
+from .call import PipelineCall
 
 
 def listing() -> str:
@@ -19,14 +19,14 @@ def listing() -> str:
 
 
 @dataclass(frozen=True)
-class Request:
+class ShowRequest:
     """The command's arguments."""
 
-    call: Call
+    call: PipelineCall
     asm: bool
 
 
-def show(request: Request) -> int:
+def show(request: ShowRequest) -> int:
     """Print it, scheduled for a machine and for arrays of such shapes; those of an app are as large as in its paper."""
     call = request.call
     call.check()
@@ -38,7 +38,7 @@ def show(request: Request) -> int:
     return 0
 
 
-def _of_app(call: Call) -> tuple[str, pt.Pipeline]:
+def _of_app(call: PipelineCall) -> tuple[str, pt.Pipeline]:
     name = call.target
     check(name, APPS, "app", f"a pipeline of yours is FILE.py:NAME, and the apps are: {', '.join(APPS)}")
     (app,) = apps_named(name, "paper", call.sizes(call.arrays()), call.params)
@@ -50,7 +50,7 @@ def _of_app(call: Call) -> tuple[str, pt.Pipeline]:
     )
 
 
-def _in_file(call: Call) -> tuple[str, pt.Pipeline]:
+def _in_file(call: PipelineCall) -> tuple[str, pt.Pipeline]:
     """The pipeline as the file has it; a strategy's schedule is for arrays of some size."""
     pipeline, schedule, arrays = in_file(call.target), call.schedule, call.arrays()
     if schedule == "plain":

@@ -22,7 +22,7 @@ _BAR = 12  # characters
 
 
 @dataclass(frozen=True)
-class Request:
+class TuneRequest:
     """The command's arguments."""
 
     targets: Sequence[str]
@@ -33,7 +33,7 @@ class Request:
     threads: int | None
 
 
-def tune(request: Request) -> int:
+def tune(request: TuneRequest) -> int:
     """Tune each; 0, or 130 after Ctrl-C."""
     tuning_results.writable()  # better now than after all the work
     if request.threads is not None:
@@ -46,7 +46,7 @@ def tune(request: Request) -> int:
     return 0
 
 
-def _named(text: str, request: Request) -> list[App]:
+def _named(text: str, request: TuneRequest) -> list[App]:
     return apps_named(text, request.size, request.shapes, request.params)
 
 

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from math import gcd, prod
 
 from ..machine.description import Cache
-from .layout import Part, run
+from .layout import MemoryDim, run
 from .reads import Box
 
 
-def conflict_factor(cache: Cache, parts: list[Part], box: Box, each: int, padding: int) -> float:
+def conflict_factor(cache: Cache, parts: list[MemoryDim], box: Box, each: int, padding: int) -> float:
     """How many times as much of a cache a box takes as it has bytes, for elements of `each` bytes: 1 if the lines
     of its rows are in as many sets as they can be. `padding`: bytes between rows."""
     sets = max(1, cache.size // (cache.ways * cache.line))
@@ -35,7 +35,7 @@ def conflict_factor(cache: Cache, parts: list[Part], box: Box, each: int, paddin
     return sets / reached if lines > cache.ways * reached else 1.0
 
 
-def _steps(parts: list[Part], box: Box, each: int, line: int, padding: int) -> Iterator[tuple[int, int]]:
+def _steps(parts: list[MemoryDim], box: Box, each: int, line: int, padding: int) -> Iterator[tuple[int, int]]:
     """The distances at which rows follow each other, in lines, and how many do."""
     distance, inside_run = each, True
     for axis, extent, step in reversed(parts):

@@ -8,7 +8,7 @@ from .nest import Nests
 from .reads import Box
 
 
-class Part(NamedTuple):
+class MemoryDim(NamedTuple):
     """A dim of memory: the axis that it belongs to, its extent, and how far each step goes along the axis."""
 
     axis: int
@@ -16,32 +16,32 @@ class Part(NamedTuple):
     step: int
 
 
-def layout(nests: Nests, name: str) -> list[Part]:
+def layout(nests: Nests, name: str) -> list[MemoryDim]:
     """The dims of memory, the contiguous one last; for a stage that is stored in a loop, those of what it has there."""
     return _layout(nests, name, nests.stored(name) if name in nests.plan.stages else nests.facts.whole[name])
 
 
-def whole_layout(nests: Nests, name: str) -> list[Part]:
+def whole_layout(nests: Nests, name: str) -> list[MemoryDim]:
     """The layout of a stage if all of it were stored."""
     return _layout(nests, name, nests.facts.whole[name])
 
 
-def _layout(nests: Nests, name: str, box: Box) -> list[Part]:
+def _layout(nests: Nests, name: str, box: Box) -> list[MemoryDim]:
     if (name, box) not in nests.layouts:
         nests.layouts[name, box] = _find_layout(nests, name, box)
-    parts: list[Part] = nests.layouts[name, box]
+    parts: list[MemoryDim] = nests.layouts[name, box]
     return parts
 
 
-def _find_layout(nests: Nests, name: str, whole: Box) -> list[Part]:
+def _find_layout(nests: Nests, name: str, whole: Box) -> list[MemoryDim]:
     p = nests.plan.stages.get(name)
     if p is None:
-        return [Part(axis, n, 1) for axis, n in enumerate(whole)]
+        return [MemoryDim(axis, n, 1) for axis, n in enumerate(whole)]
     dims = nests.facts.graph.stage[name].dims
-    parts = {d: Part(axis, n, 1) for axis, (d, n) in enumerate(zip(dims, whole, strict=True))}
+    parts = {d: MemoryDim(axis, n, 1) for axis, (d, n) in enumerate(zip(dims, whole, strict=True))}
     for s in p.storage_splits:
         axis, n, step = parts[s.dim]
-        outer, inner = Part(axis, -(-n // s.factor), step * s.factor), Part(axis, min(n, s.factor), step)
+        outer, inner = MemoryDim(axis, -(-n // s.factor), step * s.factor), MemoryDim(axis, min(n, s.factor), step)
         parts[s.outer], parts[s.inner] = outer, inner
     return [parts[d] for d in p.storage]
 
@@ -62,7 +62,7 @@ def _memory_strides(nests: Nests, name: str) -> Box:
     return tuple(strides)
 
 
-def run(parts: list[Part], box: Box) -> int:
+def run(parts: list[MemoryDim], box: Box) -> int:
     """The number of consecutive elements of a box in memory."""
     length = 1
     for axis, extent, step in reversed(parts):
@@ -73,7 +73,7 @@ def run(parts: list[Part], box: Box) -> int:
     return length
 
 
-def far_runs(parts: list[Part], box: Box, near: float) -> int:
+def far_runs(parts: list[MemoryDim], box: Box, near: float) -> int:
     """The number of places, farther apart than `near` elements, that the runs of a box are in."""
     distance, count = 1, 1
     for axis, extent, step in reversed(parts):

@@ -18,7 +18,7 @@ from ..target.kinds import WRITTEN_OUT, Kind
 from .cache_sets import conflict_factor
 from .call_facts import Leaf
 from .gathers import scattered
-from .layout import Part, far_runs, layout, memory_strides, run, whole_layout
+from .layout import MemoryDim, far_runs, layout, memory_strides, run, whole_layout
 from .nest import Nests
 from .reads import Box
 
@@ -322,7 +322,7 @@ class Traffic:
             length = prod(box) / runs
         return length
 
-    def _far_runs(self, leaf: Leaf, source: str, parts: list[Part], inside: int = 0) -> Iterator[tuple[int, Box]]:
+    def _far_runs(self, leaf: Leaf, source: str, parts: list[MemoryDim], inside: int = 0) -> Iterator[tuple[int, Box]]:
         """The number of places far apart that the iterations of each loop access, and their box, innermost first,
         without the `inside` innermost loops."""
         near = NEAR_BYTES / self.nests.facts.bytes_per_point(source)

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..cached import cached_property
 from ..dataclass import dataclass
+from ..errors import InternalError
 from ..expr.linear import linear
 from ..expr.nodes import Number, Op, Var
 
@@ -84,7 +85,8 @@ class Triangle:
         times: dict[str, int] = {}
         for form, sign in ((high, 1), (low, -1)):
             for atom, n in form.terms.values():
-                assert isinstance(atom, Var)
+                if not isinstance(atom, Var):
+                    raise InternalError(f"the condition {c} bounds a loop and is not linear in variables")
                 if atom.name in self.ranges:
                     times[atom.name] = times.get(atom.name, 0) + sign * n
                 else:

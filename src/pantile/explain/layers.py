@@ -18,7 +18,7 @@ GAP, BEND = 14.0, 10.0  # between nodes; the width of a bend
 
 
 @dataclass(frozen=True)
-class Layout:
+class GraphLayout:
     """The layout of a graph: the centres of nodes, as x and number of layer, and the bends of edges, from producer to
     consumer."""
 
@@ -28,7 +28,7 @@ class Layout:
     layers: int
 
 
-def layout(widths: Mapping[str, float], edges: Sequence[tuple[str, str]]) -> Layout:
+def layout(widths: Mapping[str, float], edges: Sequence[tuple[str, str]]) -> GraphLayout:
     """The layout of nodes, producers before consumers, with their widths."""
     level = _levels(list(widths), edges)
     size = dict(widths)
@@ -48,7 +48,7 @@ def layout(widths: Mapping[str, float], edges: Sequence[tuple[str, str]]) -> Lay
     right = max((x[n] + size[n] / 2 for n in x), default=0.0)
     place = {n: (x[n] - left, level[n]) for n in widths}
     bends = {edge: [(x[n] - left, level[n]) for n in chain[1:-1]] for edge, chain in chains.items()}
-    return Layout(place, bends, right - left, len(layers))
+    return GraphLayout(place, bends, right - left, len(layers))
 
 
 def _levels(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:

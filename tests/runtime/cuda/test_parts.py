@@ -9,7 +9,7 @@ from pantile.expr.nodes import Var, const
 from pantile.expr.types import BFLOAT16, FLOAT32, INDEX
 from pantile.ir.nodes import Block, CapturedBuffer, Kernel, Program
 from pantile.runtime.cuda.order import dependencies, places
-from pantile.runtime.cuda.parameters import Given, Parameters, Slot
+from pantile.runtime.cuda.parameters import LaunchArguments, Parameters, Slot
 from pantile.runtime.launches import Allocation, LaunchOf, Plan
 
 
@@ -41,7 +41,10 @@ def test_launches_wait_for_writers_and_readers() -> None:
 
 def test_only_what_changes_is_written() -> None:
     (entry,) = entries(Program("p", (), (), Block(()), (kernel(),)), 32)
-    given = [Given(entry, (7, Slot(0), 1.5), ((0, 0), (1, 64))), Given(entry, (8, 2.5, 1.5), ((1, 0), (2, 0)))]
+    given = [
+        LaunchArguments(entry, (7, Slot(0), 1.5), ((0, 0), (1, 64))),
+        LaunchArguments(entry, (8, 2.5, 1.5), ((1, 0), (2, 0))),
+    ]
     frames = Parameters(given)
     assert frames.change([0x1000, 0x2000, 0x3000], [0.5]) == {0, 1}
     assert struct.unpack("<i4xf4xH6xQQ", bytes(frames._memory)[: entry.size]) == (7, 0.5, 0x3FC0, 0x1000, 0x2040)

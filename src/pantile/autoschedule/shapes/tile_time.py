@@ -17,6 +17,7 @@ import numpy as np
 from ...analysis.access import accesses
 from ...analysis.load_boxes import Box, hull
 from ...dataclass import dataclass
+from ...errors import InternalError
 from ...schedule.stage_default import lanes
 from ..common.facts import Facts
 from ..common.footprint import boxes, points, size, tiles
@@ -231,7 +232,8 @@ class _TileCostModel:
             for buffer, box in reads.boxes(self.boxes[reader], self.facts.scope, {}).items():
                 if self.facts.source(buffer) == source:
                     hull_box = box if hull_box is None else hull(hull_box, box)
-        assert hull_box is not None, f"{reader} does not read {source}"
+        if hull_box is None:
+            raise InternalError(f"{reader} does not read {source}")
         return tuple(a.meet(b) for a, b in zip(hull_box, self.facts.boxes[source], strict=True))
 
     def _bytes(self, name: str, box: Box) -> Numbers:

@@ -24,7 +24,7 @@ from .device import Device, current, device
 from .graphs import Graph, Launch, Launcher
 from .memory import pool
 from .order import dependencies, places, rounded
-from .parameters import Given, Parameters, Slot
+from .parameters import LaunchArguments, Parameters, Slot
 from .views import Constant, View
 
 _MOST_RUNS = 16  # plans of a kind of call: there is one for each of the params that decide what is launched
@@ -178,7 +178,7 @@ class Run:
         for launch in self._launches:
             _check_blocks(on, launch)
         self._given = [
-            Given(
+            LaunchArguments(
                 launch.function.entry,
                 one.scalars,
                 tuple((memory, at[b]) if b in at else (number[b], 0) for b in one.buffers),

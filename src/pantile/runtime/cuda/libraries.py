@@ -26,7 +26,7 @@ from .exchange import Exchanged, in_c_order
 from .failures import out_of_memory
 from .memory import let_libraries_go
 from .results import DeviceArray
-from .views import Layout, Library, View, layout
+from .views import ArrayLayout, Library, View, layout
 
 Viewer = Callable[[Array, Any], "View | None"]
 
@@ -116,7 +116,7 @@ class Torch:
         names = {t: str(t).removeprefix("torch.") for t in vars(torch).values() if isinstance(t, torch.dtype)}
         self._numpy = {t: np.dtype(name) for t, name in names.items() if _is_numpy(name)}
         self._types = {name: t for t, name in names.items()}
-        self._layouts: dict[tuple[Any, ...], Layout] = {}  # by what tensors say of themselves
+        self._layouts: dict[tuple[Any, ...], ArrayLayout] = {}  # by what tensors say of themselves
         self._strides: dict[Shape, tuple[int, ...]] = {}  # of arrays in C order, by shape
 
     def view(self, wanted: Array, given: Any) -> View | None:
@@ -147,7 +147,9 @@ class Torch:
             self._strides.clear()
         return self._strides.setdefault(shape, in_c_order(shape, 1))
 
-    def _layout(self, kind: Any, shape: Shape, strides: tuple[int, ...], ordinal: int, place: int, t: DType) -> Layout:
+    def _layout(
+        self, kind: Any, shape: Shape, strides: tuple[int, ...], ordinal: int, place: int, t: DType
+    ) -> ArrayLayout:
         """`strides` in elements. What is no type of NumPy's is held as the one that is wanted."""
         held = self._numpy.get(kind, t.numpy)
         steps = tuple([s * held.itemsize for s in strides])

@@ -25,7 +25,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Given:
+class LaunchArguments:
     """What a launch is given. Buffers are numbers of the call's addresses, and bytes to add to them."""
 
     entry: Entry
@@ -36,7 +36,7 @@ class Given:
 class Parameters:
     """The frames of the launches of one call, one after the other."""
 
-    def __init__(self, launches: Sequence[Given]) -> None:
+    def __init__(self, launches: Sequence[LaunchArguments]) -> None:
         self._launches = launches
         self._starts, size = [], 0
         for g in launches:
@@ -88,7 +88,7 @@ class Parameters:
         return concerned
 
 
-def _places(launches: Sequence[Given], starts: Sequence[int]) -> list[tuple[int, list[tuple[int, int, int]]]]:
+def _places(launches: Sequence[LaunchArguments], starts: Sequence[int]) -> list[tuple[int, list[tuple[int, int, int]]]]:
     """The places of each address of a call: the launches that have it, the bytes where, and what is added to it."""
     places: dict[int, list[tuple[int, int, int]]] = {}
     for k, (g, at) in enumerate(zip(launches, starts, strict=True)):
@@ -98,7 +98,7 @@ def _places(launches: Sequence[Given], starts: Sequence[int]) -> list[tuple[int,
     return list(places.items())
 
 
-def _takers(launches: Sequence[Given]) -> dict[int, list[int]]:
+def _takers(launches: Sequence[LaunchArguments]) -> dict[int, list[int]]:
     """The launches that are given each param that may change."""
     takers: dict[int, list[int]] = {}
     for k, g in enumerate(launches):

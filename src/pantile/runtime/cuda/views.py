@@ -27,7 +27,7 @@ class Flags:
         self.aligned = alignment % itemsize == 0
 
 
-class Layout:
+class ArrayLayout:
     """All that there is to know of an array but its address. There is one object for arrays that are laid out alike, so
     that calls are compared by these alone. Strides are in bytes, as NumPy's."""
 
@@ -52,7 +52,7 @@ class Layout:
 
 
 _MOST_LAYOUTS = 4096
-_layouts: dict[tuple[object, ...], Layout] = {}
+_layouts: dict[tuple[object, ...], ArrayLayout] = {}
 
 
 def layout(
@@ -62,7 +62,7 @@ def layout(
     strides: tuple[int, ...],
     dtype: np.dtype[Any],
     writeable: bool = True,
-) -> Layout:
+) -> ArrayLayout:
     """The layout of an array at this address."""
     key = ordinal, gcd(address, LONGEST_ACCESS), shape, strides, dtype, writeable
     known = _layouts.get(key)
@@ -70,7 +70,7 @@ def layout(
         if len(_layouts) >= _MOST_LAYOUTS:
             _layouts.clear()
         # Of several threads, the first one's is everybody's.
-        known = _layouts.setdefault(key, Layout(*key))
+        known = _layouts.setdefault(key, ArrayLayout(*key))
     return known
 
 
@@ -80,7 +80,13 @@ class View:
     __slots__ = ("address", "given", "keeps", "layout", "library", "stream")
 
     def __init__(
-        self, given: Any, library: Library, layout: Layout, address: int, stream: int | None = None, keeps: Any = None
+        self,
+        given: Any,
+        library: Library,
+        layout: ArrayLayout,
+        address: int,
+        stream: int | None = None,
+        keeps: Any = None,
     ) -> None:
         self.given, self.library, self.layout, self.address = given, library, layout, address
         self.stream = stream  # that the array was made in, where it says so itself
