@@ -320,7 +320,7 @@ class Calls:
         return predict_cost(scheduled.graph, scheduled.schedule, sizes, machine, strict=strict, threads=threads)
 
     def launched(self, given: Mapping[str, Any]) -> Launched:
-        """What such a call launches on a GPU; a shape may stand for an array."""
+        """The report of what such a call launches on a GPU; a shape may stand for an array."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
         by, shapes = self._checked_by(inputs, numbers, self._for(inputs))
         scheduled, outputs = by._for(inputs), [_stand_in(o, s) for o, s in zip(by.outputs, shapes, strict=True)]
@@ -338,7 +338,7 @@ class Calls:
     def _plan(
         self, scheduled: Scheduled, inputs: Sequence[AnyArray], arrays: Sequence[AnyArray], numbers: Values, far: bool
     ) -> Plan:
-        """What the host's part of the code for such a call does."""
+        """The plan of the host's part of the code for such a call."""
         variant = self._variant(scheduled, inputs, arrays, far)
         program = scheduled.kernels(variant)
         strides = [element_strides(a) for a in arrays]
@@ -447,7 +447,7 @@ class Calls:
         return {n.name: v for n, v in zip(self.arguments.numbers, numbers, strict=True)} | self._extents(inputs)
 
     def _with_stand_ins(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Arrays in the place of shapes."""
+        """The arguments, with arrays in the place of shapes."""
         shapes = {a.name: a for a in self.arguments.arrays if _is_shape(given.get(a.name))}
         return {
             name: _stand_in(shapes[name], stated_shape(shapes[name], value)) if name in shapes else value
@@ -467,7 +467,7 @@ class Calls:
 
     @cached_property
     def _labels(self) -> dict[str, str]:
-        """How messages name buffers."""
+        """The names of buffers in messages."""
         stages = {b: describe(s) for s in self.rewritten.graph.stages for b in s.buffers}
         return stages | {a.name: a.label for a in self.arguments.arrays}
 

@@ -26,7 +26,7 @@ from .variant import Variant
 
 @dataclass(frozen=True)
 class Options:
-    """What changes the code but not its meaning."""
+    """The options that change the code but not its meaning."""
 
     target: Target
     strict: bool = False
@@ -45,7 +45,7 @@ def trace_of(options: Options) -> Trace:
 
 
 def to_plan(graph: Graph, schedule: Schedule, options: Options) -> tuple[Graph, Plan]:
-    """Schedule: once for all variants."""
+    """Resolve the schedule to a plan, once for all variants."""
     resolved, plan = resolve(graph, schedule, strict=options.strict, target=options.target)
     return verified(resolved, "resolve"), plan
 
@@ -53,7 +53,7 @@ def to_plan(graph: Graph, schedule: Schedule, options: Options) -> tuple[Graph, 
 @on_deep_stack
 @rare_collections()
 def to_loops(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> Program:
-    """Lower what was scheduled."""
+    """Lower a plan to loops."""
     return lower(
         graph,
         plan,
@@ -83,7 +83,7 @@ def to_llvm(program: Program, options: Options, trace: Trace) -> str:
 
 @on_deep_stack
 def to_artifact(program: Program, text: str, options: Options, trace: Trace) -> bytes:
-    """Optimize and assemble."""
+    """Optimize and assemble the code."""
     progress.step(f"LLVM, {len(text.splitlines()):,} lines")
     make = backend_of(options.target).artifact
     return trace.run("llvm", lambda: make(program, text, options.target, options.debug))
@@ -91,7 +91,7 @@ def to_artifact(program: Program, text: str, options: Options, trace: Trace) -> 
 
 @on_deep_stack
 def to_assembly(text: str, options: Options) -> str:
-    """Optimize and print as assembly."""
+    """Optimize the code and print it as assembly."""
     return backend_of(options.target).assembly(text, options.target, options.debug)
 
 

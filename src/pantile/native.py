@@ -20,7 +20,7 @@ _GUARDS_REUSE = 22
 
 
 def set_up_llvm() -> None:
-    """Before anything is asked of a target."""
+    """Initialize LLVM, before any target is used."""
     global _is_set_up
     check_llvm()
     with _lock:

@@ -29,7 +29,7 @@ from .errors import UserError, shown
 
 @dataclass(frozen=True)
 class Between:
-    """Numbers from `low` to `high`."""
+    """An annotation: numbers from `low` to `high`."""
 
     low: float
     high: float
@@ -39,7 +39,7 @@ class Between:
 
 
 class OneOf:
-    """Some values."""
+    """An annotation: one of some values."""
 
     def __init__(self, *values: str | int) -> None:
         self.values = values

@@ -112,7 +112,7 @@ class Scheduling:
 
     @property
     def for_machine(self) -> Cpu:
-        """What it is scheduled for: the machine that was given, or else this one."""
+        """The machine that the pipeline is scheduled for: the one that was given, or else this one."""
         return self.machine or _this_machine().for_target(self.calls.options.target)
 
     def _seconds(self, graph: Graph, arguments: Mapping[str, Any], schedule: Schedule) -> float:

@@ -91,7 +91,7 @@ class Variants:
                 yield from ((i.extent(k), elements) for k, stride in enumerate(dict(strides)[i.name]) if stride == 1)
 
     def _least(self, name: str, extent: int) -> int:
-        """What the code may rely on: large enough, or the power of two below."""
+        """The extent that code may rely on: large enough, or the power of two below."""
         large = max(1, self._large.get(name, 1))
         return large if extent >= large else 1 << extent.bit_length() >> 1
 

@@ -135,7 +135,7 @@ class Dp(Strategy):
         return part, remarks
 
     def _bounds(self, grouping: Grouping) -> Iterator[str]:
-        """What Algorithm 1 did not consider."""
+        """Remarks about what Algorithm 1 did not consider."""
         if grouping.merges is not None:
             bounds = f"groups were merged greedily, up to {MOST_MERGED} stages"
             yield bounds if self.fusion == "greedy" else f"more than {self.most_states} states: {bounds}"

@@ -324,7 +324,7 @@ class _GreedySearch:
     # ---- tile sizes to try (§4.2.3, "Generating tile sizes")
 
     def reuse(self, output: str, others: Sequence[str] = ()) -> dict[str, float]:
-        """Per-direction reuse of a group, if others join it."""
+        """The reuse of a group in each direction, if others join it."""
         if output not in self._reuse:
             self._reuse[output] = Overlaps(self.facts, self.members[output], output, shared=self._in_strips[output])
         return self._reuse[output].with_others(others)

@@ -60,7 +60,7 @@ class Polymage(Strategy):
 
 
 class _Merging:
-    """`groups` are what is left when no two can be merged."""
+    """The merging of groups; `groups` are what is left when no two can be merged."""
 
     def __init__(self, stages: Stages, parameters: Polymage) -> None:
         self.stages = stages

@@ -262,7 +262,7 @@ class _ReuseSearch:
         return {"segments analysed": len(self.analysed), "tiles compared": tiles}
 
     def barriers(self) -> set[str]:
-        """Stages that are computed at root in any case."""
+        """The stages that are computed at root in any case."""
         outputs = self.problem.graph.output
         alone = [n for n in self.stages if n not in outputs and not self.known.may_be_fused(n)]
         if alone:

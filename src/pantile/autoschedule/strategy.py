@@ -54,17 +54,17 @@ class Problem:
 
     @property
     def target(self) -> Target:
-        """What schedules are made for."""
+        """The target that schedules are made for."""
         return self.machine.target
 
     @cached_property
     def facts(self) -> Facts:
-        """What is known of the stages under these sizes."""
+        """The facts about the stages at these sizes."""
         return Facts(self.graph, self.shapes, self.scalars)
 
     @cached_property
     def alone(self) -> StageDefaults:
-        """Schedules of single stages."""
+        """The schedules of single stages."""
         return StageDefaults(self.graph, self.target, strict=self.strict)
 
     @cached_property
@@ -106,7 +106,7 @@ class Problem:
 
     @cached_property
     def _left(self) -> dict[frozenset[str], Problem]:
-        """What is left when some stages are inlined; strategies ask for the same."""
+        """The problems that are left when some stages are inlined, memoized."""
         return {}
 
     def with_graph(self, graph: Graph) -> Problem:

@@ -19,7 +19,7 @@ def info() -> int:
 
 
 def clear() -> int:
-    """Remove all of it."""
+    """Remove all entries of the cache."""
     winners = tuning_results.files()
     for path in winners:
         path.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from .progress import told
 
 
 def calibrate() -> int:
-    """Measure, keep, print; 0."""
+    """Measure the machine, keep the result and print it; the exit code."""
     busy = busy_cores()
     if busy is not None and busy > NOTICEABLE:
         print(f"other processes keep {busy:.1f} cores busy: what is measured now is less than the machine can do")

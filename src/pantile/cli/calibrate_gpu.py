@@ -9,7 +9,7 @@ from .progress import told
 
 
 def calibrate_gpu(number: int) -> int:
-    """Measure, keep, print; 0."""
+    """Measure the GPU, keep the result and print it; the exit code."""
     if number >= count():
         raise WrongArgument(f"there is no GPU {number}; pantile devices lists those that there are")
     gpu = calibrate(device(number), told)

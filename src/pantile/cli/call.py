@@ -33,7 +33,7 @@ class PipelineCall:
 
     @property
     def for_machine(self) -> pt.machine.Cpu | None:
-        """One of those that are described, or None for this one."""
+        """The described machine that the call is for, or None for this one."""
         return None if self.machine is None else pt.machine.named(self.machine)
 
     def arrays(self) -> dict[str, Array]:

@@ -164,7 +164,7 @@ def _add_show(commands: _Commands) -> None:
 
 
 def _add_call(parser: argparse.ArgumentParser) -> None:
-    """What `show` and `explain` are told of a call."""
+    """Add the options of a call, which `show` and `explain` share."""
     parser.add_argument(
         "--input",
         action="append",

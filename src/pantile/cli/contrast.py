@@ -32,7 +32,7 @@ def local_contrast() -> pt.Pipeline:
 
 
 def weighted(values: Sequence[pt.Expr]) -> pt.Expr:
-    """Their mean, weighted by a bell curve."""
+    """The mean of values, weighted by a bell curve."""
     weights = [exp(-2 * ((k - RADIUS) / RADIUS) ** 2) for k in range(len(values))]
     return reduce(lambda a, b: a + b, (v * (w / sum(weights)) for v, w in zip(values, weights, strict=True)))
 

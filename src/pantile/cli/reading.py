@@ -66,7 +66,7 @@ class TooDeep(OSError):
 
 
 def _pixels(path: Path, image: Any) -> Array:
-    """[y, x, channel], as deep as in the file."""
+    """The pixels [y, x, channel], as deep as in the file."""
     bits = bits_per_channel(path, image)
     if image.mode.startswith("I;16") or (image.mode == "I" and bits <= 16):
         values = np.asarray(image).astype(np.uint16)
@@ -115,7 +115,7 @@ def _deep_tiff(path: Path) -> Array:
 
 
 def _upright(a: Array, orientation: int) -> Array:
-    """Cameras that are held upright turn the picture by a note in the file."""
+    """The picture upright: cameras that are held upright say so in a note in the file."""
     if orientation in (5, 6, 7, 8):
         a = a.swapaxes(0, 1)
     a = a[:, ::-1] if orientation in (2, 3, 6, 7) else a
@@ -123,7 +123,7 @@ def _upright(a: Array, orientation: int) -> Array:
 
 
 def _sentence(error: Exception) -> str:
-    """What a library says, or else the name of the error."""
+    """The message of a library, or else the name of the error."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__

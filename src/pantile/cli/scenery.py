@@ -117,7 +117,7 @@ def _roof(y: Array, x: Array, rng: np.random.Generator) -> Array:
 
 
 def _soften(picture: Array) -> Array:
-    """What a lens does: a little blur in both directions."""
+    """Blur a little in both directions, as a lens does."""
     padded = np.pad(picture, ((1, 1), (1, 1), (0, 0)), mode="edge")
     rows = padded[:-2] * 0.25 + padded[1:-1] * 0.5 + padded[2:] * 0.25
     return rows[:, :-2] * 0.25 + rows[:, 1:-1] * 0.5 + rows[:, 2:] * 0.25

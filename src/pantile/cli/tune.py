@@ -34,7 +34,7 @@ class TuneRequest:
 
 
 def tune(request: TuneRequest) -> int:
-    """Tune each; 0, or 130 after Ctrl-C."""
+    """Tune each app; the exit code is 0, or 130 after Ctrl-C."""
     tuning_results.writable()  # better now than after all the work
     if request.threads is not None:
         pt.set_num_threads(request.threads)
@@ -57,7 +57,7 @@ def _look_around() -> None:
 
 
 def _tuned(app: App, arguments: dict[str, Any], seconds: float) -> bool:
-    """Measure, keep and tell; whether it ended by itself."""
+    """Measure, keep and print; whether it ended by itself."""
     pipeline = app.build()
     tuning = Tuning(
         pipeline,

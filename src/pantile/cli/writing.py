@@ -78,7 +78,7 @@ def write(path: Path, array: Array, dtype: np.dtype[Any]) -> list[str]:
 
 
 def _oriented(path: Path, array: Array) -> Array:
-    """[y, x, channel], of an array that may have its channels in front."""
+    """The array as [y, x, channel], which may have its channels in front."""
     values = array[..., None] if array.ndim == 2 else array
     if values.shape[2] not in _CHANNELS and values.shape[0] in _CHANNELS:
         values = np.moveaxis(values, 0, -1)

@@ -24,7 +24,7 @@ class Look:
 
 
 def diagram(graph: Graph, looks: Mapping[str, Look]) -> Markup:
-    """`looks` has the stages that are computed; others are inlined."""
+    """The diagram of a graph; `looks` has the stages that are computed, others are inlined."""
     shown, edges = _shown(graph, looks)
     widths = {n: _PADDING + _CHARACTER * max(len(_short(n)), len(looks[n].word) if n in looks else 0) for n in shown}
     where = layout(widths, edges)
@@ -57,7 +57,7 @@ def _shown(graph: Graph, looks: Mapping[str, Look]) -> tuple[list[str], list[tup
 
 
 def _edge(a: tuple[float, int], bends: list[tuple[float, int]], b: tuple[float, int]) -> Markup:
-    """Down from one to the other, through its bends."""
+    """An edge down from one node to the other, through its bends."""
     between = [(x, k * _PITCH + _HEIGHT / 2) for x, k in bends]
     points = [(a[0], a[1] * _PITCH + _HEIGHT), *between, (b[0], b[1] * _PITCH)]
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"

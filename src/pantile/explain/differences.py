@@ -30,7 +30,7 @@ def _stage(mine: StageSchedule, other: StageSchedule) -> str:
 
 
 def _changes(mine: StageSchedule, other: StageSchedule) -> Iterator[str]:
-    """What the other one has and this one has not; then what it lacks."""
+    """The directives that the other schedule has and this one has not; then those that it lacks."""
     if _place(mine) != _place(other):
         yield _words(_place(other))
     told = (*_PLACES, "reorder")

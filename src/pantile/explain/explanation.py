@@ -29,7 +29,7 @@ class Timing:
 
     @property
     def seconds(self) -> float:
-        """Measured, or else predicted."""
+        """The measured seconds, or else the predicted ones."""
         return self.cost.seconds if self.measured is None else self.measured.seconds
 
 

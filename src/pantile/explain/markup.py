@@ -20,7 +20,7 @@ def tag(name: str, *children: str, **attributes: object) -> Markup:
 
 
 def join(*children: str, between: str = "") -> Markup:
-    """Several in a row."""
+    """Several pieces of markup in a row."""
     return Markup(between.join(c if isinstance(c, Markup) else escape(c) for c in children))
 
 

@@ -72,7 +72,7 @@ def _head(e: Explanation) -> Markup:
 
 
 def _kernels(launched: Launched | None) -> Iterator[Markup]:
-    """What a call launches on a GPU."""
+    """The kernels that a call launches on a GPU."""
     if launched is not None:
         head, *others = launched.rows
         rows = [tag("tr", *(tag("td", cell) for cell in row)) for row in others]

@@ -81,7 +81,7 @@ def bound(t: Timing) -> str:
 
 
 def _alternatives(chosen: Schedule, others: Sequence[Alternative]) -> str:
-    """Why each neighbouring choice lost."""
+    """The reasons for which neighbouring choices lost."""
     lines = ["next best, predicted:"]
     for other in others[:MOST_ALTERNATIVES]:
         why = f" ({other.why})" if other.why else ""

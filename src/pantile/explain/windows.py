@@ -23,7 +23,7 @@ _CHARACTER = 7.4  # the width of one
 
 @dataclass(frozen=True)
 class Window:
-    """What one tile needs of a stage or input, along the image's two axes."""
+    """The region of a stage or input that one tile requires, along the image's two axes."""
 
     name: str
     rows: int
@@ -77,7 +77,7 @@ def _middle(whole: Interval, extent: int, tile: int) -> Interval:
 
 
 def _axes(whole: Sequence[Interval]) -> tuple[int, int]:
-    """Rows and columns of a whole image: the last two axes that are long."""
+    """The rows and columns of a whole image: the last two axes that are long."""
     long = [k for k, r in enumerate(whole) if _extent(r) > _SHORT][-2:]
     y, x = long if len(long) == 2 else (len(whole) - 2, len(whole) - 1)
     return y, x
@@ -160,7 +160,7 @@ def _zoomed(t: Tiles, hues: Mapping[str, int | None], root: str) -> Markup:
 
 
 def _drawn(n: int, tile: int, full: float, steps: Sequence[int]) -> float:
-    """How long so many pixels are, beside a tile of `full`."""
+    """The drawn length of so many pixels, beside a tile of `full`."""
     if n > tile:
         return full + 2 * _STEP * (1 + steps.index(n))
     return max(10.0, full * n / tile)

@@ -44,7 +44,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Issue:
-    """Vector instructions that a core starts per cycle, at most."""
+    """The most vector instructions that a core starts per cycle."""
 
     fma: Rate  # multiplications, additions and both in one, of floats
     int: Rate
@@ -105,7 +105,7 @@ class Cpu(Machine):
 
     @cached_property
     def target(self) -> Target:
-        """What schedules for it are made for."""
+        """The target that schedules for the machine are made for."""
         return cpu_target(self.architecture, self.vector_bits, self.l1.line)
 
     def for_target(self, target: Target) -> Cpu:
@@ -121,7 +121,7 @@ class Cpu(Machine):
         return self.target.registers
 
     def lanes(self, bits: int) -> int:
-        """Elements of a type that fill a vector."""
+        """The number of elements of a type that fill a vector."""
         return self.target.lanes(bits)
 
     def memory_bandwidth(self, cores: int) -> float:

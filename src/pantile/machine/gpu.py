@@ -43,7 +43,7 @@ class Gpu(Machine):
 
     @cached_property
     def target(self) -> Target:
-        """What schedules for it are made for."""
+        """The target that schedules for the machine are made for."""
         return gpu_target("sm_{}{}".format(*self.capability))
 
     def occupancy(self, threads: int, shared: int, registers: int) -> Occupancy:

@@ -124,7 +124,7 @@ def usable_cores() -> int:
 
 
 def governor() -> str | None:
-    """What decides about the clock."""
+    """The name of the governor of the clock frequency."""
     return _text(CPU_FOLDER / "cpufreq" / "scaling_governor")
 
 

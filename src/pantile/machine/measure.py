@@ -51,7 +51,7 @@ class Rates:
 
 
 def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int, rounds: int = ROUNDS) -> Rates:
-    """Takes a few tenths of a second, and the whole machine."""
+    """Measure the rates of this machine, which takes a few tenths of a second, and all of its cores."""
     lanes, vector = vector_bits // 32, vector_bits // 8
     engine = compiled(_kernels(lanes))
     source, target = _beyond_caches(cache_sizes, cores)
@@ -140,7 +140,7 @@ def chains(engine: llvm.ExecutionEngine, name: str) -> Callable[[], object]:
 
 
 def compiled(text: str) -> llvm.ExecutionEngine:
-    """Code of LLVM text, for this machine."""
+    """The compiled code of LLVM text, for this machine."""
     return loaded(object_code(text, 3))
 
 

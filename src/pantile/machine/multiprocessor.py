@@ -49,5 +49,5 @@ class Multiprocessor:
 
     @property
     def threads(self) -> int:
-        """Threads that are resident at a time, at most."""
+        """The most threads that are resident at a time."""
         return self.warps * WARP_SIZE

@@ -53,7 +53,7 @@ class Kernel:
 
 
 def failure(code: int, report: Sequence[int], buffers: Sequence[str], labels: Mapping[str, str]) -> RunError:
-    """What a nonzero code means. `labels` say more about a buffer than its name."""
+    """The error of a nonzero exit code. `labels` say more about a buffer than its name."""
     if code == OUT_OF_MEMORY:
         return RunError("out of memory: there is no room for the intermediate values of this pipeline")
     action, number, index, low, high = report[:5]

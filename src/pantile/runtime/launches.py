@@ -96,7 +96,7 @@ def scalars_of(
 
 
 class _Host:
-    """Goes through the statements of a host part."""
+    """An interpreter of the statements of a host part."""
 
     def __init__(self, program: Program, scalars: Mapping[str, Number]) -> None:
         self._program = program

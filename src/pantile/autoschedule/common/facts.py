@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 def _remembered(method: F) -> F:
-    """Answer a question that was asked before as then; nobody changes answers."""
+    """Memoize a method; nobody changes its results."""
 
     @wraps(method)
     def answer(self: Facts, *question: object) -> Any:
@@ -58,7 +58,7 @@ class Facts:
         self._inputs = {i.name: tuple(int(scalars[i.extent(k)]) for k in range(i.ndim)) for i in graph.inputs}
 
     def once(self, question: tuple[Hashable, ...], find: Callable[[], T]) -> T:
-        """What others find out about the pipeline, once."""
+        """Memoize what others compute about the pipeline, by a key."""
         if question not in self.known:
             self.known[question] = find()
         return cast(T, self.known[question])
@@ -128,7 +128,7 @@ class Facts:
         return self.graph.input[name].dtype.bytes
 
     def size(self, name: str) -> int:
-        """Bytes of a stage or input."""
+        """The bytes of a stage or input."""
         return self.points(name) * self.bytes_per_point(name)
 
     # ---- loops
@@ -213,7 +213,7 @@ class Facts:
 
     @_remembered
     def arithmetic(self, name: str, definition: int = 0) -> float:
-        """Operations of evaluating a definition once (see `cost`)."""
+        """The operations of evaluating a definition once (see `cost`)."""
         d = self.graph.stage[name].definitions[definition]
         return arithmetic([*d.values, *(i for i in d.indices if any(isinstance(e, Load) for e in walk(i)))])
 
@@ -262,7 +262,7 @@ class Facts:
 
     @_remembered
     def work(self, name: str) -> float:
-        """Operations of computing all of a stage."""
+        """The operations of computing all of a stage."""
         stage = self.graph.stage[name]
         return sum(self.arithmetic(name, k) * self.runs(name, k) for k in range(len(stage.definitions)))
 

@@ -109,7 +109,7 @@ def points(box: Box) -> Numbers:
 
 
 def size(facts: Facts, name: str, box: Box) -> Numbers:
-    """Bytes of a box of a stage or input."""
+    """The bytes of a box of a stage or input."""
     return points(box) * facts.bytes_per_point(name)
 
 

@@ -69,7 +69,7 @@ class Joining:
         return self._fill_vectors(self.members, self.footprint.boxes)
 
     def with_others(self, others: Collection[str]) -> tuple[Needs, Numbers]:
-        """What tiles need if others join, and whether then all members fill vectors."""
+        """The loads and the footprint of tiles if others join, and whether all members then fill vectors."""
         changed = self.footprint.joined(others)
         total = self.needs
         for name, box in changed.items():

@@ -40,7 +40,7 @@ class _Value:
 
 @dataclass(eq=False)
 class _Evaluation:
-    """What evaluating a definition once takes, with all that is inlined into it."""
+    """The cost of evaluating a definition once, with all that is inlined into it."""
 
     operations: float
     reads: dict[str, Reads]  # different values, by buffer
@@ -74,7 +74,7 @@ def inlining(problem: Problem, load_cost: float) -> tuple[str, ...]:
 
 
 class _Inlining:
-    """`names` are the stages to inline."""
+    """The search for stages to inline, which become `names`."""
 
     def __init__(self, problem: Problem, load_cost: float) -> None:
         self.facts: Facts = problem.facts  # extents are those of the pipeline as it is written
@@ -104,7 +104,7 @@ class _Inlining:
     # ---- costs
 
     def _benefit(self, name: str) -> float:
-        """Cost of the stage, less what its consumers cost more afterwards."""
+        """The cost of the stage, minus what its consumers cost more afterwards."""
         if name not in self._benefits:
             self._benefits[name] = self._cost(name) - sum(self._added(name, c) for c in self._consumers[name])
         return self._benefits[name]
@@ -206,7 +206,7 @@ class _Inlining:
         return self._fixed[buffer]
 
     def _form(self, stage: Stage) -> dict[str, Expr]:
-        """Its values as expressions, by buffer."""
+        """The values of a stage as expressions, by buffer."""
         if stage.name not in self._forms:
             self._forms[stage.name] = dict(zip(stage.buffers, closed_form(stage), strict=True))
         return self._forms[stage.name]

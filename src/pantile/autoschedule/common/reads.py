@@ -52,7 +52,7 @@ class DefinitionReads:
 
     @cached_property
     def like(self) -> Hashable:
-        """Equal where the same is read in the same way."""
+        """A key that is equal for definitions that read alike."""
         return self.like_of(tuple(dict.fromkeys(b for _, reads in self._reads for b in reads)), by_name=True)
 
     def like_of(self, buffers: tuple[str, ...], by_name: bool = False) -> Hashable:

@@ -37,7 +37,7 @@ class Ends:
 
     @cached_property
     def depends_on(self) -> tuple[str, ...]:
-        """What a scope may hold that decides about the indices."""
+        """The names in a scope that the indices depend on."""
         own = {name for e in self.indices for name in (*names(e), *map(values_of, loaded(e)))}
         return tuple(sorted(own))
 

@@ -59,7 +59,7 @@ class TiledGroup:
 
 @dataclass(frozen=True)
 class Style:
-    """How loops are marked."""
+    """The way in which loops are vectorized and made parallel."""
 
     vectors: int = 1  # registers of the widest type per iteration
     parallelism: int | None = None  # iterations to share among threads, if there are so many; None: as many as threads
@@ -160,7 +160,7 @@ class _Output:
 
     @cached_property
     def names(self) -> dict[str, list[str]]:
-        """What each loop is split into, outermost first."""
+        """The loops that each loop is split into, outermost first."""
         taken = set(self.extents)
         names = {}
         for loop in self.order:
@@ -399,7 +399,7 @@ class _Nest:
 
     @property
     def _block(self) -> int:
-        """Vectors of sums that are computed at a time."""
+        """The number of vectors of sums that are computed at a time."""
         return sums_at_a_time(len(self.stage.dtypes), self.problem.machine.registers)
 
     @property

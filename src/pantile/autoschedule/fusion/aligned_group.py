@@ -89,7 +89,7 @@ class Seen:
 
 
 class Once(dict[K, V]):
-    """What a function says, asked once for each."""
+    """A memoized function, as a dict."""
 
     def __init__(self, function: Callable[[K], V]) -> None:
         self._function = function
@@ -121,7 +121,7 @@ class AlignedGroup:
 
     @cached_property
     def seen(self) -> Seen:
-        """Its stages, as seen from the output."""
+        """The stages of the group, as seen from the output."""
         return self.space.seen_from(self.output)
 
     @cached_property

@@ -12,7 +12,7 @@ from ..strategy import Problem
 
 
 def cropped(problem: Problem) -> tuple[str, ...]:
-    """Stages that nothing but a crop of them reads."""
+    """The stages that nothing but a crop of them reads."""
     return tuple(s.name for s in problem.graph.stages if _is_only_cropped(problem, s))
 
 

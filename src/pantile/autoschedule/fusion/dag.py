@@ -12,7 +12,7 @@ Group = int  # a set of vertices
 
 @dataclass(frozen=True)
 class Dag:
-    """Direct successors of each vertex."""
+    """A directed acyclic graph: the direct successors of each vertex."""
 
     successors: tuple[Group, ...]
 
@@ -56,14 +56,14 @@ class Dag:
         return order
 
     def after(self, group: Group) -> Group:
-        """SUCC(H): the direct successors outside of it."""
+        """SUCC(H): the direct successors outside of the group."""
         if group not in self._after:
             self._after[group] = union(self.successors, group) & ~group
         return self._after[group]
 
     @cached_property
     def _after(self) -> dict[Group, Group]:
-        """What is asked for again and again."""
+        """The successors of groups, memoized."""
         return {}
 
     def below(self, group: Group) -> Group:
@@ -71,19 +71,19 @@ class Dag:
         return union(self.descendants, group) & ~group
 
     def with_source(self) -> Dag:
-        """One more vertex, before all that have no predecessor."""
+        """The graph with one more vertex, before all that have no predecessor."""
         sources = sum(1 << v for v in range(self.count) if not self.predecessors[v])
         return Dag((*self.successors, sources))
 
     def contracted(self, groups: Sequence[Group]) -> Dag:
-        """Every group is one vertex."""
+        """The graph in which every group is one vertex."""
         at = {v: k for k, group in enumerate(groups) for v in vertices(group)}
         edges = [(k, at[s]) for k, group in enumerate(groups) for s in vertices(self.after(group))]
         return Dag.of(len(groups), edges)
 
 
 def vertices(group: Group) -> Iterator[int]:
-    """Its members in order."""
+    """The members of a group in order."""
     while group:
         lowest = group & -group
         yield lowest.bit_length() - 1

@@ -27,7 +27,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class TileLimits:
-    """What Algorithm 2 knows of the machine."""
+    """The machine parameters of Algorithm 2."""
 
     l1: int
     l2: int
@@ -37,7 +37,7 @@ class TileLimits:
 
 @dataclass(frozen=True)
 class _Chosen:
-    """Parameters that were chosen by trial."""
+    """The parameters that were chosen by trial."""
 
     weights: Weights = Weights()
     innermost: int = 256

@@ -59,7 +59,7 @@ class ExpressionInlining:
                 self._inline(name)
 
     def _inline_what_is_read_once(self) -> None:
-        """Lines 11 and 14."""
+        """Inline what is read once (lines 11 and 14)."""
         at = {name: k for k, name in enumerate(self.group.names)}
         able = {name: None for name in self._able() if name not in self.inlined}
         pending = [at[name] for name in able]

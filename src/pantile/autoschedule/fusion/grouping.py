@@ -23,7 +23,7 @@ MOST_PARTITIONED = 5
 
 
 class Model(Protocol):
-    """What groups cost."""
+    """A cost model of groups."""
 
     def cost(self, group: Group) -> float:
         """COST(H); infinite for what cannot be a group."""
@@ -108,7 +108,7 @@ class DpGrouping:
         return ways_of
 
     def _merged(self, state: State) -> Iterator[State]:
-        """Case I (lines 7-16)."""
+        """The states of Case I (lines 7-16)."""
         placed = sum(state)
         unplaced = self.dag.below(placed)
         for k, group in enumerate(state):

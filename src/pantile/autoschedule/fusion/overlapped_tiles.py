@@ -39,17 +39,17 @@ class OverlappedTiles:
 
     @cached_property
     def buffers(self) -> tuple[str, ...]:
-        """Intermediate ones and, last, the live-out."""
+        """The intermediate buffers and, last, the live-out."""
         return tuple(n for n in self.group.names if n not in self._flow.inlined)
 
     @property
     def members(self) -> tuple[str, ...]:
-        """What is computed besides the output."""
+        """The stages that are computed besides the output."""
         return self.buffers[:-1]
 
     @cached_property
     def long(self) -> list[int]:
-        """Dims of the space that are tiled, the innermost last."""
+        """The dims of the space that are tiled, the innermost last."""
         return [k for k, n in enumerate(self.group.extents) if n > SHORT]
 
     # ---- how much they hold
@@ -84,7 +84,7 @@ class OverlappedTiles:
     # ---- how much they overlap
 
     def overlap(self, tile: Tile) -> float:
-        """OVERLAPSIZE: bytes that a tile computes and its neighbours too."""
+        """OVERLAPSIZE: the bytes that a tile computes and its neighbours too."""
         sizes = self._sizes(tile)
         cut = {k for k, n in sizes.items() if n < self.group.extents[k]}
         points = self._points(sizes)

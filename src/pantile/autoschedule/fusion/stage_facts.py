@@ -23,7 +23,7 @@ class SingleStages:
         self._hulls: dict[Definition, list[Access]] = {}
 
     def reads(self, stage: Stage, definition: Definition) -> Sequence[Access]:
-        """What a definition reads, reads of the same kind taken together."""
+        """The reads of a definition, with reads of the same kind taken together."""
         if definition not in self._hulls:
             hulls: dict[object, Access] = {}
             for access in accesses(stage, definition):
@@ -42,7 +42,7 @@ class SingleStages:
 
     @cached_property
     def size(self) -> dict[str, int]:
-        """Bytes of stages and inputs."""
+        """The bytes of stages and inputs."""
         return {name: self.facts.size(name) for name in (*self.names, *self.problem.graph.input)}
 
     @cached_property

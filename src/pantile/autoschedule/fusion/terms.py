@@ -35,13 +35,13 @@ class Terms:
     live: int
 
     def live_ratio(self, tile: Tile, tile_footprint: float) -> float:
-        """Live-in and live-out data to computation."""
+        """The ratio of live-in and live-out data to computation."""
         if self.how == SCALED:
             return self.live / tile_footprint
         return self._live_of(tile) / self.shape.bytes(tile)  # lines 15-17
 
     def _live_of(self, tile: Tile) -> float:
-        """What a tile reads of other stages and inputs, and what it writes."""
+        """The bytes that a tile reads of other stages and inputs, and that it writes."""
         group, facts = self.shape.group, self.shape.group.stages.facts
         boxes = footprint.boxes(facts, group.names, group.output, tile)
         live = [name for name in boxes if name not in group.names or name == group.output]

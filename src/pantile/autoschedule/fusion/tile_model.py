@@ -86,13 +86,13 @@ class TileModel:
         return Costed(chosen.cost, aligned.output, shape.members, shape.inlined, levels, chosen.terms)
 
     def _live(self, group: Group) -> int:
-        """Bytes of live-ins and live-outs."""
+        """The bytes of live-ins and live-outs."""
         return sum(self.stages.size[n] for n in (*self.stages.live_ins(group), *self.stages.live_outs(group)))
 
 
 @dataclass(frozen=True)
 class _ForCache:
-    """What COSTFORCACHESIZE returns."""
+    """The result of COSTFORCACHESIZE."""
 
     tile: Tile
     overlap: float  # bytes that a tile computes and its neighbours too

@@ -22,27 +22,27 @@ class Capacity:
 
     @cached_property
     def element(self) -> int:
-        """DTS: of the widest array."""
+        """DTS: the bytes of an element of the widest array."""
         return max(r.bytes for r in self.s.references)
 
     @cached_property
     def per_line(self) -> int:
-        """Elements of a cache line, lc in the thesis."""
+        """The elements of a cache line, lc in the thesis."""
         return max(1, self.machine.l1.line // self.element)
 
     @cached_property
     def threads(self) -> int:
-        """Hardware threads of a core."""
+        """The hardware threads of a core."""
         return max(1, self.machine.threads // self.machine.cores)
 
     @property
     def l1(self) -> float:
-        """Bytes of the first-level cache that a thread can count on."""
+        """The bytes of the first-level cache that a thread can count on."""
         return self.machine.l1.per_core / self.threads
 
     @property
     def l2(self) -> float:
-        """Bytes; the other half is for what the prefetchers fetch."""
+        """The bytes of the second-level cache that a thread can count on; the other half is for prefetched lines."""
         return self.machine.l2.per_core / self.threads / 2
 
     def rows_in_l1(self, row: int, pitch: int) -> int:

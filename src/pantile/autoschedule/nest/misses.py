@@ -24,12 +24,12 @@ def working_set(references: Iterable[Reference], tile: Tile) -> Numbers:
 
 
 def without(tile: Tile, loop: str) -> Tile:
-    """One iteration of a loop of a tile."""
+    """A tile of one iteration of a loop."""
     return {n: t for n, t in tile.items() if n != loop}
 
 
 def tile_counts(extents: Extents, tile: Tile) -> dict[str, Numbers]:
-    """B / T of each loop."""
+    """The number of tiles along each loop, B / T."""
     return {n: np.ceil(extent / tile[n]) for n, extent in extents.items()}
 
 

@@ -72,19 +72,19 @@ def is_transposed(r: Reference, output: Reference) -> bool:
 
 
 def written(stage: Stage, definition: Definition, loops: Iterable[str]) -> Reference:
-    """What a definition stores, all values of a tuple as one."""
+    """The reference that a definition stores, all values of a tuple as one."""
     return Reference(stage.name, _steps(definition.indices, set(loops)), sum(t.bytes for t in stage.dtypes))
 
 
 def read(stage: Stage, definition: Definition, loops: Iterable[str]) -> tuple[Reference, ...]:
-    """What a definition reads besides the stage itself."""
+    """The references that a definition reads besides the stage itself."""
     moving = set(loops)
     others = [e for e in definition.loads if e.buffer not in stage.buffers]
     return tuple(dict.fromkeys(reference(e, moving) for e in others))
 
 
 def reference(load: Load, loops: Iterable[str]) -> Reference:
-    """One read of an array."""
+    """The reference of one read of an array."""
     return Reference(load.buffer, _steps(load.indices, set(loops)), load.dtype.bytes)
 
 

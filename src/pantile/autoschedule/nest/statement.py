@@ -45,7 +45,7 @@ class Statement:
 
     @cached_property
     def free(self) -> tuple[str, ...]:
-        """Loops whose iterations are independent of each other."""
+        """The loops whose iterations are independent of each other."""
         return tuple(n for n in self.extents if is_independent(self.stage, self.definition, n))
 
     @cached_property
@@ -72,7 +72,7 @@ class Statement:
 
     @cached_property
     def tileable(self) -> tuple[str, ...]:
-        """Loops that are long enough, and may be interchanged with all others."""
+        """The loops that are long enough, and may be interchanged with all others."""
         sums = accumulation(self.stage, self.definition)
         any_order = sums is not None and not (self.problem.strict and not all(f.is_exact for f in sums))
         return tuple(

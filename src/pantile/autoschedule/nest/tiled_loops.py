@@ -31,7 +31,7 @@ class TiledLoops:
         return self.inside(loop) >= self.extents[loop] > 0
 
     def inside(self, loop: str) -> int:
-        """Iterations inside a tile."""
+        """The trip counts inside a tile."""
         return self.tile.get(loop, self.extents[loop])
 
     @cached_property

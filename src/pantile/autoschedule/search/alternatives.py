@@ -70,5 +70,5 @@ def _why(lost: Cost, won: Cost) -> str:
 
 
 def _shares(p: Cost) -> dict[str, float]:
-    """Its time by causes, which are of all cores together."""
+    """The wall-clock time of a cost by causes, which are of all cores together."""
     return {name: seconds * p.seconds / p.causes.seconds for name, seconds in named(p.causes)}

@@ -61,6 +61,6 @@ def _in_boxes(problem: Problem, loops: RolledLoops, planes: int, rows: int) -> S
 
 
 def _of_a_box(problem: Problem, loops: RolledLoops, s: Stage) -> StageSchedule:
-    """What all quantities of a box share, computed before any of them."""
+    """The schedule of a stage that all quantities of a box share, computed before any of them."""
     chain = problem.alone.stored(s, on(s.name).compute_at(loops.stage.name, loops.strips))
     return chain.vectorize(s.dims[-1], RolledLoops.of(problem, s).width(problem, VECTORS))

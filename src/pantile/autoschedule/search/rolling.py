@@ -40,7 +40,7 @@ LEAST_STRIP, LEAST_TILE = 8, 64
 
 @dataclass(frozen=True)
 class Roll:
-    """How a group is computed. What is not given is a fair start."""
+    """The parameters by which a group is computed. The defaults are a fair start."""
 
     output: str
     members: tuple[str, ...]  # producers first
@@ -64,13 +64,14 @@ class Roll:
 
 
 def _planes_share(problem: Problem, roll: Roll) -> bool:
-    """Whether planes of the output need the same of some stage: outside, it would be computed for each of them."""
+    """Whether planes of the output require the same of some stage: with planes outside, it would be computed for each
+    of them."""
     planes = set(RolledLoops.of(problem, problem.graph.stage[roll.output]).planes)
     return any(not planes <= set(problem.graph.stage[name].dims) for name in roll.members)
 
 
 def rolls(problem: Problem, roll: Roll) -> bool:
-    """Whether a group can be computed so."""
+    """Whether a group can be computed by a roll."""
     slides = _all_slide(problem, roll) if roll.slides else _are_cut(problem, roll)
     return slides and can_roll(problem, roll.output) and _rolls_several(problem, roll)
 
@@ -147,7 +148,7 @@ def chains(problem: Problem, roll: Roll) -> Iterator[StageSchedule]:
 
 
 def variations(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
-    """Rolls that differ in one thing, and in what."""
+    """The rolls that differ in one parameter, with what differs."""
     loops = RolledLoops.of(problem, problem.graph.stage[roll.output])
     yield "rows together" if not roll.together else "row by row", replace(roll, together=not roll.together)
     for rows in (roll.rows * 2, roll.rows // 2):  # after that, which one row at a time has no use for
@@ -219,7 +220,7 @@ def _all_slide(problem: Problem, roll: Roll) -> bool:
 
 
 def _are_cut(problem: Problem, roll: Roll) -> bool:
-    """Whether all stages are pictures, of which a strip needs a part."""
+    """Whether all stages are pictures, of which a strip requires a part."""
     output = RolledLoops.of(problem, problem.graph.stage[roll.output])
     return roll.strip < output.extents[output.y] and all(can_roll(problem, name) for name in roll.members)
 
@@ -232,7 +233,7 @@ def _slides(moving: Mapping[str, Motion], y: str) -> bool:
 
 @dataclass(frozen=True)
 class RolledLoops:
-    """What the loops of a stage are called."""
+    """The names of the loops of a stage."""
 
     stage: Stage
     extents: Mapping[str, int]
@@ -350,7 +351,7 @@ def _member(problem: Problem, roll: Roll, output: RolledLoops, name: str) -> Sta
 
 
 def _marked_member(problem: Problem, roll: Roll, name: str, at: str, stored: str | None) -> StageSchedule:
-    """Computed at a loop of the output, and stored where it is kept for further iterations."""
+    """The schedule of a member that is computed at a loop of the output, and stored where further iterations use it."""
     loops = RolledLoops.of(problem, problem.graph.stage[name])
     chain = on(name).compute_at(roll.output, at)
     if stored is not None:
@@ -366,8 +367,8 @@ def _split_rows(roll: Roll, loops: RolledLoops, chain: StageSchedule, rows: str)
 
 
 def is_used_again(problem: Problem, roll: Roll, name: str) -> bool:
-    """Whether the next rows need some of the same rows of a stage: because one stage reads several of them, or because
-    one reads it that is ahead of another."""
+    """Whether the next rows require some of the same rows of a stage: because one stage reads several of them, or
+    because one reads it that is ahead of another."""
     stage = problem.graph.stage[name]
     readers = [problem.graph.stage[c] for c in problem.graph.consumers[name]]
     if any(RolledLoops.of(problem, c).y in overlaps(stage, c) for c in readers if c.ndim > 1):

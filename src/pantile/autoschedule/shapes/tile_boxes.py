@@ -58,7 +58,7 @@ def _within(box: Box, limits: Box) -> Box:
 
 
 class Computed(Boxes):
-    """What tiles of one size compute."""
+    """The boxes that tiles of one size compute."""
 
     def __init__(self, facts: Facts, output: str, tile: Mapping[str, int]) -> None:
         stage = facts.graph.stage[output]
@@ -80,7 +80,7 @@ class Computed(Boxes):
         return np.broadcast_to(np.asarray(points(self.boxes[name]), float), self.weights.shape)
 
     def in_all(self, name: str) -> float:
-        """Points that all tiles compute."""
+        """The number of points that all tiles compute."""
         return float(np.sum(self.points(name) * self.weights))
 
     def without_edges(self, name: str) -> float:
@@ -94,7 +94,7 @@ class Computed(Boxes):
         return float(np.sum(count.ravel() * self.weights))
 
     def most(self, name: str) -> int:
-        """Points that the tile computes which has most to compute."""
+        """The number of points of the largest tile."""
         return int(self.points(name).max())
 
     def largest(self, name: str) -> tuple[tuple[int, ...], tuple[range, ...]]:

@@ -121,7 +121,7 @@ def _followed(along: str | None, scale: Fraction, consumer: dict[str, Motion]) -
 
 
 def _is_plain(e: Expr) -> bool:
-    """Made of coordinates and constants by sums, products and quotients."""
+    """Whether an expression consists of sums, products and quotients of coordinates and constants."""
     if isinstance(e, (Const, Var)):
         return True
     if isinstance(e, Cast):

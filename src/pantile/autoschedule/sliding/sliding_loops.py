@@ -87,7 +87,7 @@ class _Loops:
         return self.tiled.applied(chain, own, innermost if vectors else None, vectors * s.lanes, short)
 
     def _boxes(self, level: int) -> dict[str, Box]:
-        """What an iteration of the loop of a level needs of each stage."""
+        """The region of each stage that an iteration of the loop of a level requires."""
         inside = {*self.short, *self.intra[len(self.intra) - max(0, level - len(self.short)) :]}
         width = lanes(self.output, self.output.definitions[-1], self.problem.target)
         tile = {d: n if d in inside else min(n, width) if d == self.intra[-1] else 1 for d, n in self.t.tile.items()}

@@ -68,7 +68,7 @@ class SlidingTiles:
 
     @cached_property
     def unit(self) -> int:
-        """What tiles are multiples of along the column: lines and vectors."""
+        """The size that tiles are multiples of along the column: lines and vectors."""
         return max(self.problem.machine.l1.line // max(t.bytes for t in self.output.dtypes), self.lanes)
 
     def _sizes(self, dim: str) -> list[int]:
@@ -86,7 +86,7 @@ class SlidingTiles:
 
     @cached_property
     def _overlaps(self) -> dict[str, int]:
-        """Per loop, the largest one that is not of all."""
+        """The largest overlap along each loop that is not of the whole extent."""
         largest: dict[str, int] = {}
         for name in self.producers:
             for c, dims in self.known.overlaps[name].items():
@@ -101,7 +101,7 @@ class SlidingTiles:
         return self.extents[outermost] / self.sizes[outermost] >= self.problem.machine.threads
 
     def constraints(self, outermost: str) -> tuple[str, ...]:
-        """What is asked of tiles, in words."""
+        """The constraints of tiles, in words."""
         threads, l2 = self.problem.machine.threads, self.problem.machine.l2.per_core
         least = [f"{d} >= {self._least(d)} (overlap, 5.15)" for d in self.long if self._least(d) > 1]
         lines = [f"{self.column} a multiple of {self.unit} or whole (lines and vectors)"] * (self.column in self.long)
@@ -184,7 +184,7 @@ class SlidingTiles:
         )
 
     def step(self, nest: Nest, loop: str) -> int:
-        """Points of an iteration of a loop inside a tile."""
+        """The number of points of an iteration of a loop inside a tile."""
         return self.lanes if loop == nest.intra[-1] else 1
 
     def iterations(self, nest: Nest, level: int) -> Numbers:
@@ -200,10 +200,10 @@ class SlidingTiles:
         return self._iterations[key]
 
     def work(self, name: str, levels: Mapping[str, Level]) -> float:
-        """Operations per point, with those of what is inlined."""
+        """The operations per point, with those of what is inlined."""
         _, inlined = through_inlined(name, self.facts.producers, levels)
         return self.known.work[name] + sum(self.known.work[p] for p in sorted(inlined))
 
     def sources(self, name: str, levels: Mapping[str, Level]) -> set[str]:
-        """What a stage reads once others are inlined."""
+        """The sources that a stage reads once others are inlined."""
         return through_inlined(name, self.facts.producers, levels)[0]

@@ -47,18 +47,18 @@ class StageReuse:
 
     @cached_property
     def read_again(self) -> set[str]:
-        """Stages of which a reduction reads a value more than once."""
+        """The stages of which a reduction reads a value more than once."""
         stage = self.graph.stage
         return {n for n in stage if any(is_read_again(stage[n], stage[c]) for c in self.facts.consumers[n])}
 
     @cached_property
     def work(self) -> dict[str, float]:
-        """Operations per point."""
+        """The operations per point."""
         return {n: self.facts.work(n) / max(1, self.facts.points(n)) for n in self.graph.stage}
 
     @cached_property
     def trivial(self) -> set[str]:
-        """Stages that cost about as much to compute as to load."""
+        """The stages that cost about as much to compute as to load."""
         return {
             n
             for n, stage in self.graph.stage.items()

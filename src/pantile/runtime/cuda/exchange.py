@@ -21,7 +21,7 @@ CODES = {kind: code for code, kind in _KINDS.items()}
 
 
 class Exchanged(NamedTuple):
-    """What a protocol says of an array. Strides are in bytes."""
+    """The description of an array by a protocol. Strides are in bytes."""
 
     ordinal: int
     address: int
@@ -128,5 +128,5 @@ def _device_of(address: int) -> int:
 
 
 def type_code(t: DType) -> tuple[int, int]:
-    """DLPack's code and number of bits."""
+    """The code and the number of bits of a type in DLPack."""
     return CODES[t.kind], 8 * t.bytes

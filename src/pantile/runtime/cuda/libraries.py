@@ -32,7 +32,7 @@ Viewer = Callable[[Array, Any], "View | None"]
 
 
 def view_of(wanted: Array, given: Any) -> View | None:
-    """What was given as an array on a GPU; None if it is none."""
+    """The view of an array on a GPU; None if it is none."""
     kind = type(given)
     return (viewers[kind] if kind in viewers else viewer_of(given))(wanted, given)
 
@@ -103,7 +103,7 @@ def allocated(make: Callable[[], Any], size: int) -> Any:
 
 
 class Torch:
-    """Tensors."""
+    """The tensors of PyTorch."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -177,7 +177,7 @@ def _is_numpy(name: str) -> bool:
 
 
 class Cupy:
-    """Its arrays; bfloat16 is uint16 to it."""
+    """The arrays of CuPy, to which bfloat16 is uint16."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy

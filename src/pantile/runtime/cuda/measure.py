@@ -63,12 +63,12 @@ class _Kernels:
         self._pool = pool(device)
 
     def ghz(self) -> float:
-        """Cycles per nanosecond, while all multiprocessors compute."""
+        """The cycles per nanosecond, while all multiprocessors compute."""
         cycles, nanoseconds = self._timed("clock", self._device.multiprocessors, 0)
         return cycles / nanoseconds
 
     def shared_per_cycle(self) -> float:
-        """Bytes that the threads of a block read."""
+        """The bytes of shared memory that the threads of a block read per cycle."""
         cycles, _ = self._timed("shared", 1, MOST_THREADS * LONGEST_ACCESS)
         return STEPS * UNROLLED * MOST_THREADS * LONGEST_ACCESS / cycles
 
@@ -85,7 +85,7 @@ class _Kernels:
             self._pool.give(memory, self._stream)
 
     def _timed(self, kernel: str, blocks: int, shared: int) -> tuple[int, int]:
-        """Cycles and nanoseconds that the first block of a launch has noted."""
+        """The cycles and nanoseconds that the first block of a launch has noted."""
         noted = np.zeros(2, np.uint64)
         memory = self._pool.take(noted.nbytes, self._stream)
         try:

@@ -44,7 +44,7 @@ class Pool:
         return int(address)
 
     def give(self, address: int, stream: int) -> None:
-        """Back, once all that is in the stream has run."""
+        """Free an allocation, once all that is in the stream has run."""
         if self._pool is not None:
             (error,) = self._cu.cuMemFreeAsync(address, stream)
             if not error:

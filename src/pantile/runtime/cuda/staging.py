@@ -34,7 +34,7 @@ def laid_out(a: NDArray) -> NDArray:
 
 
 def send(device: Device, a: NDArray, address: int, stream: int) -> NDArray:
-    """Copy it there; the array that must not change until the stream is done."""
+    """Copy an array to the device; the array that must not change until the stream is done."""
     if not is_dense(a):
         a = np.ascontiguousarray(a)
     if a.nbytes:
@@ -51,6 +51,6 @@ def fetch(device: Device, a: NDArray, address: int, stream: int) -> NDArray:
 
 
 def arrived(a: NDArray, received: NDArray) -> None:
-    """After the stream is done."""
+    """Copy a received result to its array, after the stream is done."""
     if received is not a:
         a[...] = received

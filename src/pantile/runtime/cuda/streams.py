@@ -18,7 +18,7 @@ _own = threading.local()
 
 
 def own_stream(device: Device) -> int:
-    """This thread's, on the device, whose context is entered."""
+    """The stream of this thread on the device, whose context is entered."""
     streams: dict[int, tuple[int, object]] | None = getattr(_own, "streams", None)
     if streams is None:
         streams = _own.streams = {}
@@ -29,7 +29,7 @@ def own_stream(device: Device) -> int:
 
 
 def wait(device: Device, stream: int, others: Iterable[int]) -> None:
-    """What comes in the stream runs after all that is in the others now."""
+    """Have further work in a stream run after all that is in the others now."""
     cu = device.cu
     for other in others:
         event = checked(cu.cuEventCreate(_NO_TIMING))
