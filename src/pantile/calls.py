@@ -161,7 +161,7 @@ class Calls:
         if call is None:
             if find is not None:
                 find(self._by_name(inputs, numbers))
-            call = self._noted(kind, self._prepared(inputs, numbers, outputs))
+            call = self._remember(kind, self._prepared(inputs, numbers, outputs))
         if outputs is not None:
             self._check_apart(self.outputs, outputs, self.arguments.arrays, inputs)
         filled = call.new(outputs, inputs)
@@ -170,7 +170,7 @@ class Calls:
             try:
                 has_waited = call.ready.run(inputs + filled, numbers, threads)
             except Far:
-                call = self._noted(kind, self._prepared(inputs, numbers, outputs, far=True))
+                call = self._remember(kind, self._prepared(inputs, numbers, outputs, far=True))
                 assert call.ready is not None
                 has_waited = call.ready.run(inputs + filled, numbers, threads)
             if has_waited:
@@ -278,7 +278,7 @@ class Calls:
         outputs = None if out is None else self._given_outputs(self.outputs, out)
         kind = self._kind(self._layouts(inputs), numbers, outputs)
         if kind not in self._kinds:
-            self._noted(kind, self._prepared(inputs, numbers, outputs))
+            self._remember(kind, self._prepared(inputs, numbers, outputs))
 
     def sizes(self, given: Mapping[str, Any]) -> tuple[dict[str, Shape], dict[str, bool | int | float]]:
         """The shapes of such a call's outputs by stage; its params and input extents. Shapes may stand for arrays."""
@@ -354,7 +354,7 @@ class Calls:
         given = () if outputs is None else self._layouts(outputs)
         return (*inputs, *given, *[numbers[k] for k in self._deciding])
 
-    def _noted(self, kind: Kind, call: Call) -> Call:
+    def _remember(self, kind: Kind, call: Call) -> Call:
         if len(self._kinds) >= _MOST_KINDS:
             self._kinds.clear()
         self._kinds[kind] = call

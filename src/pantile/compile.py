@@ -99,18 +99,18 @@ def to_assembly(text: str, options: Options) -> str:
 @rare_collections()
 def compile_kernel(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> bytes:
     """All the way from there: what is loaded and run for one variant of a pipeline."""
-    options = _indexed(options, variant)
+    options = _with_index_bits(options, variant)
     program = lowered(graph, plan, variant, options, trace)
     return to_artifact(program, to_llvm(program, options, trace), options, trace)
 
 
 def lowered(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> Program:
     """The loops of one variant of a pipeline, in kernels."""
-    options = _indexed(options, variant)
+    options = _with_index_bits(options, variant)
     return to_kernels(to_loops(graph, replace(plan, target=options.target), variant, options, trace), options, trace)
 
 
-def _indexed(options: Options, variant: Variant) -> Options:
+def _with_index_bits(options: Options, variant: Variant) -> Options:
     """The options with as many index bits as a variant needs."""
     if not variant.far:
         return options

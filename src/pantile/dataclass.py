@@ -30,13 +30,13 @@ else:
         """The class with the methods that Python's `dataclass` would write for it."""
 
         def defined(cls: type) -> type:
-            return _defined(cls, init, repr, eq, frozen, slots)
+            return _define(cls, init, repr, eq, frozen, slots)
 
         return defined if cls is None else defined(cls)
 
     def value(*, eq=True):
         # Frozen for the type checker alone: enforced at run time, it makes them three to seven times as slow to make.
-        return partial(_defined, init=True, repr=True, eq=eq, frozen=True, slots=False, enforced=False)
+        return partial(_define, init=True, repr=True, eq=eq, frozen=True, slots=False, enforced=False)
 
 
 Fields = Sequence[dataclasses.Field[Any]]
@@ -45,7 +45,7 @@ T = TypeVar("T")
 Source = tuple[str, dict[str, Any]]  # of a method, and what it knows by name
 
 
-def _defined(cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slots: bool, enforced: bool = True) -> type:
+def _define(cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slots: bool, enforced: bool = True) -> type:
     cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)  # finds fields, and writes nothing
     methods: dict[str, Any] = {}
     if init:

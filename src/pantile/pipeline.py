@@ -323,7 +323,7 @@ class Pipeline:
         if member is not self:
             return member.explain(html, **given)
         if self.options.target.has_blocks:
-            return self._explained(self._on_gpu(given), html)
+            return self._explain(self._on_gpu(given), html)
         if given:
             self._scheduling.find(given)
         elif self._looked_at is not self:
@@ -332,9 +332,9 @@ class Pipeline:
         sort = None if timing is None else self._calls.sort(timing.arguments)
         if sort in self._scheduling.results:  # calls of other sizes may have another schedule
             shown, report = self._calls.scheduled(sort), self._scheduling.results[sort].report
-        return self._explained(Explanation(self.graph.name, shown, report, self._calls.rewritten, timing), html)
+        return self._explain(Explanation(self.graph.name, shown, report, self._calls.rewritten, timing), html)
 
-    def _explained(self, explanation: Explanation, html: str | os.PathLike[str] | None) -> str:
+    def _explain(self, explanation: Explanation, html: str | os.PathLike[str] | None) -> str:
         if html is not None:
             explain.write_page(
                 html, explain.as_page(explanation, on_deep_stack(show_program)(explanation.scheduled.program()))

@@ -75,7 +75,7 @@ class Scheduled:
     def kernel(self, variant: Variant) -> Loaded:
         """The code of a variant, compiled if need be."""
         if variant not in self._kernels:
-            self._kernels[variant] = self._compiled(variant)
+            self._kernels[variant] = self._compile(variant)
         return self._kernels[variant]
 
     def predict_cost(self, sizes: Sizes, machine: Cpu) -> Cost:
@@ -92,7 +92,7 @@ class Scheduled:
         """The host's part and the kernels of a variant, before they become code."""
         return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
 
-    def _compiled(self, variant: Variant) -> Loaded:
+    def _compile(self, variant: Variant) -> Loaded:
         backend = backend_of(self.options.target)
         backend.check(self.options.target)
         trace = trace_of(self.options)

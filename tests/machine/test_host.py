@@ -113,7 +113,7 @@ def test_a_directory_that_cannot_be_written(system: Path, monkeypatch: pytest.Mo
     def write(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(host.folder, "write", write)
+    monkeypatch.setattr(host.cache_directory, "write", write)
     assert detect().ghz == 2.0
 
 

@@ -147,7 +147,7 @@ class _AutoSearch:
     def best(self) -> Candidate:
         if self._is_small(self.proposed[-1]):
             return self.proposed[-1]
-        rolled = list(self._rolled())
+        rolled = list(self._rolling_starts())
         candidates = [*self.proposed, *(s.candidate for s in rolled), *self._in_strips()]
         if rolled and "descent" not in self.without:
             candidates.append(self.descent.descend(self._start(rolled)).candidate)
@@ -158,7 +158,7 @@ class _AutoSearch:
         best = self._by_lines(self._in_even_strips(self._improve(best, self._resizings)))
         return self._prefetching(self._by_copies(self._in_tiles(self._with_siblings(best))))
 
-    def _rolled(self) -> Iterator[State]:
+    def _rolling_starts(self) -> Iterator[State]:
         """The proposals, cheapest first, with all their groups rolling."""
         seen = set()
         for c in sorted(self.proposed, key=lambda c: c.seconds) if "rolling" not in self.without else ():
@@ -204,7 +204,7 @@ class _AutoSearch:
         does not count as a step."""
         graph = self.problem.graph
         for other in sorted(candidates, key=lambda c: c.seconds) if "crossing" not in self.without else ():
-            schedule = cheaper_parts(graph, best.schedule, other.schedule, partial(_gained, best, other))
+            schedule = cheaper_parts(graph, best.schedule, other.schedule, partial(_gain, best, other))
             name = f"{best.name} with parts of {other.name}"
             candidate = self.candidates.candidate(name, schedule) if schedule is not None else None
             if candidate is not None and candidate.seconds < best.seconds * (1 - self.worth):
@@ -351,7 +351,7 @@ def _work(candidate: Candidate) -> float:
     return causes.seconds - causes.traffic
 
 
-def _gained(mine: Candidate, other: Candidate, names: Collection[str]) -> float:
+def _gain(mine: Candidate, other: Candidate, names: Collection[str]) -> float:
     """The seconds by which some stages are cheaper in another schedule."""
     before, after = _by_stage(mine), _by_stage(other)
     return sum(before.get(n, 0.0) - after.get(n, 0.0) for n in names)

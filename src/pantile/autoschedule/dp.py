@@ -103,7 +103,7 @@ class Dp(Strategy):
     ) -> Found:
         """The schedule; a group that is refused with shared loops or parallelograms gets plain tiles."""
         plain = [_plain(left, g) for g in groups]
-        refined = [self._refined(left, g, part) for g, part in zip(groups, plain, strict=True)]
+        refined = [self._refine(left, g, part) for g, part in zip(groups, plain, strict=True)]
         result = legal(problem, [part for part, _ in refined], inlined)
         if not all(result.honoured):
             parts = zip(result.honoured, refined, plain, strict=True)
@@ -124,7 +124,7 @@ class Dp(Strategy):
         )
         return Found(result.schedule, report)
 
-    def _refined(self, problem: Problem, group: Costed, part: Part) -> tuple[Part, tuple[str, ...]]:
+    def _refine(self, problem: Problem, group: Costed, part: Part) -> tuple[Part, tuple[str, ...]]:
         remarks: tuple[str, ...] = ()
         if len(group.levels) > 1:
             part = parallelograms(problem, TiledGroup(group.output, group.members, group.levels), STYLE)

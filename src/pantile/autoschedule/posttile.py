@@ -70,21 +70,21 @@ class PostTile(Strategy):
 
     def find(self, problem: Problem) -> Found:
         apart = copies(problem)
-        composed, inlined = _composed(self, apart.problem)
+        composed, inlined = _compose(self, apart.problem)
         while vain := apart.in_vain({*inlined, *(n for f in composed.fused for n in f.stages[:-1])}):
             apart = copies(problem, {*apart.whole, *vain})
-            composed, inlined = _composed(self, apart.problem)
+            composed, inlined = _compose(self, apart.problem)
         style = Style(vectors=2, parallelism=_TASKS_PER_THREAD * problem.machine.threads)
         parts = [scheduled(f.program.problem, _as_group(f), style) for f in composed.fused]
         result = legal(apart.problem, parts, inlined)
-        groups = tuple(_reported(f) for f in composed.fused)
+        groups = tuple(_group_report(f) for f in composed.fused)
         counts = {"computation spaces": len(composed.spaces), "extension schedules": composed.extension_schedules}
         remarks = (*apart.remarks, *composed.remarks, *result.remarks)
         report = Report(self.name, problem.machine.name, asdict(self), groups, tuple(inlined), counts, remarks)
         return Found(apart.added(result.schedule), report)
 
 
-def _composed(parameters: PostTile, problem: Problem) -> tuple[Composed, tuple[str, ...]]:
+def _compose(parameters: PostTile, problem: Problem) -> tuple[Composed, tuple[str, ...]]:
     """Algorithm 3 for what the start-up fusion into common loop bodies leaves, and what that inlines."""
     names = problem.facts.trivial
     program = Program(problem.inlined(names))
@@ -100,7 +100,7 @@ def _as_group(fused: Fused) -> TiledGroup:
     return TiledGroup(fused.liveout.output, members, (fused.cut,) if fused.cut else ())
 
 
-def _reported(fused: Fused) -> GroupReport:
+def _group_report(fused: Fused) -> GroupReport:
     group = _as_group(fused)
     costs = {"parallel tile loops": len(fused.cut), "recomputed": fused.recomputed}
     remarks = (*map(fused.shown, fused.repeated), *fused.remarks)
@@ -139,7 +139,7 @@ def reorder_tiling_and_fusion(parameters: PostTile, program: Program) -> Compose
             fused.append(construct_tile_shapes(parameters, program, liveout, mine))
         done = {n for f in fused for n in f.stages}
         left = [s for s in left if s.output not in done]
-        remarks += _shared(program, fused, left)
+        remarks += _sharing_remarks(program, fused, left)
     return Composed(every, tuple(fused), tuple(remarks))
 
 
@@ -161,7 +161,7 @@ def _intermediate(program: Program, liveout: Space, liveouts: Sequence[Space], l
     return spaces[::-1]
 
 
-def _shared(program: Program, fused: Sequence[Fused], left: Sequence[Space]) -> list[str]:
+def _sharing_remarks(program: Program, fused: Sequence[Fused], left: Sequence[Space]) -> list[str]:
     """Lines 4-5 and 7: what several live-outs use is computed once, on its own."""
     remarks = []
     for space in left:

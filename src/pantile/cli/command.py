@@ -38,16 +38,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[:1] == ["bench"]:  # it reads its own arguments
         from ..bench import main as bench
 
-        return _explained("bench", lambda: bench(arguments[1:]))
+        return _run_command("bench", lambda: bench(arguments[1:]))
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.run is None:
         parser.print_help()
         return 0
-    return _explained(options.command, lambda: options.run(options))
+    return _run_command(options.command, lambda: options.run(options))
 
 
-def _explained(command: str, run: Callable[[], int]) -> int:
+def _run_command(command: str, run: Callable[[], int]) -> int:
     """Run a subcommand. What a user can mend is said in one line."""
     from ..apps.names import WrongArgument, said
 

@@ -42,7 +42,7 @@ def explain(request: ExplainRequest) -> int:
     (app,) = apps
     arguments = {**arrays, **app.params} if arrays else app.arguments(request.size)
     pipeline = _scheduled(app, call)
-    text = _measured(pipeline, arguments, html) if call.machine is None else pipeline.explain(html, **arguments)
+    text = _measure(pipeline, arguments, html) if call.machine is None else pipeline.explain(html, **arguments)
     print(text if html is None else f"wrote {html.resolve()}")
     return 0
 
@@ -53,7 +53,7 @@ def _scheduled(app: App, call: PipelineCall) -> pt.Pipeline:
     return pipeline.with_schedule(chosen, machine=call.for_machine)
 
 
-def _measured(pipeline: pt.Pipeline, arguments: dict[str, Any], html: Path | None) -> str:
+def _measure(pipeline: pt.Pipeline, arguments: dict[str, Any], html: Path | None) -> str:
     for _ in range(_CALLS):
         pipeline(**arguments)
     return pipeline.explain(html)

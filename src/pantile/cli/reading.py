@@ -25,13 +25,13 @@ def read(path: Path) -> Picture:
         raise OSError(f"{path} is a folder, not a picture")
     if not path.is_file():
         raise OSError(f"{path} is not a file of pixels that could be read as a whole")
-    values = _loaded(path) if path.suffix.lower() == ".npy" else _decoded(path)
+    values = _load(path) if path.suffix.lower() == ".npy" else _decode(path)
     if not values.size:
         raise OSError(f"{path} has no pixels")
     return Picture(path, values)
 
 
-def _loaded(path: Path) -> Array:
+def _load(path: Path) -> Array:
     try:
         values = np.load(path, allow_pickle=False)
     except Exception as error:
@@ -41,7 +41,7 @@ def _loaded(path: Path) -> Array:
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
-def _decoded(path: Path) -> Array:
+def _decode(path: Path) -> Array:
     """What libraries make of the file; they raise all kinds of errors for files that are broken."""
     library = pillow("reading pictures")
     try:

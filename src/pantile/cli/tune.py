@@ -41,7 +41,7 @@ def tune(request: TuneRequest) -> int:
     for number, app in enumerate(app for text in request.targets for app in _named(text, request)):
         if number == 0:
             _look_around()
-        if not _tuned(app, app.arguments(request.size), request.seconds):
+        if not _tune(app, app.arguments(request.size), request.seconds):
             return INTERRUPTED
     return 0
 
@@ -56,7 +56,7 @@ def _look_around() -> None:
         print(f"other processes keep {busy:.1f} cores busy: what is fastest now may not be fastest later")
 
 
-def _tuned(app: App, arguments: dict[str, Any], seconds: float) -> bool:
+def _tune(app: App, arguments: dict[str, Any], seconds: float) -> bool:
     """Measure, keep and print; whether it ended by itself."""
     pipeline = app.build()
     tuning = Tuning(

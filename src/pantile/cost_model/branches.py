@@ -50,7 +50,7 @@ class Branches:
     def __init__(self, roots: list[Expr], extents: Mapping[str, int], known: Conditions) -> None:
         every = list(evaluated(roots))
         conditions = [e.args[0] for e in every if isinstance(e, Op) and e.op == "select" and not loaded(e.args[0])]
-        self.variables = _tried(conditions, extents)
+        self.variables = _sample_points(conditions, extents)
         self.points = list(product(*self.variables.values()))[:MOST_POINTS]
         self.whole = (1 << len(self.points)) - 1
         self._where: dict[int, int] = {}
@@ -86,7 +86,7 @@ class Branches:
         return len({p for k, p in enumerate(every) if where >> k & 1}) / len(set(every))
 
 
-def _tried(conditions: Iterable[Expr], extents: Mapping[str, int]) -> dict[str, range]:
+def _sample_points(conditions: Iterable[Expr], extents: Mapping[str, int]) -> dict[str, range]:
     """The sampled values of each variable on which a condition depends."""
     tried: dict[str, range] = {}
     for c in conditions:

@@ -148,7 +148,7 @@ class _AtSizes:
         outputs = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in shapes.items()}
         scope = {name: Interval.point(value) for name, value in scalars.items()}
         self.regions = required(graph, outputs, scope, reads=partial(_reads_once, tuple(sorted(scalars.items()))))
-        self.whole = _whole(graph, self.regions, scalars)
+        self.whole = _extents(graph, self.regions, scalars)
         self.answers: dict[Hashable, dict[Hashable, Any]] = {}  # to what was asked of a schedule for some of the stages
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
         self._left: dict[tuple[frozenset[str], frozenset[str]], CallFacts] = {}
@@ -185,11 +185,13 @@ class _AtSizes:
         if (inlined, written_out) not in self._left:
             if len(self._left) >= _MOST_KNOWN:
                 self._left.clear()
-            stages = tuple(self._as_expression(s) if s.name in written_out else s for s in self._rest(inlined))
+            stages = tuple(
+                self._as_expression(s) if s.name in written_out else s for s in self._remaining_stages(inlined)
+            )
             self._left[inlined, written_out] = CallFacts(replace(self._graph, stages=stages), self)
         return self._left[inlined, written_out]
 
-    def _rest(self, inlined: frozenset[str]) -> list[Stage]:
+    def _remaining_stages(self, inlined: frozenset[str]) -> list[Stage]:
         """The stages that are not inlined, memoized by what is inlined into them."""
         taken: dict[str, frozenset[str]] = {}
         for s in self._graph.stages:
@@ -210,7 +212,7 @@ class _AtSizes:
         return self._written_out[stage]
 
 
-def _whole(graph: Graph, regions: Mapping[str, Region], scalars: Mapping[str, Number]) -> dict[str, Box]:
+def _extents(graph: Graph, regions: Mapping[str, Region], scalars: Mapping[str, Number]) -> dict[str, Box]:
     """The extents of the required region of each stage and input, at least 1 each."""
     extents = {s.name: (1,) * s.ndim for s in graph.stages}
     extents |= {name: tuple(map(extent, region)) for name, region in regions.items()}

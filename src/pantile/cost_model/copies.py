@@ -55,12 +55,12 @@ class Kinds:
             place = tuple([0.0 if e.name == v else None for v in self._variables])
             return self._numbered(("var", None if any(p is not None for p in place) else e.name)), place
         parts = [self._known[id(c)] for c in e.operands]
-        base = self._joined(parts)
+        base = self._common_place(parts)
         detail = e.op if isinstance(e, Op) else e.value if isinstance(e, Const) else None
         relative = tuple([(kind, _relative(place, base)) for kind, place in parts])
         return self._numbered((type(e), e.dtype, detail, relative)), base
 
-    def _joined(self, parts: Iterable[tuple[int, Place]]) -> Place:
+    def _common_place(self, parts: Iterable[tuple[int, Place]]) -> Place:
         places = [place for _, place in parts]
         return tuple([next((p[k] for p in places if p[k] is not None), None) for k in range(len(self._variables))])
 

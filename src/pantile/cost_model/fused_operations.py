@@ -38,8 +38,8 @@ def fused_instructions(nodes: list[Expr]) -> dict[int, Instructions]:
             if e.op == "mul" and wide and all(_widens(a) or isinstance(a, Const) for a in e.args):
                 instructions[id(e)] = [("mul_wide", e.dtype.bits, 1.0)]
         elif isinstance(e, Cast):
-            instructions |= {id(a): [] for a in _saturated(e, e.value)}
-            instructions |= _rounded(e)
+            instructions |= {id(a): [] for a in _saturating_clamps(e, e.value)}
+            instructions |= _rounding_conversion(e)
             if _narrows(e) and isinstance(e.value, Op) and e.value.op in ("shr", "floordiv"):
                 instructions[id(e)] = [("with_narrow", max(8, e.value.dtype.bits), 1.0)]
     for k, a in widened.items():
@@ -66,25 +66,25 @@ def is_small(source: DType, to: DType) -> bool:
     return to == FLOAT32 and source.is_int and source.bits <= 16
 
 
-def _rounded(e: Cast) -> dict[int, Instructions]:
+def _rounding_conversion(e: Cast) -> dict[int, Instructions]:
     """The instructions that are left of rounding with its clamps, and of the conversion."""
-    limits = _saturated(e, e.value)
-    inside = _limited(limits[-1]) if limits else e.value
+    limits = _saturating_clamps(e, e.value)
+    inside = _clamped_operand(limits[-1]) if limits else e.value
     if not (is_small(e.dtype, e.value.dtype) and isinstance(inside, Op) and inside.op == "round"):
         return {}
-    below: dict[int, Instructions] = {id(a): [("with_limit", 32, 1.0)] for a in _saturated(e, inside.args[0])}
+    below: dict[int, Instructions] = {id(a): [("with_limit", 32, 1.0)] for a in _saturating_clamps(e, inside.args[0])}
     narrowed = [("widen", bits, 1.0) for bits in (32, 16) if bits > e.dtype.bits]
     return {**below, id(inside): [("with_round", 32, 1.0)], id(e): [("round_small", 32, 1.0), *narrowed]}
 
 
-def _saturated(e: Cast, inside: Expr) -> list[Expr]:
+def _saturating_clamps(e: Cast, inside: Expr) -> list[Expr]:
     """The clamps to the range of a smaller type that a saturating conversion includes."""
     if e.dtype.is_float or e.dtype is INDEX or e.dtype.bits >= e.value.dtype.bits or e.dtype.is_bool:
         return []
     clamps: list[Expr] = []
     limits = (int(e.dtype.min), int(e.dtype.max))
     while isinstance(inside, Op) and inside.op in ("min", "max") and len(clamps) < 2:
-        limited = _limited(inside)
+        limited = _clamped_operand(inside)
         if limited is None or not any(isinstance(a, Const) and a.value in limits for a in inside.args):
             break
         clamps.append(inside)
@@ -92,6 +92,6 @@ def _saturated(e: Cast, inside: Expr) -> list[Expr]:
     return clamps
 
 
-def _limited(e: Expr) -> Expr | None:
+def _clamped_operand(e: Expr) -> Expr | None:
     """The operand that a minimum or maximum clamps, unless it is a constant, too."""
     return next((a for a in children(e) if not isinstance(a, Const)), None)

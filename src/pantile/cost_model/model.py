@@ -229,9 +229,9 @@ class _CostModel:
     def _pages(self, body: Body) -> float:
         """The number of pages that hold the rows that a loop walks along side by side."""
         source = self.nests.facts.source
-        return sum([min(n, self._stored(source(buffer)) / PAGE_BYTES) for buffer, n in body.rows.items()])
+        return sum([min(n, self._stored_bytes(source(buffer)) / PAGE_BYTES) for buffer, n in body.rows.items()])
 
-    def _stored(self, source: str) -> float:
+    def _stored_bytes(self, source: str) -> float:
         if source not in self._bytes:
             nests, types = self.nests, self.nests.facts.dtypes[source]
             box = nests.stored(source) if source in nests.plan.stages else nests.facts.whole[source]

@@ -136,8 +136,8 @@ def live_bytes(evaluated: Iterable[Expr]) -> tuple[int, ...]:
     """The bytes per lane of values that are live at each step of evaluating expressions in postorder, most first."""
     order: dict[int, Expr] = {}
     for root in evaluated:
-        each_once(root, order, lambda e: e, _computed)  # a memo keeps the order in which nodes were done
-    last = {id(c): k for k, e in enumerate(order.values()) for c in _computed(e)}
+        each_once(root, order, lambda e: e, _operands_in_registers)  # a memo keeps the order in which nodes were done
+    last = {id(c): k for k, e in enumerate(order.values()) for c in _operands_in_registers(e)}
     live, steps = 0, []
     ends: dict[int, int] = {}
     for k, e in enumerate(order.values()):
@@ -156,10 +156,10 @@ def depth(evaluated: Iterable[Expr]) -> float:
     done: dict[int, float] = {}
 
     def visit(e: Expr) -> float:
-        before = max((done[id(c)] for c in _computed(e)), default=0.0)
+        before = max((done[id(c)] for c in _operands_in_registers(e)), default=0.0)
         return before + (_LATENCY["load"] if isinstance(e, Load) else _own_latency(e))
 
-    return max((each_once(e, done, visit, _computed) for e in evaluated), default=0.0)
+    return max((each_once(e, done, visit, _operands_in_registers) for e in evaluated), default=0.0)
 
 
 @value()
@@ -181,7 +181,7 @@ def beginnings(evaluated: Iterable[Expr], loops: Collection[str]) -> tuple[Begun
     own = frozenset(loops)
 
     def visit(e: Expr) -> float:
-        after = max((done[id(c)] for c in _placed(e)), default=0.0)
+        after = max((done[id(c)] for c in _operands_and_indices(e)), default=0.0)
         if isinstance(e, Load):
             places = own & frozenset[str]().union(*(names(i) for i in e.indices if done[id(i)]))
             at.setdefault((after, own & names(e), places), [0.0, 0.0])[after > 0] += 1
@@ -192,11 +192,11 @@ def beginnings(evaluated: Iterable[Expr], loops: Collection[str]) -> tuple[Begun
         return after + _own_latency(e)
 
     for e in evaluated:
-        each_once(e, done, visit, _placed)
+        each_once(e, done, visit, _operands_and_indices)
     return tuple(Begun(*where, *counts) for where, counts in sorted(at.items(), key=lambda i: -i[0][0]))
 
 
-def _placed(e: Expr) -> tuple[Expr, ...]:
+def _operands_and_indices(e: Expr) -> tuple[Expr, ...]:
     """The operands of a node; those of a load are its indices."""
     return e.indices if isinstance(e, Load) else e.operands
 
@@ -209,7 +209,7 @@ def _own_latency(e: Expr) -> float:
     return sum(_LATENCY[kind] for kind, _, _ in _instructions(e))
 
 
-def _computed(e: Expr) -> tuple[Expr, ...]:
+def _operands_in_registers(e: Expr) -> tuple[Expr, ...]:
     """The operands that are in registers; of a load, only the indices that are loaded themselves."""
     return tuple([i for i in e.indices if loaded(i)]) if isinstance(e, Load) else e.operands
 
@@ -224,7 +224,7 @@ def _instructions(e: Expr) -> list[tuple[str, int, float]]:
     if operand.is_float:
         if e.op == "rsqrt":
             return [("sqrt", bits, 1.0), ("div", bits, 1.0)]
-        return [("fma", bits, _POLYNOMIAL[e.op])] if e.op in _POLYNOMIAL else [(*_of_floats(e, bits), 1.0)]
+        return [("fma", bits, _POLYNOMIAL[e.op])] if e.op in _POLYNOMIAL else [(*_float_instruction(e, bits), 1.0)]
     if e.op in ("floordiv", "mod"):
         return _division(e, bits)
     if e.op in ("shl", "shr"):
@@ -234,7 +234,7 @@ def _instructions(e: Expr) -> list[tuple[str, int, float]]:
     return [("mul", bits, 1.0 * _SCALED[e.op])] if e.op in _SCALED else [("int", bits, 1.0)]
 
 
-def _of_floats(e: Op, bits: int) -> tuple[str, int]:
+def _float_instruction(e: Op, bits: int) -> tuple[str, int]:
     if e.op == "div":
         return ("fma" if isinstance(e.args[1], Const) else "div"), bits
     if e.op == "sqrt":

@@ -174,7 +174,7 @@ class Reads:
         return {source: s for source, s in stars.items() if s is not None}
 
     @cached_property
-    def _apart(self) -> dict[str, list[_AccessGroup]]:
+    def _groups_by_source(self) -> dict[str, list[_AccessGroup]]:
         """The groups of each source that is read with several different slopes."""
         groups_of: dict[str, list[_AccessGroup]] = {}
         for g in self._groups:
@@ -184,7 +184,7 @@ class Reads:
     def hull(self, source: str, extents: Extents, whole: Mapping[str, Box]) -> Box | None:
         """The box around what all groups read of a source, for loops in the middle of their ranges; None where there is
         one group."""
-        groups = self._apart.get(source)
+        groups = self._groups_by_source.get(source)
         if groups is None:
             return None
         sizes = whole[source]

@@ -153,7 +153,7 @@ class Traffic:
         for leaf in self.nests.leaves:
             chain = self.nests.chain(leaf)
             innermost = max(0, len(chain) - self._written_out(leaf) - 1)
-            depth = next((k for k in range(innermost) if self._touched_in(chain[k], first) <= size), innermost)
+            depth = next((k for k in range(innermost) if self._iteration_footprint(chain[k], first) <= size), innermost)
             site = chain[depth] if chain else None
             outside = chain[depth - 1] if depth > 0 else None
             boxes = self.nests.footprint(leaf, outside)
@@ -219,7 +219,7 @@ class Traffic:
             count += 1
         return count
 
-    def _touched_in(self, site: Site, first: bool) -> float:
+    def _iteration_footprint(self, site: Site, first: bool) -> float:
         """The footprint of one iteration of a loop in a cache, the first or another one, in bytes."""
         if (site, first) not in self._iteration:
             self._iteration[site, first] = sum(self._largest(self._inside[site], site, first).values())
@@ -287,18 +287,18 @@ class Traffic:
         points = prod(box)
         together: float = min(points, run(self._layout[source], box))
         if level:
-            together = min(together, self._walked(leaf, source))
+            together = min(together, self._walk_length(leaf, source))
         elif self._bytes_with_conflicts(source, box) == self._bytes(source, box):
-            together = min(points, self._followed(leaf, source))
+            together = min(points, self._stream_length(leaf, source))
         return points / together * len(self.nests.facts.dtypes[source])
 
-    def _walked(self, leaf: Leaf, source: str) -> int:
+    def _walk_length(self, leaf: Leaf, source: str) -> int:
         """The number of consecutive elements, up to the innermost loop that does not continue where it is."""
         if (leaf, source) not in self._walks:
-            self._walks[leaf, source] = self._find_walked(leaf, source)
+            self._walks[leaf, source] = self._find_walk_length(leaf, source)
         return self._walks[leaf, source]
 
-    def _find_walked(self, leaf: Leaf, source: str) -> int:
+    def _find_walk_length(self, leaf: Leaf, source: str) -> int:
         length, side_by_side = 1, 0
         for runs, box in self._far_runs(leaf, source, self._whole[source]):
             side_by_side = side_by_side or runs  # of one iteration: each has an instruction of its own
@@ -307,13 +307,13 @@ class Traffic:
             length = run(self._whole[source], box)
         return length
 
-    def _followed(self, leaf: Leaf, source: str) -> float:
+    def _stream_length(self, leaf: Leaf, source: str) -> float:
         """The number of elements that follow each other at short steps, in one of the runs that go on side by side."""
         if (leaf, source) not in self._steps:
-            self._steps[leaf, source] = self._find_followed(leaf, source)
+            self._steps[leaf, source] = self._find_stream_length(leaf, source)
         return self._steps[leaf, source]
 
-    def _find_followed(self, leaf: Leaf, source: str) -> float:
+    def _find_stream_length(self, leaf: Leaf, source: str) -> float:
         length, side_by_side = 1.0, 0
         for runs, box in self._far_runs(leaf, source, self._layout[source], self._written_out(leaf)):
             side_by_side = side_by_side or runs  # of one iteration

@@ -30,15 +30,15 @@ def kernel(key: str, compile: Callable[[], bytes], load: Callable[[bytes], T], t
         loaded = _kernels.get(key)
         if loaded is None:
             artifact = timed("cache", lambda: cache.read(key))
-            loaded = None if artifact is None else timed("load", lambda: _loaded(artifact, load))
+            loaded = None if artifact is None else timed("load", lambda: _load_cached(artifact, load))
             if loaded is None:
-                compiled = _compiled(key, compile)
+                compiled = _compile_and_cache(key, compile)
                 loaded = timed("load", lambda: load(compiled))
             _kernels[key] = loaded
     return loaded
 
 
-def _loaded(kept: bytes, load: Callable[[bytes], T]) -> T | None:
+def _load_cached(kept: bytes, load: Callable[[bytes], T]) -> T | None:
     """The loaded code; None if it is not what was written."""
     try:
         return load(kept)
@@ -48,7 +48,7 @@ def _loaded(kept: bytes, load: Callable[[bytes], T]) -> T | None:
         return None
 
 
-def _compiled(key: str, compile: Callable[[], bytes]) -> bytes:
+def _compile_and_cache(key: str, compile: Callable[[], bytes]) -> bytes:
     compiled = compile()
     cache.write(key, compiled)
     return compiled

@@ -18,10 +18,10 @@ class Likeness:
         """Equal for stages that are alike: they compute as much of the same, and are read by the same in the same way.
         A stage with updates is like no other."""
         if name not in self._known:
-            self._known[name] = name if self.problem.graph.stage[name].updates else self._found(name)
+            self._known[name] = name if self.problem.graph.stage[name].updates else self._signature(name)
         return self._known[name]
 
-    def _found(self, name: str) -> Hashable:
+    def _signature(self, name: str) -> Hashable:
         stage, facts = self.problem.graph.stage[name], self.facts
         box = tuple((side.low, side.high) for side in facts.boxes.get(name, ()))
         return (

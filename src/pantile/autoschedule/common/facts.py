@@ -34,7 +34,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
-def _remembered(method: F) -> F:
+def _memoized(method: F) -> F:
     """Memoize a method; nobody changes its results."""
 
     @wraps(method)
@@ -112,7 +112,7 @@ class Facts:
         counts = [sum(distinct_reads(d)[b] for b in stage.buffers) for d in readers]
         return all(n <= 1 and not (n and d.domain) for n, d in zip(counts, readers, strict=True))
 
-    @_remembered
+    @_memoized
     def extents(self, name: str) -> tuple[int, ...]:
         """The extents of the box of a stage or input, at least 1 each."""
         box = self.boxes.get(name, ())
@@ -133,7 +133,7 @@ class Facts:
 
     # ---- loops
 
-    @_remembered
+    @_memoized
     def loops(self, name: str, definition: int = 0) -> Extents:
         """The loops of a definition with their extents, outermost first, before any directive."""
         stage = self.graph.stage[name]
@@ -141,7 +141,7 @@ class Facts:
         scope = definition_scope(stage, d, self.boxes[name], self.scope)
         return {n: _extent(scope[n]) for n in loop_names(stage, d)}
 
-    @_remembered
+    @_memoized
     def tileable(self, name: str) -> tuple[str, ...]:
         """The dims along which all definitions of a stage can be cut into tiles that do not depend on each other."""
         stage = self.graph.stage[name]
@@ -153,14 +153,14 @@ class Facts:
             if all(dim in pure_dims(stage, d) and is_independent(stage, d, dim) for d in stage.definitions)
         )
 
-    @_remembered
+    @_memoized
     def reductions(self, name: str) -> dict[str, Interval]:
         """The reduction loops of all updates of a stage, over its required region."""
         stage = self.graph.stage[name]
         scopes = [(d, definition_scope(stage, d, self.boxes[name], self.scope)) for d in stage.updates]
         return {r.name: scope[r.name] for d, scope in scopes for r in d.domain}
 
-    @_remembered
+    @_memoized
     def sums(self, name: str) -> tuple[str, ...]:
         """The reduction loops along which terms may come in any order: of sums into places that do not move."""
         stage = self.graph.stage[name]
@@ -172,7 +172,7 @@ class Facts:
             if r.name not in variables(*d.indices)
         )
 
-    @_remembered
+    @_memoized
     def every_loop(self, name: str) -> Extents:
         """The dims of a stage and the reduction loops of its updates, with their extents."""
         dims = dict(zip(self.graph.stage[name].dims, self.extents(name), strict=True))
@@ -211,13 +211,13 @@ class Facts:
 
     # ---- costs of one evaluation
 
-    @_remembered
+    @_memoized
     def arithmetic(self, name: str, definition: int = 0) -> float:
         """The operations of evaluating a definition once (see `cost`)."""
         d = self.graph.stage[name].definitions[definition]
         return arithmetic([*d.values, *(i for i in d.indices if any(isinstance(e, Load) for e in walk(i)))])
 
-    @_remembered
+    @_memoized
     def reads(self, name: str, definition: int = 0) -> dict[str, int]:
         """How many values of each stage or input evaluating a definition once loads, of the stage itself too."""
         counts: dict[str, int] = {}
@@ -225,7 +225,7 @@ class Facts:
             counts[self.source(buffer)] = counts.get(self.source(buffer), 0) + count
         return counts
 
-    @_remembered
+    @_memoized
     def waiting(self, name: str, definition: int = 0) -> float:
         """The different values that evaluating a definition loads and uses several times, and those that all channels
         of a pixel use: registers hold them as long.
@@ -255,12 +255,12 @@ class Facts:
         """The stages whose last dim is the few channels of their pixels, and how many these are."""
         return channels(self.graph)
 
-    @_remembered
+    @_memoized
     def runs(self, name: str, definition: int = 0) -> int:
         """How often a definition is evaluated."""
         return prod(self.loops(name, definition).values())
 
-    @_remembered
+    @_memoized
     def work(self, name: str) -> float:
         """The operations of computing all of a stage."""
         stage = self.graph.stage[name]

@@ -106,7 +106,7 @@ class _Inlining:
     def _benefit(self, name: str) -> float:
         """The cost of the stage, minus what its consumers cost more afterwards."""
         if name not in self._benefits:
-            self._benefits[name] = self._cost(name) - sum(self._added(name, c) for c in self._consumers[name])
+            self._benefits[name] = self._cost(name) - sum(self._added_cost(name, c) for c in self._consumers[name])
         return self._benefits[name]
 
     def _cost(self, name: str) -> float:
@@ -116,7 +116,7 @@ class _Inlining:
             for k, e in enumerate(self._evaluations[name])
         )
 
-    def _added(self, name: str, consumer: str) -> float:
+    def _added_cost(self, name: str, consumer: str) -> float:
         """The amount by which a consumer's cost grows."""
         total = 0.0
         for k, e in enumerate(self._evaluations[consumer]):

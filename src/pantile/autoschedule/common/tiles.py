@@ -220,25 +220,25 @@ class _Output:
         shared = [(n, c) for loop, n, c in self.tile_loops if loop in nest.free]
         vector = nest.vectorized(inside) or list(inside)[-1]
         rows = list(inside.items())[: list(inside).index(vector)]
-        if shared or nest.reductions or not rows or prod(n for _, n in rows) < self._wanted:
+        if shared or nest.reductions or not rows or prod(n for _, n in rows) < self._wanted_tasks:
             return self._parallel(chain, shared or list(inside.items())[:-1])
         return self._in_parts(chain, rows)
 
     def _parallel(self, chain: StageSchedule, loops: Sequence[tuple[str, int]]) -> StageSchedule:
         """Mark as many of the outermost loops parallel as it takes to keep all threads busy."""
-        for name, _ in _outermost(loops, self._wanted):
+        for name, _ in _outermost(loops, self._wanted_tasks):
             chain = chain.parallel(name)
         return chain
 
     @property
-    def _wanted(self) -> int:
+    def _wanted_tasks(self) -> int:
         """The number of iterations to share among threads."""
         return self.style.parallelism or self.problem.machine.threads
 
     def _in_parts(self, chain: StageSchedule, rows: Sequence[tuple[str, int]]) -> StageSchedule:
         """Mark loops over whole rows parallel, with tasks of several iterations of the innermost parallel loop."""
         tasks = TASKS_PER_THREAD * self.problem.machine.threads
-        *around, last = _outermost(rows, max(tasks, self._wanted))
+        *around, last = _outermost(rows, max(tasks, self._wanted_tasks))
         for name, _ in around:
             chain = chain.parallel(name)
         count = prod(n for _, n in (*around, last))
@@ -340,7 +340,7 @@ class _Nest:
         reductions = [called[r] for r in self.reductions]
         vector = self.vectorized(inside)
         if vector is None:
-            return _reordered(chain, loops, [*tiles, *blocks, *reductions])
+            return _reorder(chain, loops, [*tiles, *blocks, *reductions])
         rows = self._shared_rows(vector, inside, called)
         most = 1 if rows else self._most_vectors
         vectors = max(self._fewest_vectors, min(most, power_of_two(inside[vector] // self._lanes)))
@@ -355,7 +355,7 @@ class _Nest:
         others = [n for n in inside if n != vector]
         outside = [*others, *reductions, vector] if self.is_scan else [*blocks, *reductions]
         unrolled = [n + halves[n] for n in written_out]
-        return _reordered(chain, now, [*tiles, *outside, *unrolled, vector + halves[vector]])
+        return _reorder(chain, now, [*tiles, *outside, *unrolled, vector + halves[vector]])
 
     @cached_property
     def _lanes(self) -> int:
@@ -451,5 +451,5 @@ def vectors_at_a_time(problem: Problem, stage: Stage, definition: Definition, wa
     return max(1, min(wanted, int(problem.machine.registers / max(1.0, waiting))))
 
 
-def _reordered(chain: StageSchedule, now: Sequence[str], wanted: Sequence[str]) -> StageSchedule:
+def _reorder(chain: StageSchedule, now: Sequence[str], wanted: Sequence[str]) -> StageSchedule:
     return chain if list(now) == list(wanted) else chain.reorder(*wanted)

@@ -70,11 +70,11 @@ class Stages(SingleStages):
     def separate(self, group: Group) -> tuple[Group, ...]:
         """The connected components of a group."""
         if group not in self._separate:
-            self._separate[group] = _components(group, self._near)
+            self._separate[group] = _components(group, self._neighbours)
         return self._separate[group]
 
     @cached_property
-    def _near(self) -> list[Group]:
+    def _neighbours(self) -> list[Group]:
         """The neighbours of each vertex: those it reads or is read by."""
         return [before | after for before, after in zip(self.dag.predecessors, self.dag.successors, strict=True)]
 
@@ -123,7 +123,7 @@ class Stages(SingleStages):
             sources = self._by_source(stage, definition).items()
             return [a for name, accesses in sources if name not in at or not apart >> at[name] & 1 for a in accesses]
 
-        near = [close & ~apart for close, apart in zip(self._near, self._apart, strict=True)]
+        near = [close & ~apart for close, apart in zip(self._neighbours, self._apart, strict=True)]
         spaces = [(part, self._space(self.members(part), constant)) for part in _components(self._able, near)]
         return [(part, space) for part, space in spaces if space is not None]
 

@@ -54,10 +54,10 @@ class TileModel:
     def costed(self, group: Group) -> Costed:
         """MULTILEVELCOST(H) if several levels are wanted, else COST(H)."""
         if group not in self._found:
-            self._found[group] = self._evaluated(group)
+            self._found[group] = self._evaluate(group)
         return self._found[group]
 
-    def _evaluated(self, group: Group) -> Costed:
+    def _evaluate(self, group: Group) -> Costed:
         names = self.stages.members(group)
         if len(names) == 1 and not self.stages.can_be_fused(names[0]):
             live = self._live(group)

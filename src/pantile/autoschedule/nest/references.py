@@ -98,11 +98,11 @@ def _step(e: Expr, loops: set[str], known: dict[int, dict[str, float]]) -> dict[
         return {e.name: 1.0} if e.name in loops else {}
     if id(e) not in known:
         parts = [_step(c, loops, known) for c in children(e)]
-        known[id(e)] = _combined(e, parts)
+        known[id(e)] = _combine(e, parts)
     return known[id(e)]
 
 
-def _combined(e: Expr, parts: Sequence[dict[str, float]]) -> dict[str, float]:
+def _combine(e: Expr, parts: Sequence[dict[str, float]]) -> dict[str, float]:
     moving = dict.fromkeys(loop for p in parts for loop in p)
     if isinstance(e, Op) and e.op in ("add", "sub"):
         return {loop: sum(p.get(loop, 0.0) for p in parts) for loop in moving}

@@ -10,14 +10,14 @@ from .tiled_loops import TiledLoops
 
 def tiled(s: Statement, chain: StageSchedule, loops: TiledLoops) -> StageSchedule:
     chain = blocked(s, chain, tuple(s.extents), loops)
-    shared = _shared(s, loops)
+    shared = _parallel_loops(s, loops)
     if len(shared) > 1:  # "we merge the outer inter-tile loops when possible"
         fused = "_".join(shared)
         return chain.fuse(shared[0], shared[1], fused).parallel(fused)
     return chain.parallel(shared[0]) if shared else chain
 
 
-def _shared(s: Statement, loops: TiledLoops) -> list[str]:
+def _parallel_loops(s: Statement, loops: TiledLoops) -> list[str]:
     """The outermost loops to share among threads; the innermost inter-tile loop stays with one, to reuse L2."""
     outer = list(loops.outer)
     if not outer:

@@ -46,10 +46,10 @@ class CostedSchedules:
     def candidate(self, name: str, schedule: Schedule) -> Candidate | None:
         """The schedule with its predicted cost; None if it is not legal."""
         if schedule not in self.known:
-            self.known[schedule] = self._predicted(name, schedule)
+            self.known[schedule] = self._predict(name, schedule)
         return self.known[schedule]
 
-    def _predicted(self, name: str, schedule: Schedule) -> Candidate | None:
+    def _predict(self, name: str, schedule: Schedule) -> Candidate | None:
         p = self.problem
         try:
             whole = complete(p.graph, schedule, p.target, strict=p.strict)

@@ -35,11 +35,11 @@ def factor_copies(block: RegisterBlock, schedule: Schedule, host: str) -> Iterat
 
     source = graph.producer.get(wide.array)
     if source is not None and _is_near(block, source):
-        yield _near(block, on(source.name), list(source.dims), host)
+        yield _packed_copy(block, on(source.name), list(source.dims), host)
     else:
-        yield _near(block, *copy(wide, "near"), host)
+        yield _packed_copy(block, *copy(wide, "near"), host)
     if block.is_transposed:
-        yield _transposed(block, *copy(narrow, "turned"))
+        yield _transposed_copy(block, *copy(narrow, "turned"))
     yield from sources.values()
 
 
@@ -62,7 +62,7 @@ def _is_near(block: RegisterBlock, source: Stage) -> bool:
     return alone and not source.updates and block.s.problem.facts.can_be_inlined(source.name)
 
 
-def _stored(block: RegisterBlock, r: Reference, dims: list[str]) -> list[str]:
+def _storage_order(block: RegisterBlock, r: Reference, dims: list[str]) -> list[str]:
     """The dims in the order in which the sums go along them."""
     inside = [d.name for d in block.s.definition.domain if d.name != block.term]
     order = [*(d for d in block.s.stage.dims if d != block.s.vector), *inside, block.term, block.s.vector]
@@ -70,9 +70,9 @@ def _stored(block: RegisterBlock, r: Reference, dims: list[str]) -> list[str]:
     return sorted(dims, key=lambda d: at[d])
 
 
-def _near(block: RegisterBlock, chain: StageSchedule, dims: list[str], host: str) -> StageSchedule:
+def _packed_copy(block: RegisterBlock, chain: StageSchedule, dims: list[str], host: str) -> StageSchedule:
     """The schedule of the packed copy of the wide factor."""
-    stored = _stored(block, block.wide, dims)
+    stored = _storage_order(block, block.wide, dims)
     vector, last = stored[-1], dims[-1]
     chain = chain.compute_at(host, block.home)
     if block.columns > 1 and block.column not in block.wide.loops:  # each by itself
@@ -87,9 +87,9 @@ def _near(block: RegisterBlock, chain: StageSchedule, dims: list[str], host: str
     return _in_squares(chain, stored, last, vector, block.lanes)
 
 
-def _transposed(block: RegisterBlock, chain: StageSchedule, dims: list[str]) -> StageSchedule:
+def _transposed_copy(block: RegisterBlock, chain: StageSchedule, dims: list[str]) -> StageSchedule:
     """The schedule of the transposed copy of the other factor, along its own rows."""
-    stored = _stored(block, block.narrow, dims)
+    stored = _storage_order(block, block.narrow, dims)
     chain = chain.compute_root().reorder_storage(*stored)
     return _in_squares(chain, dims, dims[-1], stored[-1], block.lanes).parallel(dims[0])
 

@@ -114,13 +114,13 @@ def spaces(program: Program) -> list[Space]:
     """All stages in spaces, producers first."""
     of: dict[str, str] = {}  # stage -> the last stage of its space
     for stage in reversed(program.stages):
-        of[stage.name] = _joined(program, stage.name, of) or stage.name
+        of[stage.name] = _host_space(program, stage.name, of) or stage.name
     order = [s.name for s in program.stages]
     outputs = [n for n in order if of[n] == n]
     return [Space(tuple(n for n in order if of[n] == last)) for last in outputs]
 
 
-def _joined(program: Program, name: str, of: Mapping[str, str]) -> str | None:
+def _host_space(program: Program, name: str, of: Mapping[str, str]) -> str | None:
     """The space that a stage joins without losing parallelism, if there is one."""
     readers = program.readers(name)
     hosts = {of[t.stage] for t in readers}

@@ -31,7 +31,7 @@ def overlaps(producer: Stage, consumer: Stage) -> dict[str, int]:
     known = _KNOWN.setdefault(consumer, {})
     if producer.buffers not in known:
         reads = accesses_of(producer, consumer)
-        shared = {dim: _shared(dim, reads) for dim in consumer.dims}
+        shared = {dim: _shared_extent(dim, reads) for dim in consumer.dims}
         known[producer.buffers] = {dim: count for dim, count in shared.items() if count > 0}
     return known[producer.buffers]
 
@@ -39,10 +39,10 @@ def overlaps(producer: Stage, consumer: Stage) -> dict[str, int]:
 def shares_reads(consumer: Stage, dim: str) -> bool:
     """Whether an iteration along a dim reads some value of a stage or an input that the next one reads, too, as far as
     is known."""
-    return any(_shared(dim, reads) > 0 for of in accesses_by_buffer(consumer) for reads in of.values())
+    return any(_shared_extent(dim, reads) > 0 for of in accesses_by_buffer(consumer) for reads in of.values())
 
 
-def _shared(dim: str, reads: Iterable[Access]) -> int:
+def _shared_extent(dim: str, reads: Iterable[Access]) -> int:
     """Iterations d and d + 1 read scale*d + [low, high] and the same moved by scale."""
     indices = [i for a in reads for i in a.indices if i is not None and i.dim == dim]
     if not indices:

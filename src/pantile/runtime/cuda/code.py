@@ -72,11 +72,11 @@ class Functions:
         functions = self._on.get(device.ordinal)
         if functions is None:
             with self._lock:
-                functions = self._on.get(device.ordinal) or self._loaded(device)
+                functions = self._on.get(device.ordinal) or self._load(device)
                 self._on[device.ordinal] = functions
         return functions
 
-    def _loaded(self, device: Device) -> dict[str, Function]:
+    def _load(self, device: Device) -> dict[str, Function]:
         device.check(self.code.capability)
         for entry in self.code.entries:
             _check_limits(device, entry)
@@ -149,10 +149,10 @@ def image(device: Device, ptx: str) -> bytes:
     capability = "sm_{}{}".format(*device.capability)
     version = str(checked(device.cu.cuDriverGetVersion()))
     key = cache.key("cubin", hashlib.sha256(ptx.encode()).hexdigest(), capability, version)
-    return cache.fetch(key, lambda: _linked(device, ptx))
+    return cache.fetch(key, lambda: _link(device, ptx))
 
 
-def _linked(device: Device, ptx: str) -> bytes:
+def _link(device: Device, ptx: str) -> bytes:
     cu, option = device.cu, device.cu.CUjit_option
     log = bytes(_LOG)  # the driver writes there
     options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
@@ -163,16 +163,16 @@ def _linked(device: Device, ptx: str) -> bytes:
             state, cu.CUjitInputType.CU_JIT_INPUT_PTX, text, len(text), b"pantile.ptx", 0, [], []
         )
         if error:
-            raise _refused(error, log)
+            raise _link_failure(error, log)
         error, address, size = cu.cuLinkComplete(state)
         if error:
-            raise _refused(error, log)
+            raise _link_failure(error, log)
         return ctypes.string_at(int(address), int(size))
     finally:
         cu.cuLinkDestroy(state)
 
 
-def _refused(error: Any, log: bytes) -> PantileError:
+def _link_failure(error: Any, log: bytes) -> PantileError:
     """The error of refused PTX, with what the driver says."""
     error_of = failure(error)
     said = log.split(b"\0")[0].decode(errors="replace").strip()

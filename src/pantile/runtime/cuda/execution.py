@@ -37,7 +37,7 @@ class LoadedForCuda:
     def __init__(self, code: CudaCode) -> None:
         self.code = code
         self.functions = Functions(code)
-        computed = set(_computed_with(code.program))
+        computed = set(_host_variables(code.program))
         self.deciding = tuple(k for k, a in enumerate(code.program.scalars) if a.name in computed)
 
     def ready(
@@ -141,10 +141,10 @@ class ReadyForCuda:
                 if run is None:
                     if len(self._runs) >= _MOST_RUNS:
                         self._runs.clear()
-                    run = self._runs[key] = self._planned(on, staged, numbers)
+                    run = self._runs[key] = self._plan(on, staged, numbers)
         return run
 
-    def _planned(self, on: Device, staged: tuple[int, ...], numbers: Sequence[Any]) -> Run:
+    def _plan(self, on: Device, staged: tuple[int, ...], numbers: Sequence[Any]) -> Run:
         program = self._loaded.code.program
         given: list[Any] = [n if k in self._loaded.deciding else Slot(k) for k, n in enumerate(numbers)]
         plan = launches(program, scalars_of(program, self._shapes, self._strides, given))
@@ -247,14 +247,14 @@ def _bytes(shape: Sequence[int], t: DType) -> int:
     return int(np.prod(shape, dtype=object)) * t.bytes
 
 
-def _computed_with(program: Program) -> Iterator[str]:
+def _host_variables(program: Program) -> Iterator[str]:
     """Names that the host's part uses otherwise than to hand them to kernels."""
     for s in walk(program.body):
-        for e in _computed(s):
+        for e in _host_expressions(s):
             yield from variables(e)
 
 
-def _computed(s: Stmt) -> list[Any]:
+def _host_expressions(s: Stmt) -> list[Any]:
     if isinstance(s, LaunchStmt):
         return [e for e in (*s.scalars, s.extent) if not isinstance(e, Var) or e is s.extent]
     return list(expressions(s))

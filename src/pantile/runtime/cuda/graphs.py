@@ -79,7 +79,7 @@ class Graph:
         self._graph = checked(cu.cuGraphCreate(0))
         self._nodes = []
         for launch, parameters, waits in zip(self._launches, self._parameters.lists, self._waits, strict=True):
-            told = _told(cu, launch, parameters)
+            told = _node_parameters(cu, launch, parameters)
             before = [self._nodes[k][0] for k in waits]
             error, node = cu.cuGraphAddKernelNode(self._graph, before, len(before), told)
             if error:
@@ -100,7 +100,7 @@ def described(launch: Launch) -> str:
     return f"kernel {entry.kernel}, {launch.blocks:,} blocks of {entry.threads} threads{shared}"
 
 
-def _told(cu: Any, launch: Launch, parameters: int) -> Any:
+def _node_parameters(cu: Any, launch: Launch, parameters: int) -> Any:
     told = cu.CUDA_KERNEL_NODE_PARAMS()
     told.func = launch.function.handle
     told.gridDimX, told.gridDimY, told.gridDimZ = launch.blocks, 1, 1

@@ -25,7 +25,7 @@ _RATES = {"ghz": untrusted_json.NUMBER, "bandwidth": untrusted_json.NUMBER, "sha
 def detect(device: Device | None = None) -> Gpu:
     """A GPU, by default the current one: with the rates that were measured, or else those that the driver tells."""
     device = device or current()
-    return _described(device, _kept().get(_key(device)) or _told(device))
+    return _described(device, _cached_rates().get(_key(device)) or _rates_of_driver(device))
 
 
 def calibrate(device: Device | None = None, told: Callable[[str], None] = lambda _: None) -> Gpu:
@@ -33,7 +33,7 @@ def calibrate(device: Device | None = None, told: Callable[[str], None] = lambda
     is being measured."""
     device = device or current()
     rates = measure(device, told)
-    entries = {key: asdict(r) for key, r in {**_kept(), _key(device): rates}.items()}
+    entries = {key: asdict(r) for key, r in {**_cached_rates(), _key(device): rates}.items()}
     untrusted_json.write_entries(cache_directory.directory(), FILE_NAME, entries)
     return _described(device, rates)
 
@@ -42,7 +42,7 @@ def _key(device: Device) -> str:
     return f"{device.name}, {device.multiprocessors} multiprocessors, {device.memory} bytes"
 
 
-def _kept() -> dict[str, GpuRates]:
+def _cached_rates() -> dict[str, GpuRates]:
     try:
         return {
             key: GpuRates(**r)
@@ -52,7 +52,7 @@ def _kept() -> dict[str, GpuRates]:
         return {}
 
 
-def _told(device: Device) -> GpuRates:
+def _rates_of_driver(device: Device) -> GpuRates:
     """What the driver tells: clocks in kHz. Memory moves data twice per cycle of its clock."""
     memory_hz = 1e3 * device.attribute("MEMORY_CLOCK_RATE")
     if not memory_hz:

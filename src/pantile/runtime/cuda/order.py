@@ -27,7 +27,7 @@ class Places(NamedTuple):
 
 def places(plan: Plan) -> Places:
     """Large ones first, each at the lowest place that is free from the first launch that uses it to the last."""
-    used = _used(plan.launches)
+    used = _live_ranges(plan.launches)
     placed: list[tuple[int, int, int, int]] = []
     at, total = {}, 0
     for a in sorted(plan.allocations, key=lambda a: -_bytes(a)):
@@ -42,7 +42,7 @@ def places(plan: Plan) -> Places:
     return Places(at, total)
 
 
-def _used(launches: Sequence[LaunchOf]) -> dict[str, tuple[int, int]]:
+def _live_ranges(launches: Sequence[LaunchOf]) -> dict[str, tuple[int, int]]:
     """The first and the last launch that use each buffer."""
     used: dict[str, tuple[int, int]] = {}
     for k, launch in enumerate(launches):
@@ -73,7 +73,7 @@ def dependencies(
     arguments share memory only if nobody writes it."""
     if len(launches) > _MOST_COMPARED:
         return [[k - 1] if k else [] for k in range(len(launches))]
-    touched = [_touched(launch, w, where) for launch, w in zip(launches, writes, strict=True)]
+    touched = [_accesses(launch, w, where) for launch, w in zip(launches, writes, strict=True)]
     before: list[int] = []  # a bit for each launch that one waits for, directly or not
     dependencies_of = []
     for k, mine in enumerate(touched):
@@ -90,7 +90,7 @@ def dependencies(
 _Touched = list[tuple[str, int, int, bool]]
 
 
-def _touched(launch: LaunchOf, writes: Sequence[bool], where: dict[str, tuple[int, int]]) -> _Touched:
+def _accesses(launch: LaunchOf, writes: Sequence[bool], where: dict[str, tuple[int, int]]) -> _Touched:
     """Memory of a launch: of an argument, or from and to a byte of the call's; and whether it is written."""
     return [
         ("", *where[name], w) if name in where else (name, 0, 1, w)

@@ -60,7 +60,7 @@ class Parameters:
         changed: set[int] = set()
         before = self._addresses
         if self._numbers is None or self._takers:
-            changed = self._repacked(addresses, numbers)
+            changed = self._repack(addresses, numbers)
         self._latest = list(addresses)
         for which, places in self._places:
             address = addresses[which]
@@ -71,7 +71,7 @@ class Parameters:
                     changed.add(k)
         return changed
 
-    def _repacked(self, addresses: Sequence[int], numbers: Sequence[Any]) -> set[int]:
+    def _repack(self, addresses: Sequence[int], numbers: Sequence[Any]) -> set[int]:
         """The launches that are given other numbers than before, which is all of them at first."""
         now = tuple([repr(numbers[k]) for k in self._takers])  # NaN is not itself, and -0.0 no 0.0
         if now == self._numbers:
