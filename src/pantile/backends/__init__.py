@@ -30,5 +30,5 @@ _OF_GPUS = {CUDA: ("cuda", "Cuda"), SIMULATED: ("cuda_sim", "SimulatedCuda")}
 def _of_gpus(module: str, name: str) -> Backend:
     """Imported when somebody asks for it."""
     with importing:
-        found: Backend = getattr(import_module(f"{__name__}.{module}"), name)()
-    return found
+        backend: Backend = getattr(import_module(f"{__name__}.{module}"), name)()
+    return backend

@@ -70,14 +70,14 @@ class _Nodes:
 
 def _linked(sharing: Mapping[str, list[str]]) -> dict[str, int]:
     """A number for each buffer: the same for those that share memory, or share it with some that do."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     count = 0
     for name in sharing:
-        pending = [] if name in found else [name]
+        pending = [] if name in numbers else [name]
         count += len(pending)
         while pending:
             n = pending.pop()
-            if n not in found:
-                found[n] = count - 1
+            if n not in numbers:
+                numbers[n] = count - 1
                 pending += sharing[n]
-    return found
+    return numbers

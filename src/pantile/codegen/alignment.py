@@ -33,7 +33,7 @@ class Places:
     classes: dict[str, Class] = field(default_factory=dict)  # of scalars
     constant: frozenset[str] = frozenset()  # buffers that do not change while the kernel runs
     lows: dict[str, int] = field(default_factory=dict)  # what scalars are not below
-    found: dict[int, Class] = field(default_factory=dict)  # of nodes, by their ids, as long as `classes` are the same
+    known: dict[int, Class] = field(default_factory=dict)  # of nodes, by their ids, as long as `classes` are the same
     alive: list[Expr] = field(default_factory=list)  # those
 
     def of(self, buffer: str | None, index: Expr) -> Class:
@@ -41,7 +41,7 @@ class Places:
         if buffer not in self.alignments:
             return ANY
         self.alive.append(index)
-        return congruence(index, self.classes, self.found)
+        return congruence(index, self.classes, self.known)
 
     def let(self, name: str, value: Expr) -> None:
         """A scalar is named."""
@@ -60,7 +60,7 @@ class Places:
     def _classify(self, name: str, known: Class) -> None:
         """Versions of the same code give the same names, and share nodes."""
         if self.classes.get(name, known) != known:
-            self.found.clear()
+            self.known.clear()
             self.alive.clear()
         self.classes[name] = known
 
@@ -111,11 +111,11 @@ def _alignments(program: Program) -> dict[str, int]:
 
 def _classes(program: Program) -> dict[str, Class]:
     """Of scalars of the host part."""
-    found: dict[str, Class] = {name: (factor, 0) for name, factor in program.multiples}
+    classes: dict[str, Class] = {name: (factor, 0) for name, factor in program.multiples}
     for s in walk(program.body):
         if isinstance(s, Let) and s.value.dtype is INDEX and s.value.lanes == 1:
-            found[s.name] = congruence(s.value, found)
-    return found
+            classes[s.name] = congruence(s.value, classes)
+    return classes
 
 
 def _constant(kernel: Kernel, launches: Iterable[Launch]) -> frozenset[str]:

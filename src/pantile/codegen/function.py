@@ -83,8 +83,8 @@ class Function:
         if asked not in self._written:
             self._written[asked] = write()
             self._asked.append(asked)
-        found: T = self._written[asked]
-        return found
+        result: T = self._written[asked]
+        return result
 
     def load(self, buffer: str, instruction: str, note: str) -> str:
         """The name of a load; `note` (metadata) follows it in the text."""

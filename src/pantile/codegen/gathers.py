@@ -34,6 +34,6 @@ def runs(loads: Iterable[Load]) -> dict[Family, dict[int, Run]]:
     for load in loads:
         together.setdefault(family(load), []).append(load)
     return {
-        f: cut((places(load).constant for load in found), found[0].dtype, found[0].lanes)
-        for f, found in together.items()
+        f: cut((places(load).constant for load in members), members[0].dtype, members[0].lanes)
+        for f, members in together.items()
     }

@@ -118,10 +118,10 @@ class _Narrowing:
 
     def narrow(self, e: Expr) -> Expr:
         """The low 32 bits of an index, if not all of it."""
-        found = self._narrow.get(id(e))
-        if found is None:
-            found = self._narrow[id(e)] = self._narrowed(e)
-        return found
+        narrowed = self._narrow.get(id(e))
+        if narrowed is None:
+            narrowed = self._narrow[id(e)] = self._narrowed(e)
+        return narrowed
 
     def _narrowed(self, e: Expr) -> Expr:
         if isinstance(e, Const):
@@ -145,10 +145,10 @@ class _Narrowing:
 
     def exact(self, e: Expr) -> Expr:
         """An index in 64 bits."""
-        found = self._exact.get(id(e))
-        if found is None:
-            found = self._exact[id(e)] = self._exactly(e)
-        return found
+        widened = self._exact.get(id(e))
+        if widened is None:
+            widened = self._exact[id(e)] = self._exactly(e)
+        return widened
 
     def _exactly(self, e: Expr) -> Expr:
         if isinstance(e, Const) or (isinstance(e, Var) and self._is_wide(e)):

@@ -51,12 +51,12 @@ class Neighbours:
 
 def _registers(noted: set[int], lanes: int) -> dict[int, range]:
     """Fill registers by gapless offsets from the lowest up: offset -> all offsets in its register."""
-    found: dict[int, range] = {}
+    registers: dict[int, range] = {}
     for start in sorted(noted):
         run = range(start, start + lanes)
-        if start not in found and noted.issuperset(run):
-            found.update(dict.fromkeys(run, run))
-    return found
+        if start not in registers and noted.issuperset(run):
+            registers.update(dict.fromkeys(run, run))
+    return registers
 
 
 def _family(load: Load) -> _Family:

@@ -177,10 +177,10 @@ def _gathered_words(ctx: Context, e: Load, pointer: str, by: str, mask: str) -> 
     at = fn.value(f"mul {moved} {by}, splat ({index} {size})") if size > 1 else by
     at = fn.value(f"add {moved} {at}, {spread(fn, beyond, index, lanes)}")
     which = fn.value(f"ashr {moved} {at}, splat ({index} {_WORD.bit_length() - 1})")
-    found = _gather(ctx, e, word, _WORD, f"getelementptr {word}, ptr {first}, {moved} {which}", mask)
+    gathered = _gather(ctx, e, word, _WORD, f"getelementptr {word}, ptr {first}, {moved} {which}", mask)
     bits = fn.value(f"trunc {moved} {fn.value(f'shl {moved} {at}, splat ({index} 3)')} to {words}")
     bits = fn.value(f"and {words} {bits}, splat ({word} {8 * _WORD - 1})")
-    cut = fn.value(f"trunc {words} {fn.value(f'lshr {words} {found}, {bits}')} to {part}")
+    cut = fn.value(f"trunc {words} {fn.value(f'lshr {words} {gathered}, {bits}')} to {part}")
     vector = memory_type(e.dtype, lanes)
     return cut if vector == part else fn.value(f"bitcast {part} {cut} to {vector}")
 
@@ -196,10 +196,10 @@ def _gather(ctx: Context, e: Load, word: str, align: int, addresses: str, mask: 
 def _apart(ctx: Context, e: Load, run: Run) -> tuple[str, str]:
     """A pointer that all lanes share, and by how many elements each is farther."""
     fn, lanes, index = ctx.fn, e.lanes, ctx.module.index
-    found = places(e)
+    form = places(e)
     shared, steps, moved = Linear(0), [0] * lanes, f"<{lanes} x {index}>"
     total: str | None = None
-    for atom, n in found.terms.values():
+    for atom, n in form.terms.values():
         known = _in_line(atom)
         if known is None:
             value = ctx.value(atom)
@@ -334,14 +334,14 @@ def _copy(ctx: Context, s: Store, e: Load) -> bool:
         return False
     t, lanes = e.dtype, e.lanes
     ends = ((s.buffer, s.indices[0]), (e.buffer, e.indices[0]))
-    found = [affine(i) if lanes > 1 else None for _, i in ends]
+    ramps = [affine(i) if lanes > 1 else None for _, i in ends]
     dense = [
         (_start(ctx, b, a.rest), a.offset)
-        for (b, _), a in zip(ends, found, strict=True)
+        for (b, _), a in zip(ends, ramps, strict=True)
         if a is not None and a.constant_stride == 1
     ]
     run = lanes if len(dense) == len(ends) else 1  # elements side by side
-    each = [_lane_addresses(ctx, b, i, lanes, a) for (b, i), a in zip(ends, found, strict=True)] if run == 1 else []
+    each = [_lane_addresses(ctx, b, i, lanes, a) for (b, i), a in zip(ends, ramps, strict=True)] if run == 1 else []
     places = [tuple(dense)] if run > 1 else list(zip(*each, strict=True))
     known = [_alignment(ctx, b, t, *p) for pair in places for (b, _), p in zip(ends, pair, strict=True)]
     size = gcd(LONGEST_ACCESS, run * t.bytes, *known)
@@ -418,8 +418,8 @@ def _opaque_mask(ctx: Context, t: DType, lanes: int, mask: str) -> str:
 def write_prefetch(ctx: Context, s: Prefetch) -> None:
     """Ask for the line of the first element addressed, to be read and kept."""
     index = s.indices[0]
-    found = affine(index) if index.lanes > 1 else None
-    place = _lane_addresses(ctx, s.buffer, index, index.lanes, found)[0]
+    ramp = affine(index) if index.lanes > 1 else None
+    place = _lane_addresses(ctx, s.buffer, index, index.lanes, ramp)[0]
     pointer = _pointer(ctx, s.buffer, ctx.module.dtypes[s.buffer], *place)
     ctx.fn.effect(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
 
@@ -506,9 +506,9 @@ def _advanced(ctx: Context, rest: str | None, step: str, lane: int) -> str | Non
 
 def lane_value(ctx: Context, index: Expr, lane: int) -> str:
     """One lane of an index, computed as a scalar as far as sums and extensions go: narrow vectors stay narrow."""
-    found, t = affine(index), ctx.module.index
-    if found is not None:
-        (start, offset) = _lane_addresses(ctx, None, index, index.lanes, found)[lane]
+    ramp, t = affine(index), ctx.module.index
+    if ramp is not None:
+        (start, offset) = _lane_addresses(ctx, None, index, index.lanes, ramp)[lane]
         if start.rest is None:
             return str(offset)
         return ctx.fn.value(f"add nsw {t} {start.rest}, {offset}") if offset else start.rest

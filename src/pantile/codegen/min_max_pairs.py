@@ -33,9 +33,9 @@ class Exchanges:
     @cached_property
     def _known(self) -> dict[_Pair, Op]:
         """Collected when the first one asks."""
-        found: dict[_Pair, Op] = {}
+        pairs: dict[_Pair, Op] = {}
         for e in certain(self._stmt, Op):
             if e.op in _OTHER and e.lanes > 1:
                 first, second = map(key, e.args)
-                found.setdefault((e.op, first, second), e)
-        return found
+                pairs.setdefault((e.op, first, second), e)
+        return pairs

@@ -104,18 +104,18 @@ def _with(lows: _Lows, name: str, low: int | None) -> _Lows:
 
 def least_of_kernels(program: Program) -> dict[str, _Lows]:
     """Of the scalars of kernels, by what all launches give them: those of the kernels that launch others come first."""
-    found: dict[str, _Lows] = {}
+    by_kernel: dict[str, _Lows] = {}
     scalars = {k.name: k.scalars for k in program.kernels}
-    for body, lows in _bodies(program, found):
+    for body, lows in _bodies(program, by_kernel):
         for launch, here in _launches(body, lows):
             given = {v.name: least(e, here) for v, e in zip(scalars[launch.kernel], launch.scalars, strict=True)}
-            before = found.get(launch.kernel)
-            found[launch.kernel] = {
+            before = by_kernel.get(launch.kernel)
+            by_kernel[launch.kernel] = {
                 name: low if before is None else min(low, before[name])
                 for name, low in given.items()
                 if low is not None and (before is None or name in before)
             }
-    return found
+    return by_kernel
 
 
 def least_of_arguments(program: Program) -> _Lows:
@@ -123,10 +123,10 @@ def least_of_arguments(program: Program) -> _Lows:
     return {b.extent(axis): 0 for b in program.buffers for axis in range(b.ndim)}
 
 
-def _bodies(program: Program, found: Mapping[str, _Lows]) -> Iterator[tuple[Stmt, _Lows]]:
+def _bodies(program: Program, by_kernel: Mapping[str, _Lows]) -> Iterator[tuple[Stmt, _Lows]]:
     yield program.body, least_of_arguments(program)
     for kernel in reversed(program.kernels):
-        lows = found.get(kernel.name, {})
+        lows = by_kernel.get(kernel.name, {})
         yield kernel.body, _with(lows, kernel.var, least(kernel.min, lows))
 
 

@@ -36,10 +36,10 @@ class Row:
 class Rows:
     """The rows of a loop, by buffer and index without its constant."""
 
-    found: dict[tuple[str, Key], Row] = field(default_factory=dict)
+    rows: dict[tuple[str, Key], Row] = field(default_factory=dict)
 
     def row(self, buffer: str, rest: Expr) -> Row | None:
-        return self.found.get((buffer, key(rest))) if self.found else None
+        return self.rows.get((buffer, key(rest))) if self.rows else None
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ def begun(loop: For) -> list[Begun]:
     lets = _sums(loop)
     moving = {loop.var, *(s.name for s in walk(loop.body) if isinstance(s, Let))}
     inside = {s.buffer for s in walk(loop.body) if isinstance(s, Alloc)}
-    found: dict[tuple[str, Key], Begun | None] = {}
+    rows: dict[tuple[str, Key], Begun | None] = {}
     for buffer, index in _accesses(loop.body):
-        if (buffer, key(index)) not in found and buffer not in inside:
+        if (buffer, key(index)) not in rows and buffer not in inside:
             parts = _parts(substitute(index, lets), moving)
-            found[buffer, key(index)] = None if parts is None else Begun(buffer, index, *parts)
-    several = [b for b in found.values() if b is not None]
+            rows[buffer, key(index)] = None if parts is None else Begun(buffer, index, *parts)
+    several = [b for b in rows.values() if b is not None]
     buffers: dict[Key, set[str]] = {}
     for b in several:
         buffers.setdefault(key(b.begin), set()).add(b.buffer)
@@ -78,13 +78,13 @@ def _sums(loop: For) -> dict[str, Expr]:
     Copies of an unrolled loop have names in common that stand for something else in each."""
     lets = [s for s in walk(loop.body) if isinstance(s, Let)]
     often = Counter(s.name for s in lets)
-    found: dict[str, Expr] = {}
+    sums: dict[str, Expr] = {}
     for s in lets:
         if often[s.name] == 1 and s.value.dtype is INDEX and s.value.lanes == 1:
-            form = linear(substitute(s.value, found))
+            form = linear(substitute(s.value, sums))
             if all(isinstance(atom, Var) for atom, _ in form.terms.values()):
-                found[s.name] = form.expr()
-    return found
+                sums[s.name] = form.expr()
+    return sums
 
 
 def _parts(index: Expr, moving: set[str]) -> tuple[Expr, Expr] | None:
@@ -113,7 +113,7 @@ def _accesses(s: Stmt) -> Iterator[tuple[str, Expr]]:
             if index.lanes == 1:
                 rest, _ = split_offset(index)
             else:
-                found = affine(index)
-                rest = None if found is None else found.rest
+                ramp = affine(index)
+                rest = None if ramp is None else ramp.rest
             if rest is not None:
                 yield buffer, rest

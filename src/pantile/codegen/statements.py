@@ -137,14 +137,14 @@ def _rows(ctx: Context, s: For) -> Rows:
     """Pointers to where the rows of an innermost loop begin."""
     if ctx.module.debug or ctx.threads or any(isinstance(i, For) for i in walk(s.body)):
         return Rows()
-    fn, found = ctx.fn, dict[tuple[str, Key], Row]()
+    fn, rows = ctx.fn, dict[tuple[str, Key], Row]()
     for b in begun(s):
         pointer, element = fn.resolve(buffer_pointer(b.buffer), "ptr"), memory_type(ctx.module.dtypes[b.buffer])
         if pointer in fn.stack and _is_short(s):
             continue  # once the loop is unrolled, these may be registers
         begin = fn.value(f"getelementptr {element}, ptr {pointer}, i64 {ctx.value(ctx.keep(b.begin))}")
-        found[b.buffer, key(b.index)] = Row(hidden(fn, begin, "ptr"), b.rest)
-    return Rows(found)
+        rows[b.buffer, key(b.index)] = Row(hidden(fn, begin, "ptr"), b.rest)
+    return Rows(rows)
 
 
 def _is_short(s: For) -> bool:

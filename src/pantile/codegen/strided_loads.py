@@ -58,16 +58,16 @@ def _shifted(index: Op) -> Affine | None:
     a, b = index.args
     if index.op == "add" and isinstance(a, (Const, Broadcast)):
         a, b = b, a
-    found = affine(a)
-    if found is None:
+    ramp = affine(a)
+    if ramp is None:
         return None
     if isinstance(b, Const):
         offset = int(b.value) if index.op == "add" else -int(b.value)
-        return Affine(found.rest, found.offset + offset, found.stride)
+        return Affine(ramp.rest, ramp.offset + offset, ramp.stride)
     if isinstance(b, Broadcast):
-        base = b.value if found.rest is None else Op(b.dtype, 1, index.op, (found.rest, b.value))
-        if found.rest is not None or index.op == "add":
-            return Affine(base, found.offset, found.stride)
+        base = b.value if ramp.rest is None else Op(b.dtype, 1, index.op, (ramp.rest, b.value))
+        if ramp.rest is not None or index.op == "add":
+            return Affine(base, ramp.offset, ramp.stride)
     return None
 
 
@@ -100,12 +100,12 @@ class Groups:
     @cached_property
     def _offsets(self) -> dict[_Family, set[int]]:
         """Collected when the first strided load asks; most code has none."""
-        found: dict[_Family, set[int]] = {}
+        offsets: dict[_Family, set[int]] = {}
         for load in _certain_loads(self._stmt):
             index = affine(load.indices[0])
             if index is not None and index.constant_stride not in (-1, 0, 1):
-                found.setdefault(_family(load, index), set()).add(index.offset)
-        return found
+                offsets.setdefault(_family(load, index), set()).add(index.offset)
+        return offsets
 
     def window(self, load: Load, index: Affine, size: int) -> int | None:
         """The first offset of `size` neighbouring loads that include this one, all of them certain; else None."""
@@ -117,13 +117,13 @@ class Groups:
 
 def _windows(noted: set[int], size: int) -> dict[int, int]:
     """Cover the offsets from the lowest up by gapless runs of `size`: offset -> first of its run."""
-    found: dict[int, int] = {}
+    windows: dict[int, int] = {}
     for offset in sorted(noted):
         for start in range(offset, offset - size, -1):
-            if offset not in found and all(start + k in noted for k in range(size)):
+            if offset not in windows and all(start + k in noted for k in range(size)):
                 for k in range(size):
-                    found.setdefault(start + k, start)
-    return found
+                    windows.setdefault(start + k, start)
+    return windows
 
 
 def _family(load: Load, index: Affine) -> _Family:

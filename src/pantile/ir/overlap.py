@@ -28,10 +28,10 @@ def overlaps(program: Program) -> dict[str, list[str]]:
     for body in (program.body, *(k.body for k in program.kernels)):
         _collect(body, id(body), (), pieces)
     within: dict[int, list[str]] = {}
-    for name, found in pieces.items():
-        for arena in {p.arena for p in found}:
+    for name, buffers in pieces.items():
+        for arena in {p.arena for p in buffers}:
             within.setdefault(arena, []).append(name)
-    near = {n: dict.fromkeys(o for p in found for o in within[p.arena]) for n, found in pieces.items()}
+    near = {n: dict.fromkeys(o for p in buffers for o in within[p.arena]) for n, buffers in pieces.items()}
     sharing = {n: [o for o in near[n] if o != n and _may_share(n, o, pieces)] for n in pieces}
     return {n: others for n, others in sharing.items() if others}
 

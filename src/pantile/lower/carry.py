@@ -64,11 +64,11 @@ def _carried_last(root: Op, store: Store, loop: str) -> Expr:
 
 def _waiting(root: Expr, store: Store, loop: str) -> set[int]:
     """The ids of the values that are made of what the iteration before has stored."""
-    found: set[int] = set()
+    dependent: set[int] = set()
     for e in operands_first(root, lambda e: () if isinstance(e, Load) else children(e)):
-        if _is_carried(e, store, loop) if isinstance(e, Load) else any(id(c) in found for c in children(e)):
-            found.add(id(e))
-    return found
+        if _is_carried(e, store, loop) if isinstance(e, Load) else any(id(c) in dependent for c in children(e)):
+            dependent.add(id(e))
+    return dependent
 
 
 def _is_carried(e: Load, store: Store, loop: str) -> bool:
@@ -108,7 +108,12 @@ def _plus_constant(e: Expr, extreme: str) -> tuple[Expr, Expr] | None:
     if not isinstance(e, Op) or e.op != "add" or not e.dtype.is_float:
         return None
     for value, number in (e.args, e.args[::-1]):
-        found = number.value if isinstance(number, Broadcast) else number
-        if isinstance(value, Op) and value.op == extreme and isinstance(found, Const) and math.isfinite(found.value):
+        constant = number.value if isinstance(number, Broadcast) else number
+        if (
+            isinstance(value, Op)
+            and value.op == extreme
+            and isinstance(constant, Const)
+            and math.isfinite(constant.value)
+        ):
             return value, number
     return None

@@ -65,13 +65,13 @@ class _Collector:
 
     def stores(self, run: list[Store]) -> Stmt:
         """Stores that follow each other."""
-        found = {
+        rows_by_name = {
             of_buffer(run[0].buffer, "lanes", next(self.numbers)): rows
             for rows in _rows(run, self.columns)
             if rows.are_less_work()
         }
-        result = _reading(found, ir.block(*run)) if found else ir.block(*run)
-        for name, rows in found.items():
+        result = _reading(rows_by_name, ir.block(*run)) if rows_by_name else ir.block(*run)
+        for name, rows in rows_by_name.items():
             result = rows.around(name, result)
         return result
 
@@ -171,9 +171,9 @@ class _Rows:
         }
 
 
-def _reading(found: Mapping[str, _Rows], s: Stmt) -> Stmt:
+def _reading(rows_by_name: Mapping[str, _Rows], s: Stmt) -> Stmt:
     """The statement, loading from rows."""
-    instead = {k: load for name, rows in found.items() for k, load in rows.instead(name).items()}
+    instead = {k: load for name, rows in rows_by_name.items() for k, load in rows.instead(name).items()}
     memo: dict[int, Expr] = {}
 
     def change(e: Expr) -> Expr | None:
@@ -191,12 +191,12 @@ def _rows(run: list[Store], columns: Columns) -> list[_Rows]:
     rows: dict[tuple[object, ...], list[_Lanes]] = {}
     for lanes in _followed({key(e): e for e in clamped if e.buffer not in written}.values(), columns):
         rows.setdefault(lanes.of, []).append(lanes)
-    found: dict[tuple[object, ...], _Rows] = {}
+    groups: dict[tuple[object, ...], _Rows] = {}
     for row in rows.values():
         offsets, where = [lanes.offset for lanes in row], row[0].along
         like = row[0].load.dtype, row[0].load.lanes, min(offsets), max(offsets)
-        found.setdefault((*like, where and where.like), _Rows(*like, where, [])).rows.append(row)
-    return list(found.values())
+        groups.setdefault((*like, where and where.like), _Rows(*like, where, [])).rows.append(row)
+    return list(groups.values())
 
 
 def _followed(loads: Iterable[Load], columns: Columns) -> Iterator[_Lanes]:

@@ -52,11 +52,11 @@ class Decided:
         return s
 
     def expression(self, e: Expr) -> Expr:
-        found = self.memo.get(id(e))
-        if found is None:
-            found = self.memo[id(e)] = self._expression(e)
+        decided = self.memo.get(id(e))
+        if decided is None:
+            decided = self.memo[id(e)] = self._expression(e)
             self.keep.append(e)
-        return found
+        return decided
 
     def _expression(self, e: Expr) -> Expr:
         if id(e) in self.choices:

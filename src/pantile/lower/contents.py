@@ -27,14 +27,14 @@ class Contents:
         return self._of(s)[2]
 
     def _of(self, s: Stmt) -> tuple[Stmt, frozenset[str], frozenset[str]]:
-        found = self._known.get(id(s))
-        if found is None:
+        contents = self._known.get(id(s))
+        if contents is None:
             inside = [self._of(c) for c in children(s)]
             buffers = union([*(c[1] for c in inside), *map(loaded, expressions(s))])
             own = [frozenset((s.stage,))] if isinstance(s, Produce) else []
-            found = s, buffers, union([*(c[2] for c in inside), *own])
-            self._known[id(s)] = found
-        return found
+            contents = s, buffers, union([*(c[2] for c in inside), *own])
+            self._known[id(s)] = contents
+        return contents
 
     def leading_to(self, s: Stmt, buffers: tuple[str, ...]) -> tuple[list[Let], Stmt]:
         """The first statement inside that does more than being around the only one that reads the buffers.
@@ -60,23 +60,23 @@ class Contents:
 
     def loads(self, e: Expr, buffers: tuple[str, ...]) -> list[Expr]:
         """Parts of an expression in which it loads from the buffers: the loads, or all of it if it chooses what to."""
-        found = self._in(e)
-        return [load for b in buffers for load in (found.loads.get(b, ()) if not found.selects else (e,))]
+        reads = self._in(e)
+        return [load for b in buffers for load in (reads.loads.get(b, ()) if not reads.selects else (e,))]
 
     def selects(self, e: Expr) -> list[Op]:
         """Its choices."""
         return self._in(e).selects
 
     def _in(self, e: Expr) -> _Reads:
-        found = self._reads.get(id(e))
-        if found is None:
-            found = self._reads[id(e)] = _Reads(e)
+        reads = self._reads.get(id(e))
+        if reads is None:
+            reads = self._reads[id(e)] = _Reads(e)
             for node in walk(e):
                 if isinstance(node, Load):
-                    found.loads.setdefault(node.buffer, []).append(node)
+                    reads.loads.setdefault(node.buffer, []).append(node)
                 elif isinstance(node, Op) and node.op == "select":
-                    found.selects.append(node)
-        return found
+                    reads.selects.append(node)
+        return reads
 
 
 @dataclass(frozen=True)

@@ -44,9 +44,9 @@ class Coverage:
 
     def get(self, name: str) -> Covered | None:
         """None, too, where another loop of its dim starts early: how far before it that is, is not known."""
-        found = self._whole.get(name)
-        if found is None or found.loops.isdisjoint(self._early):
-            return found
-        if any(loop != name for loop in found.loops.intersection(self._early)):
+        covered = self._whole.get(name)
+        if covered is None or covered.loops.isdisjoint(self._early):
+            return covered
+        if any(loop != name for loop in covered.loops.intersection(self._early)):
             return None
-        return replace(found, range=Range(found.range.low - self._early[name], found.range.high))
+        return replace(covered, range=Range(covered.range.low - self._early[name], covered.range.high))

@@ -28,11 +28,11 @@ def most(e: Expr, scope: Scope) -> int | None:
     inside of a quotient, such as a place of a coarser level: (n + 7)//8 - min(a, n + 1)//8."""
     e = simplify(e)
     high = interval(e, scope).high
-    found = [high] if isinstance(high, int) else []
+    bounds = [high] if isinstance(high, int) else []
     for way in (simplify(_written_out(e, scope)), *([simplify(high)] if isinstance(high, Expr) else [])):
         bound = _found(way)
-        found += [] if bound is None else [bound]
-    return min((n for n in found if n < _FAR), default=None)
+        bounds += [] if bound is None else [bound]
+    return min((n for n in bounds if n < _FAR), default=None)
 
 
 def _found(e: Expr) -> int | None:
@@ -59,8 +59,8 @@ class _Search:
         asked = key(form.expr())
         if asked not in self.known and len(self.known) < _MOST_FORMS:
             self.known[asked] = None
-            found = [*_without_floors(form), *_apart(form), *self.in_each_case(form)]
-            self.known[asked] = min(found, default=None)
+            bounds = [*_without_floors(form), *_apart(form), *self.in_each_case(form)]
+            self.known[asked] = min(bounds, default=None)
         return self.known.get(asked)
 
     def in_each_case(self, form: Linear) -> Iterator[int]:

@@ -147,10 +147,10 @@ class _Flattener:
 
     def constant(self, s: Realize, scope: Scope) -> Realize:
         """Memory of a block or of a thread: as much as it needs at most."""
-        found = [(low, most(extent, scope)) for low, extent in s.box]
-        if any(n is None for _, n in found):
+        sides = [(low, most(extent, scope)) for low, extent in s.box]
+        if any(n is None for _, n in sides):
             raise no_constant_size(self.stage(s), s.memory)
-        return replace(s, box=tuple((low, const(max(n or 1, 1), INDEX)) for low, n in found))
+        return replace(s, box=tuple((low, const(max(n or 1, 1), INDEX)) for low, n in sides))
 
     def stage(self, s: Realize) -> Stage:
         """Whose values are kept there."""
@@ -247,11 +247,11 @@ class _Flattener:
 
     def load(self, e: Load) -> Load:
         known, like = self.layouts[e.buffer].loads, key(e)
-        found = known.get(like)
-        if found is None:
+        flat = known.get(like)
+        if flat is None:
             index = broadcast(self.index(e.buffer, e.indices), e.lanes)  # what has no dims is in one place for all
-            found = known[like] = Load(e.dtype, e.lanes, e.buffer, (index,), e.mask)
-        return found
+            flat = known[like] = Load(e.dtype, e.lanes, e.buffer, (index,), e.mask)
+        return flat
 
     def index(self, buffer: str, indices: tuple[Expr, ...]) -> Expr:
         """Offset in elements from the buffer's base pointer; accesses that share their indices share it, too."""

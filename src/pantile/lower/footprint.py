@@ -43,8 +43,8 @@ class Reach:
             return interval(s.value, scope)
         if not whole.loops & self.around:
             return _range(whole, scope)
-        found = interval(s.value, scope)
-        return found if found.is_point or s.name in whole.loops else found.meet(_range(whole, scope))
+        values = interval(s.value, scope)
+        return values if values.is_point or s.name in whole.loops else values.meet(_range(whole, scope))
 
 
 def _range(whole: Covered, scope: Scope) -> Interval:
@@ -66,11 +66,11 @@ def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt
 
 def _where(scope: Scope, condition: Expr, holds: bool, reach: Reach) -> Scope:
     """The scope where a condition holds: of what it limits, and of what is made of that."""
-    found = refine(scope, condition, holds)
-    limited = {name for name, r in found.items() if scope.get(name) is not r}
+    refined = refine(scope, condition, holds)
+    limited = {name for name, r in refined.items() if scope.get(name) is not r}
     if not limited:
-        return found
-    inner = dict(found)
+        return refined
+    inner = dict(refined)
     for name, r in scope.items():
         if name not in limited and isinstance(r, _Bound) and any(depends(e, limited) for e in expressions(r.by)):
             inner |= _bound(r.by, inner, reach)
@@ -84,7 +84,7 @@ def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: 
     def reads(s: Stmt) -> bool:
         return not (isinstance(s, Produce) and s.stage == own or reach.contents.loaded(s).isdisjoint(buffers))
 
-    found: Box | None = None
+    footprint: Box | None = None
     lets, s = reach.contents.leading_to(s, buffers)
     around = dict(scope)
     for let in lets:
@@ -98,9 +98,9 @@ def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: 
         ]
         boxes = touched(reading, inner, buffers) if reading else {}
         for box in (boxes[b] for b in buffers if b in boxes):
-            found = tuple([side.evaluated() for side in box]) if found is None else hull(found, box)
+            footprint = tuple([side.evaluated() for side in box]) if footprint is None else hull(footprint, box)
     around.clear()
-    return found
+    return footprint
 
 
 def _leading_to(s: Stmt, scope: Scope, reach: Reach, wanted: Callable[[Stmt], bool]) -> Iterator[tuple[Stmt, Scope]]:
@@ -151,13 +151,13 @@ def _bound(s: For | Let, scope: Scope, reach: Reach) -> dict[str, Interval]:
 
 def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
     """The box of `stage` that a statement computes, over all its loops."""
-    found: Box | None = None
+    footprint: Box | None = None
     for inside, inner in _leading_to(s, scope, reach, lambda s: stage.name in reach.contents.stages(s)):
         if isinstance(inside, Produce) and inside.stage == stage.name:
             ends = [[interval(end, inner) for end in region_names(stage, d)] for d in stage.dims]
             box = tuple(Interval(low.low, high.high) for low, high in ends)
-            found = box if found is None else hull(found, box)
-    return found
+            footprint = box if footprint is None else hull(footprint, box)
+    return footprint
 
 
 def read_when(
@@ -174,8 +174,8 @@ def read_when(
     inside = inside.union(let.name for let in lets)
     if isinstance(s, (For, Let)):
         inside = inside | {s.var if isinstance(s, For) else s.name}
-    found = [c for c in (read_when(c, buffers, contents, inside) for c in children(s)) if c is not None]
-    common = [c for c in found[0] if all(any(same(c, d) for d in others) for others in found[1:])]
+    conditions = [c for c in (read_when(c, buffers, contents, inside) for c in children(s)) if c is not None]
+    common = [c for c in conditions[0] if all(any(same(c, d) for d in others) for others in conditions[1:])]
     if isinstance(s, If) and s.otherwise is None:
         common += [c for c in conjuncts(s.condition) if not loaded(c) and not depends(c, inside)]
     return common

@@ -77,7 +77,7 @@ def _channels(s: Stmt) -> int | None:
 
 def _group(stmts: Sequence[Stmt], start: int, channels: int) -> list[int] | None:
     """The stores from `start` on that store the other channels beside it, if they can all wait for the last one."""
-    found: dict[int, int] = {}
+    by_offset: dict[int, int] = {}
     first = stmts[start]
     assert isinstance(first, Store)
     for k in range(start, min(len(stmts), start + _FARTHEST)):
@@ -86,12 +86,12 @@ def _group(stmts: Sequence[Stmt], start: int, channels: int) -> list[int] | None
             return None
         offset = _offset(s, first, channels)
         if offset is not None:
-            if offset in found:
+            if offset in by_offset:
                 return None
-            found[offset] = k
-        if len(found) == channels:
-            low = min(found)
-            ordered = [found[low + c] for c in range(channels)] if max(found) - low == channels - 1 else None
+            by_offset[offset] = k
+        if len(by_offset) == channels:
+            low = min(by_offset)
+            ordered = [by_offset[low + c] for c in range(channels)] if max(by_offset) - low == channels - 1 else None
             between = stmts[start : k + 1]
             return ordered if ordered is not None and _may_wait(between, first, ordered, start) else None
     return None
@@ -149,12 +149,12 @@ def _whole(stores: Sequence[Store]) -> Stmt:
     index = first.indices[0]
     assert isinstance(index, Ramp)
     values = tuple(s.value for s in stores)
-    found = rows(values, lambda nodes, part: leaf(nodes, part, first)) or [_interleaved(values)]
-    starts = [index.base + k * first.value.lanes for k in range(len(found))]
+    parts = rows(values, lambda nodes, part: leaf(nodes, part, first)) or [_interleaved(values)]
+    starts = [index.base + k * first.value.lanes for k in range(len(parts))]
     return ir.block(
         *[
             Store(first.buffer, (ramp(start, 1, value.lanes),), value, None, first.manner)
-            for start, value in zip(starts, found, strict=True)
+            for start, value in zip(starts, parts, strict=True)
         ]
     )
 
@@ -176,8 +176,8 @@ def rows(values: Channels, leaf: Leaf) -> list[Expr] | None:
     """All values, interleaved, in as many parts as there are channels: computed of interleaved memory, if they all are.
     Parts have as many lanes as a channel: vectors of other lengths than powers of two are made longer."""
     parts = [_alike(values, k, leaf) for k in range(len(values))]
-    found = [part for part in parts if part is not None]
-    return found if len(found) == len(parts) else None
+    known = [part for part in parts if part is not None]
+    return known if len(known) == len(parts) else None
 
 
 def _alike(values: Channels, part: int, leaf: Leaf) -> Expr | None:
@@ -188,9 +188,9 @@ def _alike(values: Channels, part: int, leaf: Leaf) -> Expr | None:
         if _ids(nodes) in memo:
             stack.pop()
             continue
-        found = leaf(nodes, part)
-        if found is not None:
-            memo[_ids(nodes)] = found
+        joined = leaf(nodes, part)
+        if joined is not None:
+            memo[_ids(nodes)] = joined
             continue
         if not _same_operation(nodes):
             return None

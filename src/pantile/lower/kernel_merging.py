@@ -286,8 +286,8 @@ class Family:
 
     def scalars(self, loop: Reading) -> tuple[Expr, ...]:
         """What a loop captures, in the order of the first."""
-        given, found = dict(zip(self.first.captures, loop.captures, strict=True)), {key(e): e for e in loop.scalars}
-        return tuple([found[given[key(e)]] for e in self.first.scalars])
+        given, by_key = dict(zip(self.first.captures, loop.captures, strict=True)), {key(e): e for e in loop.scalars}
+        return tuple([by_key[given[key(e)]] for e in self.first.scalars])
 
     def parameters(self, loop: Reading) -> list[Constant]:
         """What a loop gives the kernel."""

@@ -66,10 +66,10 @@ class _Choice:
         self.memo: dict[int, Expr] = {}
 
     def visit(self, e: Expr) -> Expr:
-        found = self.memo.get(id(e))
-        if found is None:
-            found = self.memo[id(e)] = self.node(e)
-        return found
+        chosen = self.memo.get(id(e))
+        if chosen is None:
+            chosen = self.memo[id(e)] = self.node(e)
+        return chosen
 
     def node(self, e: Expr) -> Expr:
         lanes = len(self.order)

@@ -78,8 +78,8 @@ def last_block(s: For, choices: Mapping[int, tuple[Expr, Expr]], facts: Facts) -
     limit = node.args[1 if node.args[0] is moving else 0]
     if not isinstance(let, Let) or depends(limit, {s.var, *inside}) or depends(moving, inside) or _uses(s, node):
         return None
-    found = LastBlock(s, let, moving, limit)
-    return found if found.keeps_alignment(facts) else None
+    block = LastBlock(s, let, moving, limit)
+    return block if block.keeps_alignment(facts) else None
 
 
 def _uses(s: For, besides: Expr) -> bool:

@@ -64,7 +64,7 @@ class _Tightener:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts  # about the extents of arrays
         self.bound: dict[str, For | Expr] = {}  # the loop or the value of each name around a statement
-        self.found: dict[tuple[Key, int], Expr] = {}  # what `end` said
+        self.ends: dict[tuple[Key, int], Expr] = {}  # what `end` said
 
     def statement(self, s: Stmt) -> Stmt:
         own = ir.expressions(s)
@@ -78,7 +78,7 @@ class _Tightener:
         return ir.rebuild(s, own, tuple([self.statement(c) for c in ir.children(s)]))
 
     def binds(self, name: str, to: For | Expr) -> None:
-        self.found = {}
+        self.ends = {}
         self.bound[name] = to
 
     def tightened(self, e: Expr) -> Expr | None:
@@ -99,13 +99,13 @@ class _Tightener:
 
     def end(self, e: Expr, side: int) -> Expr:
         """What an index is never below, or never above, over all loops around it."""
-        if (found := self.found.get((key(e), side))) is not None:
-            return found
+        if (known := self.ends.get((key(e), side))) is not None:
+            return known
         form = linear(e)
         total: Expr = const(form.constant, INDEX)
         for atom, times in form.terms.values():
             total = total + self.end_of(atom, side if times > 0 else _LAST - side) * times
-        self.found[key(e), side] = total
+        self.ends[key(e), side] = total
         return total
 
     def end_of(self, atom: Expr, side: int) -> Expr:
@@ -162,10 +162,10 @@ def _clamp(e: Op) -> Expr | None:
         return None
     for place, high in (inner.args, inner.args[::-1]):
         end = getattr(high, "value", None) if high.lanes > 1 else None
-        found = _shifted_data(place)
-        if found is None or end is None:
+        shifted = _shifted_data(place)
+        if shifted is None or end is None:
             continue
-        data, shift = found
+        data, shift = shifted
         least = int(low.value) - shift
         if not INT32.min <= least <= INT32.max:
             continue

@@ -84,7 +84,7 @@ def _capturing(loops: list[For], readings: list[Reading], capturing: Callable[[F
 
 def _families(readings: list[Reading], share: bool) -> list[tuple[Family, list[int]]]:
     """Loops that are alike, each in the first family that has few enough parameters with it."""
-    found: list[tuple[Family, list[int]]] = []
+    families: list[tuple[Family, list[int]]] = []
     by_shape: dict[tuple[object, ...], list[tuple[Family, list[int]]]] = {}
     for k, reading in enumerate(readings):
         alike = by_shape.setdefault(reading.shape, []) if share else []
@@ -94,8 +94,8 @@ def _families(readings: list[Reading], share: bool) -> list[tuple[Family, list[i
                 break
         else:
             alike.append((Family(reading), [k]))
-            found.append(alike[-1])
-    return found
+            families.append(alike[-1])
+    return families
 
 
 def _kernel(loop: For, family: Family, number: int, dtypes: Mapping[str, DType]) -> Kernel:
@@ -140,9 +140,9 @@ def _number(constant: Constant) -> Const:
 
 
 def _with_launches(s: Stmt, launches: Mapping[int, Stmt]) -> Stmt:
-    found = launches.get(id(s))
-    if found is not None:
-        return found
+    launch = launches.get(id(s))
+    if launch is not None:
+        return launch
     return rebuild(s, expressions(s), tuple([_with_launches(c, launches) for c in children(s)]))
 
 

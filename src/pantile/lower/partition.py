@@ -92,28 +92,28 @@ class _Partitioner:
         return mode == "always" or innermost or _clamps_lanes(s)
 
     def loop(self, s: For, repeated: int) -> Stmt:
-        found = Steady(s.var, self.facts)
-        found.statement(s.body, {})
-        if not found.choices or found.contradicted:
+        middle = Steady(s.var, self.facts)
+        middle.statement(s.body, {})
+        if not middle.choices or middle.contradicted:
             return s
         end = simplify(s.min + s.extent, self.facts)
-        block = None if found.lower else last_block(s, found.choices, self.facts)
+        block = None if middle.lower else last_block(s, middle.choices, self.facts)
         if block is not None:
-            whole = functools.reduce(minimum, found.upper, end)
+            whole = functools.reduce(minimum, middle.upper, end)
             return block.shared(simplify(maximum(whole, s.min), self.facts), self.facts)
         if not self.room.take(size(s) * repeated):
             self.refused(s.var)
             return s
-        steady = Decided(found.choices).statement(s.body)
+        steady = Decided(middle.choices).statement(s.body)
         low, high = s.min, end
-        for bound in found.lower:
+        for bound in middle.lower:
             low = maximum(low, bound)
-        for bound in found.upper:
+        for bound in middle.upper:
             high = minimum(high, bound)
-        low = simplify(minimum(low, end), self.facts) if found.lower else s.min
+        low = simplify(minimum(low, end), self.facts) if middle.lower else s.min
         name_low, name_high = (var(of_loop(s.var, word)) for word in ("steady", "steady_end"))
-        high = simplify(maximum(high, name_low), self.facts) if found.upper else end
-        parts = self.parts(s, steady, name_low, name_high, end, bool(found.lower), bool(found.upper))
+        high = simplify(maximum(high, name_low), self.facts) if middle.upper else end
+        parts = self.parts(s, steady, name_low, name_high, end, bool(middle.lower), bool(middle.upper))
         return Let(name_low.name, low, Let(name_high.name, high, parts))
 
     def parts(self, s: For, steady: Stmt, low: Var, high: Var, end: Expr, before: bool, after: bool) -> Stmt:
@@ -297,10 +297,10 @@ class Steady:
 
     def require(self, holds: Expr) -> bool:
         """Bound the loop variable so that holds >= 0; False if that is not linear in it."""
-        found = limit(holds, self.var, self.facts)
-        if found is None:
+        bounded = limit(holds, self.var, self.facts)
+        if bounded is None:
             return False
-        is_lower, bound = found
+        is_lower, bound = bounded
         if (k := (is_lower, key(bound))) not in self.seen:
             self.seen.add(k)
             (self.lower if is_lower else self.upper).append(bound)

@@ -326,5 +326,5 @@ def refused_loops(graph: Graph, plan: Plan, verb: str, names: Collection[str]) -
     """The loops of these variables, as schedules name them."""
     for stage in graph.stages if names else ():
         for k, nest in enumerate(plan.stages[stage.name].nests):
-            found = [x.name for x in nest.loops if loop_name(stage, k, x.name) in names]
-            yield from (Refused(stage.name, k, loop, verb) for loop in found)
+            loops = [x.name for x in nest.loops if loop_name(stage, k, x.name) in names]
+            yield from (Refused(stage.name, k, loop, verb) for loop in loops)

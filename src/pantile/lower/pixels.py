@@ -48,9 +48,9 @@ class _Held:
         for s in ir.walk(self.alloc.body):
             for stores in _stored_together(s):
                 places = [self.place(t.value) for t in stores]
-                found = tuple(p for p in places if p is not None)
-                if len(found) == len(places):
-                    self.together |= dict.fromkeys(found, found)
+                known = tuple(p for p in places if p is not None)
+                if len(known) == len(places):
+                    self.together |= dict.fromkeys(known, known)
         if not self.together:
             return None
         body = ir.transform(self.alloc.body, lambda s: self.block(s) if isinstance(s, Block) else None)
@@ -84,17 +84,17 @@ class _Held:
 
     def changed_together(self, stmts: Sequence[Stmt]) -> Iterator[list[int]]:
         """Places of stores to all channels of some pixels, with nothing but such stores between them."""
-        found: dict[Places, dict[int, int]] = {}
+        groups: dict[Places, dict[int, int]] = {}
         for k, s in enumerate(stmts):
             first = _first(s.indices[0]) if isinstance(s, Store) and s.buffer == self.buffer else None
             if first is None or first not in self.together:
-                found.clear()
+                groups.clear()
                 continue
-            group = found.setdefault(self.together[first], {})
+            group = groups.setdefault(self.together[first], {})
             group[first] = k
             if len(group) == len(self.together[first]):
                 yield [group[p] for p in self.together[first]]
-                del found[self.together[first]]
+                del groups[self.together[first]]
 
     def stored(self, stores: Sequence[Store]) -> Stmt | None:
         """All channels, part by part of the pixels."""
@@ -102,15 +102,15 @@ class _Held:
         lanes = first.value.lanes
         if any(s.mask is not None or s.value.lanes != lanes for s in stores):
             return None
-        found = rows(tuple(s.value for s in stores), lambda nodes, part: self.part(nodes, part, first))
-        if found is None:
+        values = rows(tuple(s.value for s in stores), lambda nodes, part: self.part(nodes, part, first))
+        if values is None:
             return None
         if first.buffer == self.buffer:
             starts = [s.indices[0] for s in stores]
         else:
             assert isinstance(first.indices[0], Ramp)
-            starts = [ramp(first.indices[0].base + k * lanes, 1, lanes) for k in range(len(found))]
-        parts = [Store(first.buffer, (i,), e, None, first.manner) for i, e in zip(starts, found, strict=True)]
+            starts = [ramp(first.indices[0].base + k * lanes, 1, lanes) for k in range(len(values))]
+        parts = [Store(first.buffer, (i,), e, None, first.manner) for i, e in zip(starts, values, strict=True)]
         self.made += parts
         return ir.block(*parts)
 
@@ -123,9 +123,9 @@ class _Held:
             return None
         again = nodes[part]
         assert isinstance(again, Load)
-        found = Load(again.dtype, again.lanes, again.buffer, again.indices)
-        self.made.append(found)
-        return found
+        load = Load(again.dtype, again.lanes, again.buffer, again.indices)
+        self.made.append(load)
+        return load
 
 
 def _stored_together(s: Stmt) -> Iterator[list[Store]]:

@@ -71,16 +71,16 @@ class _Promoter:
         return s
 
     def accessed(self, s: Stmt) -> _Accessed:
-        found = self.known.get(id(s))
-        if found is None:
+        accessed = self.known.get(id(s))
+        if accessed is None:
             inner = [self.accessed(c) for c in ir.children(s)]
-            found = self.known[id(s)] = _Accessed(
+            accessed = self.known[id(s)] = _Accessed(
                 union([*(i.reads for i in inner), *map(loaded, ir.expressions(s))]),
                 union([*(i.writes for i in inner), *([frozenset((s.buffer,))] if isinstance(s, Store) else [])]),
                 union([*(i.own for i in inner), *([frozenset((s.buffer,))] if isinstance(s, Realize) else [])]),
             )
             self.keep.append(s)
-        return found
+        return accessed
 
 
 def _is_loops(s: Stmt) -> bool:
@@ -158,9 +158,9 @@ def _held(loops: Stmt, buffers: Sequence[str], written: Set[str]) -> list[_Held]
     """The buffers that loops access at a few places only, which do not move and do not overlap."""
     places = _places(loops, buffers, set(_bound(loops)), written) if buffers else {}
     return [
-        _Held(buffer, found)
-        for buffer, found in places.items()
-        if found and all(_apart(a, b) for a, b in combinations(found.values(), 2))
+        _Held(buffer, accumulators)
+        for buffer, accumulators in places.items()
+        if accumulators and all(_apart(a, b) for a, b in combinations(accumulators.values(), 2))
     ]
 
 

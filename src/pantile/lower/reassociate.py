@@ -39,7 +39,7 @@ def reassociate(body: Stmt, strict: bool) -> Stmt:
 def _associated(s: Block, strict: bool) -> Stmt | None:
     stmts = list(s.stmts)
     for run in _runs(stmts):
-        sums = [found for k in run for found in _sums(k, stmts[k], strict)]
+        sums = [each for k in run for each in _sums(k, stmts[k], strict)]
         changed = [(family, values) for family in _families(sums) if (values := _reordered(family))]
         new = {id(root): value for _, values in changed for root, value in values}
         for k in {s.place for family, _ in changed for s in family}:
@@ -151,15 +151,15 @@ def _operands(e: Expr) -> tuple[Expr, ...]:
 
 def _terms(root: Op, uses: dict[int, int]) -> list[Expr]:
     """Parts that something else uses as well stay whole."""
-    found: list[Expr] = []
+    terms: list[Expr] = []
     pending: list[Expr] = [root]
     while pending:
         e = pending.pop()
         if isinstance(e, Op) and e.op == root.op and (e is root or uses[id(e)] == 1):
             pending += reversed(e.args)
         else:
-            found.append(e)
-    return found
+            terms.append(e)
+    return terms
 
 
 def _is_neutral(operation: str, e: Expr) -> bool:

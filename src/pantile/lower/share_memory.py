@@ -37,13 +37,13 @@ def share_memory(body: Stmt, facts: Facts) -> Stmt:
 
 def _uses(body: Stmt) -> dict[str, tuple[int, int]]:
     """Of each buffer the first and the last of the statements in a row that use it."""
-    found: dict[str, tuple[int, int]] = {}
+    uses: dict[str, tuple[int, int]] = {}
     for place, s in enumerate(_in_a_row(body)):
         accesses = (i.buffer for i in ir.walk(s) if isinstance(i, (Store, Prefetch)))
         loads = (loaded(e) for i in ir.walk(s) for e in ir.expressions(i))
         for buffer in set(accesses).union(*loads):
-            found[buffer] = (found.get(buffer, (place, place))[0], place)
-    return found
+            uses[buffer] = (uses.get(buffer, (place, place))[0], place)
+    return uses
 
 
 def _in_a_row(s: Stmt) -> Iterator[Stmt]:

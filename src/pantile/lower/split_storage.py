@@ -33,11 +33,11 @@ def split_storage(body: Stmt, graph: Graph, plan: Plan) -> Stmt:
 
 def stored_dims(dims: Sequence[str], splits: Sequence[StorageSplit]) -> list[str]:
     """The dims of a buffer in the order of its indices, once they are split."""
-    found = list(dims)
+    result = list(dims)
     for s in splits:
-        at = found.index(s.dim)
-        found[at : at + 1] = [s.outer, s.inner]
-    return found
+        at = result.index(s.dim)
+        result[at : at + 1] = [s.outer, s.inner]
+    return result
 
 
 class _Splitter:
@@ -75,25 +75,25 @@ class _Splitter:
         if buffer not in self.split:
             return indices
         dims, splits = self.dims(buffer)
-        found = dict(zip(dims, indices, strict=True))
+        coordinates = dict(zip(dims, indices, strict=True))
         for low, dim in zip(lows[buffer], dims, strict=True):
             if any(s.dim == dim for s in splits):
-                found[dim] = simplify(substitute(found[dim], lets) - low)
+                coordinates[dim] = simplify(substitute(coordinates[dim], lets) - low)
         for s in splits:
-            whole = found[s.dim]
-            found |= {s.outer: whole // s.factor, s.inner: whole % s.factor}
-        return tuple(found[d] for d in stored_dims(dims, splits))
+            whole = coordinates[s.dim]
+            coordinates |= {s.outer: whole // s.factor, s.inner: whole % s.factor}
+        return tuple(coordinates[d] for d in stored_dims(dims, splits))
 
     def box(self, s: Realize) -> tuple[Side, ...]:
         """The room that a buffer takes."""
         dims, splits = self.dims(s.buffer)
-        found = dict(zip(dims, s.box, strict=True))
+        sides = dict(zip(dims, s.box, strict=True))
         zero = const(0, INDEX)
         for split in splits:
-            _, extent = found[split.dim]
+            _, extent = sides[split.dim]
             panels = simplify((extent + (split.factor - 1)) // split.factor)
-            found |= {split.outer: (zero, panels), split.inner: (zero, const(split.factor, INDEX))}
-        return tuple(found[d] for d in stored_dims(dims, splits))
+            sides |= {split.outer: (zero, panels), split.inner: (zero, const(split.factor, INDEX))}
+        return tuple(sides[d] for d in stored_dims(dims, splits))
 
     def dims(self, buffer: str) -> tuple[tuple[str, ...], tuple[StorageSplit, ...]]:
         name = self.split[buffer]

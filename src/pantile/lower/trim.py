@@ -64,9 +64,9 @@ def _trimmed(s: For, needs: dict[Key, _Need], facts: Facts, granted: frozenset[K
     low, end, whole = s.min, s.min + s.extent, []
     met: dict[Key, _Need] = {}
     for k, need in needs.items():
-        found = limit(need.gap, s.var, facts)
-        if found is not None:
-            low, end = (maximum(low, found[1]), end) if found[0] else (low, minimum(end, found[1]))
+        bounded = limit(need.gap, s.var, facts)
+        if bounded is not None:
+            low, end = (maximum(low, bounded[1]), end) if bounded[0] else (low, minimum(end, bounded[1]))
         elif not depends(need.gap, [s.var]) and not need.inner:
             whole.append(simplify(need.gap >= 0, facts))
         else:

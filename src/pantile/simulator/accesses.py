@@ -44,10 +44,10 @@ class Access(NamedTuple):
             return None
         chosen = self.active.lanes(self.mask, self.lanes)
         everywhere = np.broadcast_to(wrong, self.shape)
-        found = np.argwhere(everywhere if chosen is None else everywhere & chosen)
-        if not len(found):
+        failing = np.argwhere(everywhere if chosen is None else everywhere & chosen)
+        if not len(failing):
             return None
-        place = tuple(int(n) for n in found[0])
+        place = tuple(int(n) for n in failing[0])
         return place[0], place[1], int(np.broadcast_to(self.element, self.shape)[place])
 
     def masked(self, values: Array, t: DType) -> Array:

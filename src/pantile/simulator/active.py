@@ -63,8 +63,8 @@ class Active:
     def first(self, condition: Array) -> tuple[int, int] | None:
         """The first block and thread for which a condition holds, in any lane."""
         held = condition if condition.ndim == 2 else condition.any(axis=2)
-        found = np.argwhere(self.mask & held)
-        return (int(found[0][0]), int(found[0][1])) if len(found) else None
+        matching = np.argwhere(self.mask & held)
+        return (int(matching[0][0]), int(matching[0][1])) if len(matching) else None
 
     def lanes(self, mask: Array | None, lanes: int) -> Array | None:
         """Which lanes of which threads take part in an access that has a mask; None for all."""

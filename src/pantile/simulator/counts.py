@@ -50,10 +50,10 @@ _collecting: ContextVar[list[Counts] | None] = ContextVar("counts", default=None
 @contextmanager
 def counting() -> Iterator[list[Counts]]:
     """Counts of all launches that are simulated meanwhile, in order. Without it nothing is counted, which is faster."""
-    found: list[Counts] = []
-    before = _collecting.set(found)
+    counts: list[Counts] = []
+    before = _collecting.set(counts)
     try:
-        yield found
+        yield counts
     finally:
         _collecting.reset(before)
 

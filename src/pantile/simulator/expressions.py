@@ -75,10 +75,10 @@ class Expressions:
         self._prepared: dict[int, Prepared] = {}
 
     def __call__(self, e: Expr) -> Prepared:
-        found = self._prepared.get(id(e))
-        if found is None:
-            found = self._prepared[id(e)] = self._prepare(e)
-        return found
+        prepared = self._prepared.get(id(e))
+        if prepared is None:
+            prepared = self._prepared[id(e)] = self._prepare(e)
+        return prepared
 
     def _prepare(self, e: Expr) -> Prepared:
         nodes = operands_first(e, lambda node: node.operands)

@@ -125,9 +125,9 @@ class GlobalInLaunch:
         outside = (place < 0) | (place >= len(m.data))
         if m.legal is not None:
             outside |= ~m.legal.take(place, mode="clip")
-        found = access.first(outside)
-        if found is not None:
-            block, thread, index = found
+        failing = access.first(outside)
+        if failing is not None:
+            block, thread, index = failing
             has = f"elements {m.low} .. {m.low + len(m.data) - 1}" if len(m.data) else "no elements"
             gaps = "" if m.legal is None or not m.low <= index < m.low + len(m.data) else ", but not this one"
             text = f"{m.name} is {action} at element {index} of its memory, which has {has}{gaps}"

@@ -67,8 +67,8 @@ class Private:
         )
 
     def _check(self, access: Access, action: str) -> None:
-        found = access.first((access.element < 0) | (access.element >= self._elements))
-        if found is not None:
-            block, thread, index = found
+        failing = access.first((access.element < 0) | (access.element >= self._elements))
+        if failing is not None:
+            block, thread, index = failing
             text = f"{self._name} is {action} at element {index} of registers, where it has {self._elements}"
             raise failure(self._around, block, thread, text)

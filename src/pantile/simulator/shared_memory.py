@@ -105,9 +105,9 @@ class Shared:
             self._traffic.of_shared("store", access, self._offset, self._dtype.bytes)
 
     def _touch(self, access: Access, action: str) -> Touch:
-        found = access.first((access.element < 0) | (access.element >= self._elements))
-        if found is not None:
-            block, thread, index = found
+        failing = access.first((access.element < 0) | (access.element >= self._elements))
+        if failing is not None:
+            block, thread, index = failing
             text = f"{self._name} is {action} at element {index} of shared memory, where it has {self._elements}"
             raise failure(self._around, block, thread, text)
         return access.touch()

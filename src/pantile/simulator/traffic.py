@@ -78,8 +78,8 @@ def _new_in_rows(rows: Array) -> tuple[Array, Array]:
 
 def _distinct(rows: Array) -> Array:
     """How many different numbers there are in each row."""
-    found: Array = _new_in_rows(rows)[1].sum(axis=1)
-    return found
+    counts: Array = _new_in_rows(rows)[1].sum(axis=1)
+    return counts
 
 
 def _most_in_a_bank(words: Array) -> Array:

@@ -79,17 +79,17 @@ class Starts(NamedTuple):
         if not self.differ_in_starts(s, steady, differences):
             return None
         lets = differences.lets
-        found = {name: (congruence(a, classes), congruence(b, classes)) for name, a, b in lets}
+        congruences = {name: (congruence(a, classes), congruence(b, classes)) for name, a, b in lets}
         relative = {i.buffer for i in walk(s) if isinstance(i, Realize) and self.is_relative(i)}
         of_lets = _Uses()
-        of_lets.visit(s, {name: frozenset((name,)) for name in found}, frozenset())
+        of_lets.visit(s, {name: frozenset((name,)) for name in congruences}, frozenset())
         uses = [(use, name) for use in of_lets.places if use.buffer not in relative for name in use.starts]
         beside = {use[:2] for use in of_lets.places}
         tiles = [(use, congruence(a, classes), congruence(b, classes)) for use, a, b in differences.tiles]
-        is_wider = any(self.is_wider(use, *found[name]) for use, name in uses)
+        is_wider = any(self.is_wider(use, *congruences[name]) for use, name in uses)
         is_wider |= any(self.is_wider(use, *ends) for use, *ends in tiles if use[:2] in beside)
         divisions = [(d.divisor, name) for d in of_lets.divisions for name in d.starts]
-        is_simpler = any(_tells_more(divisor, *found[name]) for divisor, name in divisions)
+        is_simpler = any(_tells_more(divisor, *congruences[name]) for divisor, name in divisions)
         # What is known of extents, code is told by the way in which minima are written.
         asked = {name for _, name in [*uses, *divisions]}
         unsaid = [a for name, a, _ in lets if name in asked and congruence(a, classes) != congruence(a, {})]
@@ -103,7 +103,7 @@ class Starts(NamedTuple):
         """Whether what threads have in common cancels out of its places."""
         return s.memory in (Memory.REGISTER, Memory.STACK) or s.buffer in self.slots
 
-    def differ_in_starts(self, a: Stmt, b: Stmt, found: _Differences, in_loop: bool = False) -> bool:
+    def differ_in_starts(self, a: Stmt, b: Stmt, differences: _Differences, in_loop: bool = False) -> bool:
         """Whether only values of lets differ that are in no loop, and places that are counted from them: these."""
         if a is b:
             return True
@@ -114,14 +114,14 @@ class Starts(NamedTuple):
         if isinstance(a, Let) and isinstance(b, Let) and differs:
             if in_loop or a.value.dtype != INDEX:
                 return False
-            found.lets.append((a.name, a.value, b.value))
+            differences.lets.append((a.name, a.value, b.value))
         elif isinstance(a, Realize) and isinstance(b, Realize) and differs:
-            if not self.is_relative(a) and not found.takes_tile(a, b):
+            if not self.is_relative(a) and not differences.takes_tile(a, b):
                 return False
         elif differs:
             return False
         in_loop = in_loop or isinstance(a, For)
-        return all(self.differ_in_starts(x, y, found, in_loop) for x, y in zip(*inside, strict=True))
+        return all(self.differ_in_starts(x, y, differences, in_loop) for x, y in zip(*inside, strict=True))
 
     def is_wider(self, use: _Use, any_block: Class, steady: Class) -> bool:
         """Whether places that begin there may be accessed at once with more of those beside them in the steady

@@ -33,13 +33,13 @@ def _stored(s: Stmt, buffer: str, turns: Collection[str]) -> _Places | None:
     if isinstance(s, Store):
         return _places(s.indices, turns) if s.buffer == buffer else set()
     inner = (*turns, s.var) if isinstance(s, For) and s.kind is not Kind.THREAD else turns
-    found = _Places()
+    stored = _Places()
     for c in children(s):
         places = _stored(c, buffer, inner)
-        if places is None or not (isinstance(s, If) or _are_apart(found, places)):
+        if places is None or not (isinstance(s, If) or _are_apart(stored, places)):
             return None
-        found |= places
-    return found
+        stored |= places
+    return stored
 
 
 def _are_apart(some: _Places, others: _Places) -> bool:

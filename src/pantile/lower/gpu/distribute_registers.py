@@ -232,13 +232,13 @@ class _Spread:
         return replace(index, base=first)
 
     def moves(self, form: Linear, at: _At) -> tuple[_Step, ...]:
-        found = [_Step(loop, form.coefficient(name)) for name, loop in at.threads.items() if form.coefficient(name)]
+        steps = [_Step(loop, form.coefficient(name)) for name, loop in at.threads.items() if form.coefficient(name)]
         others = [a for a, _ in form.terms.values() if not isinstance(a, Var) and depends(a, at.threads)]
         if others:
             raise self.refuse(self.s, f"what a thread computes is not a box: {readable(others[0])}")
-        if any(not step.threads or not step.loop.apart for step in found):
+        if any(not step.threads or not step.loop.apart for step in steps):
             raise self.refuse(self.s, "the number of threads is not constant there")
-        return tuple(found)
+        return tuple(steps)
 
     def place(self, form: Linear, dim: int, at: _At, lanes: int) -> Expr:
         rest = Linear(

@@ -85,17 +85,17 @@ def _differ(a: _Form, b: _Form) -> bool:
 
 def _form(index: Expr) -> _Form:
     """The index as a sum of products, in which rows and strides are told apart."""
-    found: _Form = {}
+    products: _Form = {}
     form = linear(index)
-    found[_ONE, ""] = form.constant
+    products[_ONE, ""] = form.constant
     for atom, n in form.terms.values():
         stride = atom.args[1] if isinstance(atom, Op) and atom.op == "mul" else None
         if not isinstance(stride, Var):
-            found[key(atom), ""] = found.get((key(atom), ""), 0) + n
+            products[key(atom), ""] = products.get((key(atom), ""), 0) + n
             continue
         assert isinstance(atom, Op)
         rows = linear(atom.args[0])
-        found[_ONE, stride.name] = found.get((_ONE, stride.name), 0) + n * rows.constant
+        products[_ONE, stride.name] = products.get((_ONE, stride.name), 0) + n * rows.constant
         for row, times in rows.terms.values():
-            found[key(row), stride.name] = found.get((key(row), stride.name), 0) + n * times
-    return found
+            products[key(row), stride.name] = products.get((key(row), stride.name), 0) + n * times
+    return products

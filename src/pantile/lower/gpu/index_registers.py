@@ -79,16 +79,16 @@ class _Numbers:
 
     def accesses(self, s: Stmt) -> list[tuple[str, tuple[Expr, ...]]]:
         concerned = [e for e in expressions(s) if self.concerns(e)]
-        found = [(e.buffer, e.indices) for e in walk_loads(*concerned) if e.buffer in self.open]
-        return [*found, (s.buffer, s.indices)] if isinstance(s, Store) and s.buffer in self.open else found
+        loads = [(e.buffer, e.indices) for e in walk_loads(*concerned) if e.buffer in self.open]
+        return [*loads, (s.buffer, s.indices)] if isinstance(s, Store) and s.buffer in self.open else loads
 
     def places(self, buffer: str, indices: tuple[Expr, ...], named: Named) -> _Places:
         of = self.open[buffer]
-        found = [
+        offsets = [
             named.form(i.base if isinstance(i, Ramp) else i).plus(low, -1) if k in of.known else None
             for k, (i, low) in enumerate(zip(indices, of.lows, strict=True))
         ]
-        return tuple([None if f is None or f.terms else const(f.constant, INDEX) for f in found])
+        return tuple([None if f is None or f.terms else const(f.constant, INDEX) for f in offsets])
 
     def rewritten(self, s: Stmt, named: Named) -> Stmt:
         """With numbers for places."""

@@ -31,11 +31,11 @@ class Named:
 
     def form(self, e: Expr) -> Linear:
         """An index as a sum."""
-        found = linear(e)
-        if all(isinstance(atom, Var) and atom.name not in self._forms for atom, _ in found.terms.values()):
-            return found
-        result = Linear(found.constant)
-        for k, (atom, times) in found.terms.items():
+        form = linear(e)
+        if all(isinstance(atom, Var) and atom.name not in self._forms for atom, _ in form.terms.values()):
+            return form
+        result = Linear(form.constant)
+        for k, (atom, times) in form.terms.items():
             part = self._part(atom)
             result = result.plus(Linear(0, {k: (atom, 1)}) if part is None else part, times)
         return result

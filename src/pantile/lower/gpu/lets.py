@@ -15,22 +15,22 @@ from ...expr.visit import names, substitute
 from ...ir.nodes import Let, Stmt
 
 T = TypeVar("T")
-_Found = dict[tuple[Hashable, ...], tuple[object, ...]]  # by nodes, which stay alive in it as their ids do
+_Results = dict[tuple[Hashable, ...], tuple[object, ...]]  # by nodes, which stay alive in it as their ids do
 
 
 class Lets:
     """What names stand for."""
 
-    def __init__(self, values: Mapping[str, Expr], found: _Found | None = None) -> None:
+    def __init__(self, values: Mapping[str, Expr], results: _Results | None = None) -> None:
         self.values = values
-        self._found: _Found = {} if found is None else found
+        self._results: _Results = {} if results is None else results
 
     def inside(self, s: Stmt) -> Lets:
         """Those around what is in a statement."""
         if not isinstance(s, Let) or s.value.dtype != INDEX:
             return self
         value = self.once("let", s.value, lambda e: substitute(e, self.values))
-        return Lets({**self.values, s.name: value}, self._found)
+        return Lets({**self.values, s.name: value}, self._results)
 
     def having(self, name: str, value: Expr) -> Lets:
         """With one more, and nothing found."""
@@ -40,8 +40,8 @@ class Lets:
         """What `find` makes of an expression and the values of its names, once for all that have the same."""
         values = [self.values[n] for n in names(e) if n in self.values]
         key = (what, id(e), *map(id, values))
-        known: Any = self._found.get(key)
+        known: Any = self._results.get(key)
         if known is None:
-            known = self._found[key] = (find(e), e, values)
-        found: T = known[0]
-        return found
+            known = self._results[key] = (find(e), e, values)
+        result: T = known[0]
+        return result

@@ -56,12 +56,12 @@ class _Plan:
 
 def _owners(graph: Graph, plan: Plan) -> dict[str, frozenset[str]]:
     """Block loop -> the thread or warp loops of the same definition."""
-    found = {}
+    owners = {}
     for stage in graph.stages:
         for k, nest in enumerate(plan.stages[stage.name].nests if stage.name in plan.stages else ()):
             own = frozenset(loop_name(stage, k, x.name) for x in nest.loops if x.kind in _SHARED_OUT)
-            found.update({loop_name(stage, k, x.name): own for x in nest.loops if x.kind is Kind.BLOCK})
-    return found
+            owners.update({loop_name(stage, k, x.name): own for x in nest.loops if x.kind is Kind.BLOCK})
+    return owners
 
 
 def _on_host(s: Stmt, plan: _Plan, scope: Scope) -> Stmt:
@@ -81,9 +81,9 @@ def _in_block(s: For, plan: _Plan, scope: Scope) -> Stmt:
 
 def _count(loops: Iterable[tuple[str, _Depths]], own: frozenset[str]) -> int:
     """How many threads a block has: those of its own stage's loops if there are some, or of any, in whole warps."""
-    found = [(name in own, math.prod(n or _USUAL for n in depths)) for name, depths in loops]
-    is_own = any(mine for mine, _ in found)
-    points = max((points for mine, points in found if mine or not is_own), default=1)
+    counts = [(name in own, math.prod(n or _USUAL for n in depths)) for name, depths in loops]
+    is_own = any(mine for mine, _ in counts)
+    points = max((points for mine, points in counts if mine or not is_own), default=1)
     return min(MOST_THREADS, -(-points // WARP_SIZE) * WARP_SIZE)
 
 
@@ -100,8 +100,8 @@ def _outermost(s: Stmt, scope: Scope) -> Iterator[tuple[str, _Depths]]:
 
 def _most(extent: Expr, scope: Scope) -> int | None:
     """Iterations of a loop at most, if that is a number which threads can share."""
-    found = most(extent, scope)
-    return max(found, 1) if found is not None and found <= _LARGEST else None
+    bound = most(extent, scope)
+    return max(bound, 1) if bound is not None and bound <= _LARGEST else None
 
 
 @dataclass(frozen=True)
@@ -184,18 +184,18 @@ def _is_one_piece(s: Stmt) -> bool:
     return not any(isinstance(i, (Realize, Alloc)) and i.memory not in _OF_A_THREAD for i in walk(s))
 
 
-def _bounds(s: Stmt, scope: Scope, depth: int, found: _Depths) -> None:
+def _bounds(s: Stmt, scope: Scope, depth: int, bounds: _Depths) -> None:
     """Per depth, the most iterations of the thread loops there."""
     if isinstance(s, For) and s.kind is Kind.THREAD:
         here = _most(s.extent, scope)
-        if depth == len(found):
-            found.append(here)
+        if depth == len(bounds):
+            bounds.append(here)
         else:
-            before = found[depth]
-            found[depth] = None if here is None or before is None else max(before, here)
+            before = bounds[depth]
+            bounds[depth] = None if here is None or before is None else max(before, here)
         depth += 1
     for c, inner in step(s, scope):
-        _bounds(c, inner, depth, found)
+        _bounds(c, inner, depth, bounds)
 
 
 def _points(s: Stmt, shared: _Shared, depth: int) -> Stmt:

@@ -101,10 +101,10 @@ class _Warp:
     def check_others(self) -> None:
         """What others see, too, and this warp stores: a lane reads of it what it has stored itself, where it has done
         so. Lanes do not wait for each other's stores."""
-        for buffer, found in self.others.items():
-            if {a.is_store for a in found} == {True, False}:
+        for buffer, accesses in self.others.items():
+            if {a.is_store for a in accesses} == {True, False}:
                 self.changed.add(buffer)
-                if len({self.moved(a) for a in found}) > 1:
+                if len({self.moved(a) for a in accesses}) > 1:
                     raise self.refuse(buffer, "one lane would read what another has stored in memory")
 
     def moved(self, a: Access) -> tuple[tuple[int, str], ...]:
@@ -124,10 +124,10 @@ class _Warp:
 
     def note(self, s: Stmt, at: At, current: Mapping[str, Exchanged]) -> None:
         """Who accesses what. `current`: buffers that lanes may share, by name."""
-        found = [(e.buffer, Access(e.indices, at, False)) for e in walk_loads(*expressions(s))]
+        accesses = [(e.buffer, Access(e.indices, at, False)) for e in walk_loads(*expressions(s))]
         if isinstance(s, Store):
-            found.append((s.buffer, Access(s.indices, at, True)))
-        for buffer, access in found:
+            accesses.append((s.buffer, Access(s.indices, at, True)))
+        for buffer, access in accesses:
             if buffer in current:
                 current[buffer].accesses.append(access)
             elif buffer not in self.own:
@@ -183,8 +183,8 @@ class _Warp:
         largest = most(extent, at.scope)
         if largest is None or largest > WARP_SIZE:
             stored = next((i.buffer for i in statements(body) if isinstance(i, Store)), "")
-            found = "an unknown number of" if largest is None else str(largest)
-            raise self.refuse(stored, f"there are {found} iterations for {WARP_SIZE} lanes")
+            count = "an unknown number of" if largest is None else str(largest)
+            raise self.refuse(stored, f"there are {count} iterations for {WARP_SIZE} lanes")
         number = self.lane if largest == WARP_SIZE and isinstance(extent, Const) else minimum(self.lane, extent - 1)
         made: Stmt = Let(of_loop(s.var, "lane"), number, Let(s.var, s.min + var(of_loop(s.var, "lane")), body))
         return made if isinstance(extent, Const) else If(extent >= 1, made)
@@ -255,10 +255,10 @@ class _Warp:
     def combined(self, s: Store, at: At) -> Stmt:
         """What lanes add to one place, and the like: in pairs, so that in the end all have the same."""
         assert at.loop is not None
-        found = _accumulated(s)
-        if found is None:
+        accumulation = _accumulated(s)
+        if accumulation is None:
             raise self.refuse(s.buffer, "lanes would store different values in one place")
-        value, operation = self.read(found.term, at), found.operation
+        value, operation = self.read(accumulation.term, at), accumulation.operation
         if not at.all_lanes_work:
             value = select(self.lane < at.loop.extent, value, neutral(operation, value.dtype))
         lets = [(self.fresh(s.buffer), value)]
@@ -269,7 +269,7 @@ class _Warp:
             lets.append((self.fresh(s.buffer), op(operation, mine, other)))
             distance //= 2
         total = Var(value.dtype, 1, lets[-1][0])
-        made: Stmt = Store(s.buffer, s.indices, op(operation, found.kept, total), s.mask, s.manner)
+        made: Stmt = Store(s.buffer, s.indices, op(operation, accumulation.kept, total), s.mask, s.manner)
         made = made if s.buffer in self.own else If(self.lane < 1, made)
         for name, e in reversed(lets):
             made = Let(name, e, made)

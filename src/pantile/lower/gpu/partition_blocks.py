@@ -70,12 +70,12 @@ class _Edges:
     def decided(self, s: Stmt, around: tuple[str, ...], scope: Scope, classes: Mapping[str, Class]) -> Stmt:
         steady, conditions = s, list[Expr]()
         for name in (n for n in reversed(around) if n not in self.never):
-            found = Steady(name, self.facts)
-            found.statement(steady, scope)
-            if not found.choices or found.contradicted:
+            middle = Steady(name, self.facts)
+            middle.statement(steady, scope)
+            if not middle.choices or middle.contradicted:
                 continue
-            steady = Decided(found.choices).statement(steady)
-            conditions += [var(name) >= bound for bound in found.lower] + [var(name) < bound for bound in found.upper]
+            steady = Decided(middle.choices).statement(steady)
+            conditions += [var(name) >= bound for bound in middle.lower] + [var(name) < bound for bound in middle.upper]
         conditions = [c for c in (simplify(c, self.facts) for c in conditions) if not is_true(c)]
         if not conditions:
             return steady

@@ -79,13 +79,13 @@ class _Ahead:
         self.distance = max(stages.values())
         self.slots = self.distance + 1
         self.slot = simplify(Var(INDEX, 1, s.var) - s.min) % self.slots  # of an iteration
-        self.found: dict[str, Realize] = {}  # by buffer, as the loop has it
+        self.realized: dict[str, Realize] = {}  # by buffer, as the loop has it
         self.made: list[Realize] = []
 
     def loop(self) -> Stmt:
         ((body, scope),) = step(self.s, self.scope)
         parts = self.parts(body, scope)
-        if not self.found:
+        if not self.realized:
             return self.s
         ahead, rest = self.copied(self.in_slots(parts.ahead, self.lets)), self.in_slots(parts.rest, self.lets)
         v, end = var(self.s.var), self.s.min + self.s.extent
@@ -119,7 +119,7 @@ class _Ahead:
         if isinstance(s, Produce) and s.stage in self.stages:
             return _Parts(s, _NOTHING)
         if isinstance(s, Realize) and self.is_ahead(s):
-            self.found[s.buffer] = s
+            self.realized[s.buffer] = s
             self.made.append(self.with_slots(s, scope))
             return self.parts(s.body, scope)
         if isinstance(s, For) or not any(isinstance(i, Produce) and i.stage in self.stages for i in walk(s)):
@@ -158,14 +158,14 @@ class _Ahead:
             tuple([self.expression(e, lets) for e in expressions(s)]),
             tuple([self.in_slots(c, inner) for c in children(s)]),
         )
-        if isinstance(s, Store) and s.buffer in self.found:
+        if isinstance(s, Store) and s.buffer in self.realized:
             return replace(s, indices=self.places(s.buffer, s.indices, lets))
         return s
 
     def copied(self, ahead: Stmt) -> Stmt:
         """With copies that no thread waits for one by one, of buffers in which they are all at different places: nobody
         knows which one of two arrives last, and what is there if they are of one group is undefined."""
-        apart = {buffer for buffer in self.found if stores_once(ahead, buffer)}
+        apart = {buffer for buffer in self.realized if stores_once(ahead, buffer)}
 
         def change(s: Stmt) -> Stmt | None:
             if isinstance(s, Store) and s.buffer in apart and self.is_copied(s):
@@ -181,14 +181,14 @@ class _Ahead:
 
     def expression(self, e: Expr, lets: Lets) -> Expr:
         def load(n: Expr) -> Expr | None:
-            if isinstance(n, Load) and n.buffer in self.found:
+            if isinstance(n, Load) and n.buffer in self.realized:
                 return Load(n.dtype, n.lanes, n.buffer, self.places(n.buffer, n.indices, lets), n.mask)
             return None
 
-        return transform(e, load, concerns=lambda n: not self.found.keys().isdisjoint(loaded(n)))
+        return transform(e, load, concerns=lambda n: not self.realized.keys().isdisjoint(loaded(n)))
 
     def places(self, buffer: str, indices: tuple[Expr, ...], lets: Lets) -> tuple[Expr, ...]:
-        lows = (low for low, _ in self.found[buffer].box)
+        lows = (low for low, _ in self.realized[buffer].box)
         return (self.slot, *(self.place(i, low, lets) for i, low in zip(indices, lows, strict=True)))
 
     def place(self, index: Expr, low: Expr, lets: Lets) -> Expr:

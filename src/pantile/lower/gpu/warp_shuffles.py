@@ -151,10 +151,10 @@ class Exchanged:
         """How lanes share it, and at which distances they read it. An element that is read at a constant distance goes
         there as soon as it is there."""
         stores = [a for a in self.accesses if a.is_store]
-        found = {self.moves(a) for a in stores}
-        if len(found) > 1:
+        distributions = {self.moves(a) for a in stores}
+        if len(distributions) > 1:
             raise self.refuse(self.s.buffer, "lanes of one loop share it otherwise than those of another")
-        self.how = next(iter(found), None)
+        self.how = next(iter(distributions), None)
         if self.how is None:
             return
         if any(not a.at.alike for a in stores):
@@ -169,11 +169,11 @@ class Exchanged:
     def moves(self, store: Access) -> _Shared | None:
         """Along which dim a store moves with the lane, and how far."""
         forms, number = self.forms(store.indices, store.at), store.at.number
-        found = [(k, f.coefficient(number)) for k, f in enumerate(forms) if f.coefficient(number)]
+        strides = [(k, f.coefficient(number)) for k, f in enumerate(forms) if f.coefficient(number)]
         others = [a for f in forms for a, _ in f.terms.values() if not isinstance(a, Var) and depends(a, [number])]
-        if any(n <= 0 for _, n in found) or len(found) > 1 or others:
+        if any(n <= 0 for _, n in strides) or len(strides) > 1 or others:
             raise self.refuse(self.s.buffer, "what a lane computes of it is not side by side")
-        return _Shared(*found[0]) if found else None
+        return _Shared(*strides[0]) if strides else None
 
     def forms(self, indices: _Indices, at: At) -> list[Linear]:
         """The indices, counted from where the buffer begins, in numbers of lanes."""

@@ -61,12 +61,12 @@ def widen_indices(program: Program) -> Program:
 
 def _visit(s: Stmt, known: Mapping[str, _Range]) -> Stmt:
     """`known`: names of lets that have 64 bits."""
-    found = [_Expressions(known).made(e) if _concerns(e, known) else _Made(e) for e in expressions(s)]
-    if isinstance(s, Let) and s.value.dtype is INDEX and found[0].e.dtype is INT64:
-        return Let(s.name, found[0].e, _visit(s.body, {**known, s.name: found[0].numbers}))
+    made = [_Expressions(known).made(e) if _concerns(e, known) else _Made(e) for e in expressions(s)]
+    if isinstance(s, Let) and s.value.dtype is INDEX and made[0].e.dtype is INT64:
+        return Let(s.name, made[0].e, _visit(s.body, {**known, s.name: made[0].numbers}))
     if isinstance(s, Let) and s.name in known:
         known = {name: r for name, r in known.items() if name != s.name}
-    new = [m.narrow() if e.dtype is INDEX else m.e for e, m in zip(expressions(s), found, strict=True)]
+    new = [m.narrow() if e.dtype is INDEX else m.e for e, m in zip(expressions(s), made, strict=True)]
     return rebuild(s, tuple(new), tuple([_visit(c, known) for c in children(s)]))
 
 
@@ -126,37 +126,37 @@ class _Expressions:
 
     def of_lanes(self, e: Broadcast | Ramp | Shuffle, parts: list[_Made]) -> _Made:
         """A vector made of scalars, or of other vectors."""
-        found = _range_of_steps(e.lanes, *parts) if isinstance(e, Ramp) else _range_of_any(parts)
-        if found is None or all(p.e.dtype is INDEX for p in parts) and _Made(e, found).fits:
-            return _Made(self.as_it_is(e, parts).e, found)
+        values = _range_of_steps(e.lanes, *parts) if isinstance(e, Ramp) else _range_of_any(parts)
+        if values is None or all(p.e.dtype is INDEX for p in parts) and _Made(e, values).fits:
+            return _Made(self.as_it_is(e, parts).e, values)
         wider = tuple([cast(INT64, p.e) for p in parts])
-        return _Made(Shuffle(INT64, e.lanes, wider, e.order) if isinstance(e, Shuffle) else rebuilt(e, wider), found)
+        return _Made(Shuffle(INT64, e.lanes, wider, e.order) if isinstance(e, Shuffle) else rebuilt(e, wider), values)
 
     def of_operation(self, e: Op, values: list[_Made], parts: list[_Made]) -> _Made:
         if all(v.range is None for v in values):
             return self.as_it_is(e, parts)
-        found = _range(e.op, values)
-        if all(v.e.dtype is INDEX for v in values) and _Made(e, found).fits:
-            return _Made(self.as_it_is(e, parts).e, found)
+        result_range = _range(e.op, values)
+        if all(v.e.dtype is INDEX for v in values) and _Made(e, result_range).fits:
+            return _Made(self.as_it_is(e, parts).e, result_range)
         wider = [p if p.e.dtype.is_bool else _Made(cast(INT64, p.e)) for p in parts]
-        result = _Made(rebuild_op(e.op, tuple([w.e for w in wider])), found)
-        return _Made(result.narrow(), found) if result.is_near else result
+        result = _Made(rebuild_op(e.op, tuple([w.e for w in wider])), result_range)
+        return _Made(result.narrow(), result_range) if result.is_near else result
 
 
 def _of_cast(e: Cast, value: Expr) -> _Made:
     """Data as part of a place."""
-    found = _of_data(value)
-    made = _Made(cast(INDEX, value), found)
-    return made if made.fits else _Made(cast(INT64, value), found)
+    numbers = _of_data(value)
+    made = _Made(cast(INDEX, value), numbers)
+    return made if made.fits else _Made(cast(INT64, value), numbers)
 
 
 def _of_data(value: Expr) -> _Range:
     """The numbers that data may be, as an integer: those of its type, or fewer where it is clamped."""
     t = value.dtype
     own = _ANY if t.is_float else (0, 1) if t.is_bool else (t.min, t.max)
-    found = interval(value, {})
-    if is_number(found.low) and is_number(found.high) and own[0] < found.low and found.high < own[1]:
-        own = (floor(found.low), ceil(found.high))
+    bounds = interval(value, {})
+    if is_number(bounds.low) and is_number(bounds.high) and own[0] < bounds.low and bounds.high < own[1]:
+        own = (floor(bounds.low), ceil(bounds.high))
     if t.is_float and own is not _ANY:
         own = (min(own[0], 0), max(own[1], 0))  # what is no number becomes 0
     return _ANY if own[1] > INT64.max else own

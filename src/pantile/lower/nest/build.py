@@ -98,10 +98,12 @@ class _StageBuilder:
         conditions += [c for m in members for c in self.regions.there(m)]
         if sliding is not None and sliding.never_negative:
             self.here.extents.learn(box[sliding.dim].high - box[sliding.dim].low + 1)
-        found = self.regions.clipped(members, box, rest, conditions)
-        self.computed |= found
+        regions = self.regions.clipped(members, box, rest, conditions)
+        self.computed |= regions
         lets = [
-            (*region_names(m, dim), side) for m in members for dim, side in zip(m.dims, found[m.name].box, strict=True)
+            (*region_names(m, dim), side)
+            for m in members
+            for dim, side in zip(m.dims, regions[m.name].box, strict=True)
         ]
         for low, high, side in lets:
             self.here.computes(low, high, side)

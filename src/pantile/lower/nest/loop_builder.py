@@ -126,10 +126,10 @@ class LoopBuilder:
     def _point(self, loops: Loops) -> Stmt:
         own = {loops.var(loop.name).name for loop in loops.nest.loops}
         is_inside = functools.partial(self._is_computed_in, own)
-        found = point(loops, self._here, self._graph, self._regions.is_missing, is_inside, self._manner(loops))
-        for k in found.along_lanes:
+        stores = point(loops, self._here, self._graph, self._regions.is_missing, is_inside, self._manner(loops))
+        for k in stores.along_lanes:
             self._rows.in_lanes(loops.stage, k)
-        return found.body
+        return stores.body
 
     def _is_computed_in(self, variables: Container[str], buffer: str) -> bool:
         """Whether a stage's values are computed in one of these loops."""

@@ -85,8 +85,8 @@ class Loops:
 
     def made_of(self, e: Expr) -> frozenset[str]:
         """The variables of an expression and of the lets that it is made of."""
-        found = names(e)
-        return found.union(*(self.made_of(self.made[name]) for name in found if name in self.made))
+        used = names(e)
+        return used.union(*(self.made_of(self.made[name]) for name in used if name in self.made))
 
     # Opening
 
@@ -98,10 +98,10 @@ class Loops:
         waiting = {self.var(x.name).name for x in inner if x.name not in self.gone} | {n for n, _ in self.pending}
         ready: list[NamedValue] = []
         pending = list(self.pending)
-        while found := next((i for i in pending if waiting.isdisjoint(names(i[1]))), None):
-            pending.remove(found)
-            waiting.discard(found[0])
-            ready.append(found)
+        while let := next((i for i in pending if waiting.isdisjoint(names(i[1]))), None):
+            pending.remove(let)
+            waiting.discard(let[0])
+            ready.append(let)
         return ready
 
     def after(self, lets: Collection[NamedValue], first: Collection[NamedValue] = ()) -> Loops:

@@ -223,11 +223,11 @@ class _Masker:
         if joined is not None and id(joined) not in self.pending:  # else it decides on itself, in one of its ways
             path = joined
         key = (id(e), id(path))
-        found = self.memo.get(key)
-        if found is None:
-            found = self.memo[key] = self.node(e, path)
+        masked = self.memo.get(key)
+        if masked is None:
+            masked = self.memo[key] = self.node(e, path)
             self.keep.append((e, path))
-        return found
+        return masked
 
     def node(self, e: Expr, path: _Path) -> Expr:
         below = self.operands(e, path)
@@ -258,13 +258,13 @@ class _Masker:
         """Whether there are points at all at which the path is taken, unless that does not matter: the same for all."""
         if self.holds(load):
             return None
-        found: Expr | None = None
+        condition: Expr | None = None
         for name in self.narrowed(path):
             side = path.scope[name]
             low, high = (expr(e, INDEX) for e in (side.low, side.high)) if side.bounded else (None, None)
             if low is not None and high is not None and not self.has_points(high - low + 1):
-                found = low <= high if found is None else binary("and", found, low <= high)
-        return found
+                condition = low <= high if condition is None else binary("and", condition, low <= high)
+        return condition
 
     def narrowed(self, path: _Path) -> list[str]:
         return [name for name, whole in self.whole.items() if path.scope[name] is not whole]
@@ -333,8 +333,8 @@ def _compared(condition: Expr, holds: bool, coordinates: Scope) -> frozenset[str
         return union([_compared(c, holds, coordinates) for c in condition.args])
     if condition.op not in COMPARISON or condition.args[0].dtype is not INDEX:
         return frozenset()
-    found = names(condition) & coordinates.keys()
-    return found if len(found) > 1 else frozenset()
+    compared = names(condition) & coordinates.keys()
+    return compared if len(compared) > 1 else frozenset()
 
 
 def _unpromised(e: Expr) -> Expr | None:

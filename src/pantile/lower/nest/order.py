@@ -39,4 +39,4 @@ def _groups_needed(graph: Graph, host: Mapping[str, str]) -> dict[str, list[str]
         for consumer in graph.consumers[s.name]:
             if host[consumer] != host[s.name]:
                 needs[host[consumer]][host[s.name]] = None
-    return {group: list(found) for group, found in needs.items()}
+    return {group: list(producers) for group, producers in needs.items()}

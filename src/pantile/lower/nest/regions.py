@@ -112,8 +112,8 @@ class Regions:
 
     def conditions(self, members: Sequence[Stage], rest: Stmt) -> list[Expr]:
         """What must hold for `rest` to read the stages, apart from when a loop around it starts."""
-        found = read_when(rest, tuple(b for m in members for b in m.buffers), self._contents) or []
-        return [c for c in found if not depends(c, [loop.first.name for loop in self._here.open])]
+        conditions = read_when(rest, tuple(b for m in members for b in m.buffers), self._contents) or []
+        return [c for c in conditions if not depends(c, [loop.first.name for loop in self._here.open])]
 
     def there(self, stage: Stage) -> list[Expr]:
         """What must hold for the input to have pixels that a stage copies. Those who read it ask for no pixel that is

@@ -153,8 +153,8 @@ class Required:
         return Rules(self._certainly_missing)
 
     def _certainly_missing(self, ranges: Iterable[Interval]) -> int:
-        found = self.missing(ranges)
-        return found if isinstance(found, int) else 0
+        missing = self.missing(ranges)
+        return missing if isinstance(missing, int) else 0
 
     def missing(self, ranges: Iterable[Interval]) -> Expr | int:
         """1 where one of the ranges has no values, else 0."""
@@ -180,10 +180,10 @@ class Required:
 
     def _learn(self, steps: Expr) -> None:
         """What it means for the one extent in an expression that this is not negative: h - 3 >= 0 is h >= 3."""
-        found = names(steps)
-        if len(found) != 1:
+        extents = names(steps)
+        if len(extents) != 1:
             return
-        (name,) = found
+        (name,) = extents
         low, high = self.facts.bounds.get(name, (None, None))
         least = 0 if low is None else low
         while least < _LARGEST and self._below(steps, name, least):

@@ -28,13 +28,13 @@ def lets(nest: Nest, split: Split) -> set[tuple[str, str, int | None]]:
     """The lets of a split, and of all that is made of its two loops: loop, word and number (see `of_loop`)."""
     made = names(nest, split, split.outer) | names(nest, split, split.inner)
     place = next(k for k, r in enumerate(nest.rewrites) if r is split)
-    found: set[tuple[str, str, int | None]] = {(split.inner, "lo", None), (split.inner, "at", None)}
+    result: set[tuple[str, str, int | None]] = {(split.inner, "lo", None), (split.inner, "at", None)}
     for r in nest.rewrites[place + 1 :]:
         if isinstance(r, Split) and r.old in made:
-            found |= {(r.inner, "lo", None), (r.inner, "at", None)}
+            result |= {(r.inner, "lo", None), (r.inner, "at", None)}
         if isinstance(r, Fuse) and made & {r.outer, r.inner}:
-            found |= {(r.fused, part, times_before(nest, r)) for part in ("row", "column")}
-    return found
+            result |= {(r.fused, part, times_before(nest, r)) for part in ("row", "column")}
+    return result
 
 
 def times_before(nest: Nest, f: Fuse) -> int | None:

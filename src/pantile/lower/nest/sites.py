@@ -29,14 +29,14 @@ class Sites:
         ]
 
     def _stages_at(self) -> dict[Site | None, list[Stage]]:
-        found: dict[Site | None, list[Stage]] = {}
+        stages: dict[Site | None, list[Stage]] = {}
         for stage in reversed(self.order):
             p = self._plan.stages[stage.name]
             if p.with_stage is None:
                 stores = [self._plan.stages[m.name].store for m in self.members(stage)]
                 for site in dict.fromkeys([p.compute, *p.also, *stores]):
-                    found.setdefault(site, []).append(stage)
-        return found
+                    stages.setdefault(site, []).append(stage)
+        return stages
 
     def at(self, site: Site | None) -> list[Stage]:
         """The stages with loops of their own that a site has to do with, the last one to run first."""

@@ -64,9 +64,9 @@ def slide(
     `anywhere`: whether the stages can be computed at any position along a dim.
     """
     for depth in range(len(between) - 1, -1, -1):
-        found = _slide_along(members, box, rest, between[depth], between[depth + 1 :], lets, reach, facts, anywhere)
-        if found is not None:
-            return found
+        sliding = _slide_along(members, box, rest, between[depth], between[depth + 1 :], lets, reach, facts, anywhere)
+        if sliding is not None:
+            return sliding
     return None
 
 
