@@ -16,7 +16,7 @@ from pantile.ir.nodes import Prefetch
 from pantile.ir.show import show
 from pantile.ir.verify import FOR_CODE, FOR_KERNELS
 from pantile.ir.visit import walk
-from pantile.lower.passes import GRAPH_PASSES, GUARANTEED, LOOP_PASSES, Asked, Device
+from pantile.lower.passes import GRAPH_PASSES, GUARANTEED, LOOP_PASSES, Device, LoweringRequest
 from pantile.schedule.plan import Plan
 from tests.apps.cases import CASES as APP_CASES
 from tests.apps.short import app_and_case
@@ -135,7 +135,7 @@ def test_the_pass_that_breaks_its_promise_is_named(by: str, monkeypatch: pytest.
 
 @pytest.mark.parametrize("name", [p.name for p in GRAPH_PASSES])
 def test_graphs_are_verified_after_each_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def forget(graph: Graph, plan: Plan, asked: Asked) -> tuple[Graph, Plan]:
+    def forget(graph: Graph, plan: Plan, request: LoweringRequest) -> tuple[Graph, Plan]:
         return replace(graph, outputs=()), plan
 
     broken = [replace(p, run=forget) if p.name == name else p for p in GRAPH_PASSES]

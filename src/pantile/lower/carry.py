@@ -1,13 +1,13 @@
-"""Carry: the smallest or largest of some values takes what the iteration before has stored last.
+"""Carry: a minimum or maximum takes its loop-carried operand last.
 
 before:  for x in 0..n:
              d[x] = min(d[x], min(u[x], d[x - 1]) + 0.9)
 after:   for x in 0..n:
              d[x] = min(min(d[x], u[x] + 0.9), d[x - 1] + 0.9)
 
-An iteration waits for the one before only where it takes what that has stored; what does not depend on it is computed
-meanwhile. The fewer operations lie behind that value the sooner the next iteration goes on. To add a constant keeps
-the order of floats, so that it may as well be added before they are compared: results are the same to the last bit.
+An iteration waits for the previous one only where it uses a loop-carried value; everything else is computed meanwhile.
+The fewer operations depend on that value, the shorter the critical path of the loop. Adding a constant preserves the
+order of floats, so it may be added before they are compared: results are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _EXTREMES = ("min", "max")
 
 
 def carry(body: Stmt) -> Stmt:
-    """Shorten the chain of operations from one iteration's result to that of the next."""
+    """Shorten the loop-carried dependence chain from one iteration's result to the next."""
     return ir.transform(body, _sooner)
 
 
 def _sooner(s: Stmt) -> Stmt | None:
-    """A serial loop whose own stores take what they have stored before last."""
+    """Rewrite a serial loop so that its stores take their loop-carried operands last."""
     if not isinstance(s, For) or s.kind is not Kind.SERIAL:
         return None
     body = _in_iteration(s.body, s.var)
@@ -52,7 +52,7 @@ def _in_iteration(s: Stmt, loop: str) -> Stmt:
 
 
 def _carried_last(root: Op, store: Store, loop: str) -> Expr:
-    """The terms in the order in which they were, but for those that wait."""
+    """The terms in their original order, except that loop-carried ones come last."""
     waits = _waiting(root, store, loop)
     terms = list(_terms(root, waits)) if id(root) in waits else []
     value, *others = sorted(terms, key=lambda t: t[0]) or [(False, root)]
@@ -63,7 +63,7 @@ def _carried_last(root: Op, store: Store, loop: str) -> Expr:
 
 
 def _waiting(root: Expr, store: Store, loop: str) -> set[int]:
-    """The ids of the values that are made of what the iteration before has stored."""
+    """The ids of the nodes that depend on what the previous iteration has stored."""
     dependent: set[int] = set()
     for e in operands_first(root, lambda e: () if isinstance(e, Load) else children(e)):
         if _is_carried(e, store, loop) if isinstance(e, Load) else any(id(c) in dependent for c in children(e)):
@@ -72,7 +72,7 @@ def _waiting(root: Expr, store: Store, loop: str) -> set[int]:
 
 
 def _is_carried(e: Load, store: Store, loop: str) -> bool:
-    """Whether this is where the store was in the iteration before."""
+    """Whether the load reads what the store wrote in the previous iteration."""
     if e.buffer != store.buffer or e.mask is not None or e.lanes != store.value.lanes:
         return False
     previous = substitute(_first(store.indices[0]), {loop: Var(INDEX, 1, loop) - const(1, INDEX)})
@@ -85,8 +85,10 @@ def _first(index: Expr) -> Expr:
 
 
 def _terms(root: Op, waits: Container[int]) -> Iterator[tuple[bool, Expr]]:
-    """What the extreme is one of, with the constants that are added to it, and whether it waits. Parts that do not, or
-    that something else uses as well, stay whole."""
+    """The operands of a nested minimum or maximum, with the constants added to each, and whether each is loop-carried.
+
+    Operands that are not, or that have other uses, stay whole.
+    """
     uses = Counter(id(c) for e in walk_values(root) if not isinstance(e, Load) for c in children(e))
     pending: list[tuple[Expr, tuple[Expr, ...]]] = [(root, ())]
     while pending:
@@ -104,7 +106,8 @@ def _terms(root: Op, waits: Container[int]) -> Iterator[tuple[bool, Expr]]:
 
 
 def _plus_constant(e: Expr, extreme: str) -> tuple[Expr, Expr] | None:
-    """An extreme of floats, and a constant that is added to it: finite, as infinity less infinity is no number."""
+    """A minimum or maximum of floats and a constant added to it, which must be finite: infinity minus infinity is
+    NaN."""
     if not isinstance(e, Op) or e.op != "add" or not e.dtype.is_float:
         return None
     for value, number in (e.args, e.args[::-1]):

@@ -1,13 +1,13 @@
-"""Shifted: rows of elements whose places are clamped, filled by vectors. What lies inside is copied, the elements that
-a clamp repeats lie before and after it, and vectors are loaded from where they would begin.
+"""Clamped rows: rows of elements with clamped indices, filled by vectors. The interior is copied, the elements that a
+clamp repeats are put before and after it, and vectors are loaded at shifted starts.
 
     img[max(x + u, 0)] for u in 0..16, where x = -1, or -2:
 
         img[0], ..., img[0] | img[0], ..., img[15] | img[15], ..., img[15]
                           ^ 16 elements from here, or from one before
 
-One element takes as long as a vector of them. Where a picture is narrower than a row, or a row begins farther outside
-than a vector is long, elements are loaded one after the other as ever.
+Loading one element takes as long as loading a vector. Where an image is narrower than a row, or a row begins farther
+outside than a vector is long, elements are loaded one by one.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ..ir import visit as ir
 from ..ir.nodes import If, Let, Stmt, Store
 from .names import of_buffer
 
-Columns = Mapping[str, tuple[Expr, Expr]]  # the first and the last that there is along the last dim, by buffer
+Columns = Mapping[str, tuple[Expr, Expr]]  # buffer -> its first and last index along the last dim
 
 
 @dataclass(frozen=True)
 class Clamped:
-    """The place of element 0 along a row, and between which ones it and those that follow stay."""
+    """The index of element 0 along a row, and the ends to which it and the following indices are clamped."""
 
     begin: Expr
     least: Expr
@@ -38,8 +38,10 @@ class Clamped:
 
     @staticmethod
     def of(buffer: str, places: tuple[Expr, ...], number: Var, columns: Columns) -> Clamped | None:
-        """Of a row whose elements lie side by side, but for a clamp: places by the number of an element. A clamp may
-        be to more than there is, and a vector may reach farther than the elements that are read of it."""
+        """The clamp of a row whose elements are adjacent otherwise; indices are given by element number.
+
+        A clamp may allow more than the buffer has, and a vector may reach farther than the elements that are used.
+        """
         *others, place = places
         if buffer not in columns or any(number.name in names(i) for i in others):
             return None
@@ -61,13 +63,13 @@ class Clamped:
 
     @property
     def like(self) -> tuple[Key, ...]:
-        """Equal where all that differs is what is read."""
+        """A key that is equal for rows that differ only in what is read."""
         return key(self.begin), key(self.least), key(self.most)
 
 
 @dataclass(frozen=True)
 class Shifted:
-    """Rows of a buffer of their own: `extent` elements from number `first` on, with a vector before and after them."""
+    """Rows in a buffer of their own: `extent` elements from number `first` on, with a vector before and after them."""
 
     name: str
     clamped: Clamped
@@ -81,7 +83,7 @@ class Shifted:
 
     @property
     def begin(self) -> Expr:
-        """Where element `first` is in the rows."""
+        """The position of element `first` in the rows."""
         return self._shift + self.lanes
 
     @property
@@ -93,7 +95,7 @@ class Shifted:
         return var(of_buffer(self.name, "min"))
 
     def around(self, rows: list[Load], by_element: Stmt, s: Stmt) -> Stmt:
-        """A statement that loads from rows, after these have been filled; `rows`: an element of each."""
+        """Fill the rows before a statement that loads from them; `rows` has an element of each."""
         begin = simplify(self.clamped.begin + self.first)
         least, most = self.clamped.least, self.clamped.most
         copied = simplify(maximum(minimum(begin, most - (self.extent - 1)), least))
@@ -104,7 +106,7 @@ class Shifted:
         return Let(self._from.name, copied, Let(self._shift.name, select(fits, shift, const(0, INDEX)), body))
 
     def _filled(self, k: int, row: Load) -> list[Stmt]:
-        """By vectors, of which the last one begins where it still is inside."""
+        """Fill a row by vectors, the last of which is shifted inwards."""
         starts = [*range(0, self.extent - self.lanes, self.lanes), self.extent - self.lanes]
         inside = [(self.lanes + at, self._load(row, ramp(self._from + at, 1, self.lanes))) for at in starts]
         ends = [

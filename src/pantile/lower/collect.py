@@ -1,4 +1,4 @@
-"""Collect: what clamped lanes read is put into rows, one element after the other, and loaded from there as vectors.
+"""Collect: elements that clamped lanes read are copied into contiguous rows, from which vectors are loaded.
 
 before:  f[ramp(x, 1, 8)] = img[max(ramp(x - 1, 1, 8), 0)] + img[max(ramp(x, 1, 8), 0)] + img[max(ramp(x + 1, 1, 8), 0)]
 
@@ -6,11 +6,11 @@ after:   realize f.lanes: [0..1, 0..10]
              for f.lanes.at in 0..10: f.lanes[0, f.lanes.at] = img[max(x + f.lanes.at - 1, 0)]
              f[ramp(x, 1, 8)] = f.lanes[0, ramp(0, 1, 8)] + f.lanes[0, ramp(1, 1, 8)] + f.lanes[0, ramp(2, 1, 8)]
 
-Lanes that are clamped lie anywhere: each would be loaded by itself, for each vector again, in code that is many times
-as long as that of the steady loop beside it. So this is for the edges that `partition` leaves, once loops are unrolled:
-of statements that follow each other, all vectors that go over the same elements share a row. Where that is no less
-work, as with a few lanes, nothing changes. Rows of elements side by side are filled by vectors (`shifted`), those that
-are mirrored or repeated where they lie inside (`folded`).
+Clamped lanes are not contiguous: each would be loaded as a scalar, for each vector again, in code that is many times as
+long as that of the steady loop beside it. This pass is for the edges that `partition` leaves, once loops are unrolled:
+in consecutive statements, all vectors over the same elements share a row. Where that is no less work, as with a few
+lanes, nothing changes. Rows of adjacent elements are filled by vectors (`clamped_rows`), mirrored or repeated ones by
+vectors in the interior (`periodic_rows`).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from .clamped_rows import Clamped, Columns, Shifted
 from .names import of_buffer, of_loop
 from .periodic_rows import Folded, FoldedRows
 
-_LEAST = 32  # lanes, of all vectors together
-_LANE, _STEP, _ELEMENT = 4, 4, 3  # instructions: to load a lane, of an iteration that fills rows, of an element there
-_VECTOR, _ENDS = 4, 8  # of a vector that fills rows, and of what lies around a row
-_WORTH = 3  # times as many instructions where elements fill rows as where vectors do
+_LEAST = 32  # lanes of all vectors together, at least
+_LANE, _STEP, _ELEMENT = 4, 4, 3  # instructions per loaded lane, per iteration that fills rows, per element there
+_VECTOR, _ENDS = 4, 8  # instructions per vector that fills rows, and for both ends of a row
+_WORTH = 3  # vectors are worthwhile if filling by elements takes this many times as many instructions
 _U = var("#lane")  # the number of a lane
 
 
 def collect(body: Stmt, inputs: Iterable[BufferArg]) -> Stmt:
-    """Fill rows before stores that follow each other and read many clamped lanes."""
+    """Fill rows before consecutive stores that read many clamped lanes."""
     return _Collector({b.name: (const(0, INDEX), var(b.extent(b.ndim - 1)) - 1) for b in inputs if b.ndim}).visit(body)
 
 
@@ -64,7 +64,7 @@ class _Collector:
         return ir.block(*parts)
 
     def stores(self, run: list[Store]) -> Stmt:
-        """Stores that follow each other."""
+        """Rewrite consecutive stores to load from rows where that is less work."""
         rows_by_name = {
             of_buffer(run[0].buffer, "lanes", next(self.numbers)): rows
             for rows in _rows(run, self.columns)
@@ -78,16 +78,16 @@ class _Collector:
 
 @dataclass(frozen=True)
 class _Lanes:
-    """A load: its places are those of its row, where lane 0 is the element `offset`."""
+    """A vector load from a row, in which lane 0 is the element `offset`."""
 
     load: Load
-    row: tuple[Expr, ...]  # places by the number of the element
+    row: tuple[Expr, ...]  # indices by the number of the element
     offset: int
-    along: Clamped | Folded | None  # if they follow each other but at the ends
+    along: Clamped | Folded | None  # where elements are adjacent except at the ends
 
     @property
     def of(self) -> tuple[object, ...]:
-        """What loads that share a row have in common."""
+        """The key of the loads that share a row."""
         return self.load.dtype, self.load.lanes, self.load.buffer, *map(key, self.row)
 
 
@@ -112,7 +112,7 @@ class _Rows:
 
     @property
     def _work(self) -> float:
-        """Instructions that fill them."""
+        """The number of instructions that fill the rows."""
         return self._by_vectors if self._are_vectors else self._by_elements
 
     @property
@@ -125,11 +125,11 @@ class _Rows:
 
     @property
     def _are_vectors(self) -> bool:
-        """Both ways are code, so that it must be worth it."""
+        """Whether rows are filled by vectors; both variants are emitted then, so that it must be worthwhile."""
         return self.along is not None and _WORTH * self._by_vectors <= self._by_elements
 
     def around(self, name: str, s: Stmt) -> Stmt:
-        """A statement that loads from rows, after these have been filled."""
+        """Fill the rows before a statement that loads from them."""
         at = var(of_loop(name, "at"))
         rows = self._by_vector(name)
         begin = rows.lanes if isinstance(rows, Shifted) else 0
@@ -153,7 +153,7 @@ class _Rows:
         return Load(self.dtype, 1, lanes.load.buffer, places)
 
     def instead(self, name: str) -> dict[Key, Load]:
-        """What is loaded from rows instead."""
+        """The loads from rows that replace the original ones, by the keys of these."""
         rows = self._by_vector(name)
         begin = const(0, INDEX) if rows is None else rows.begin
         return {
@@ -172,7 +172,7 @@ class _Rows:
 
 
 def _reading(rows_by_name: Mapping[str, _Rows], s: Stmt) -> Stmt:
-    """The statement, loading from rows."""
+    """The statement with loads from rows."""
     instead = {k: load for name, rows in rows_by_name.items() for k, load in rows.instead(name).items()}
     memo: dict[int, Expr] = {}
 
@@ -189,7 +189,7 @@ def _rows(run: list[Store], columns: Columns) -> list[_Rows]:
     if sum(e.lanes for e in clamped) < _LEAST:
         return []
     rows: dict[tuple[object, ...], list[_Lanes]] = {}
-    for lanes in _followed({key(e): e for e in clamped if e.buffer not in written}.values(), columns):
+    for lanes in _clamped_loads({key(e): e for e in clamped if e.buffer not in written}.values(), columns):
         rows.setdefault(lanes.of, []).append(lanes)
     groups: dict[tuple[object, ...], _Rows] = {}
     for row in rows.values():
@@ -199,8 +199,8 @@ def _rows(run: list[Store], columns: Columns) -> list[_Rows]:
     return list(groups.values())
 
 
-def _followed(loads: Iterable[Load], columns: Columns) -> Iterator[_Lanes]:
-    """The loads at places that follow from the number of a lane."""
+def _clamped_loads(loads: Iterable[Load], columns: Columns) -> Iterator[_Lanes]:
+    """The loads whose indices are functions of the lane number."""
     of_one_lane: dict[Key, Expr] = {}  # indices are shared by many loads
     moved: dict[tuple[Key, int], Expr] = {}
     for load in loads:
@@ -218,7 +218,7 @@ def _followed(loads: Iterable[Load], columns: Columns) -> Iterator[_Lanes]:
 
 
 def _is_clamped(load: Load) -> bool:
-    """Whether clamps and remainders, and nothing that is loaded, move its lanes."""
+    """Whether clamps and remainders, but no loaded values, displace the lanes of a load."""
     moved = [i for i in load.indices if i.lanes > 1 and not isinstance(i, (Ramp, Broadcast, Const, Shuffle))]
     if not moved or load.mask is not None or any(map(loaded, load.indices)):
         return False
@@ -226,7 +226,7 @@ def _is_clamped(load: Load) -> bool:
 
 
 def _moved(e: Expr) -> tuple[Expr, ...]:
-    """The places that a clamp, or a remainder by an extent, moves."""
+    """The parts of an index that a clamp, or a remainder by an extent, displaces."""
     if not isinstance(e, Op) or e.dtype != INDEX:
         return ()
     if e.op == "mod" and not isinstance(e.args[1], Const):
@@ -235,6 +235,7 @@ def _moved(e: Expr) -> tuple[Expr, ...]:
 
 
 def _of_one_lane(e: Expr) -> Expr | None:
+    """The index of one lane, by its number."""
     if isinstance(e, Ramp):
         return e.base + _U * e.stride
     if isinstance(e, Const):
@@ -243,7 +244,7 @@ def _of_one_lane(e: Expr) -> Expr | None:
 
 
 def _offset(places: tuple[Expr, ...]) -> int | None:
-    """By how many lanes clamped places are ahead of those that no constant is added to."""
+    """The constant distance in lanes between clamped indices and those without an offset."""
     for e in walk_expr(*places):
         for side in _moved(e):
             form = linear(side)

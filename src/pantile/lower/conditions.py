@@ -16,14 +16,15 @@ COMPARED = ("le", "lt", "ge", "gt")
 
 
 def is_comparison(e: Expr) -> bool:
-    """Whether it orders two index expressions."""
+    """Whether the expression orders two index expressions."""
     return isinstance(e, Op) and e.op in COMPARED and e.args[0].dtype == INDEX and e.lanes == 1
 
 
 def limit(holds: Expr, name: str, facts: Facts) -> tuple[bool, Expr] | None:
-    """What holds >= 0 means for a variable: (True, b) for variable >= b, (False, b) for variable < b.
+    """Solve holds >= 0 for a variable: (True, b) for variable >= b, (False, b) for variable < b.
 
-    None where that is not linear in the variable, or has numbers that are no indices (8*x where x is times 2**61).
+    None where that is not linear in the variable, or where coefficients do not fit an index (8*x where x is times
+    2**61).
     """
     form = linear(simplify(expr(holds, INDEX), facts))
     c = form.coefficient(name)
@@ -35,10 +36,11 @@ def limit(holds: Expr, name: str, facts: Facts) -> tuple[bool, Expr] | None:
 
 
 class Decided:
-    """Rewrites nodes by identity, before their operands are touched. Branches and masks that became true are gone."""
+    """Replaces nodes by identity, before their operands are visited, and removes branches and masks that became
+    true."""
 
     def __init__(self, choices: Mapping[int, tuple[Expr, Expr]]) -> None:
-        self.choices = choices  # id(node) -> (node, what takes its place)
+        self.choices = choices  # id(node) -> (node, replacement)
         self.memo: dict[int, Expr] = {}
         self.keep: list[Expr] = []
 
@@ -69,5 +71,5 @@ class Decided:
 
 
 def is_true(e: Expr) -> bool:
-    """Whether it is the constant True."""
+    """Whether the expression is the constant True."""
     return isinstance(e, Const) and e.dtype.is_bool and bool(e.value)

@@ -1,4 +1,4 @@
-"""What statements and expressions load, and which stages statements compute, each found once."""
+"""Memoized queries: which buffers statements and expressions load, and which stages statements compute."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from ..ir.visit import children, expressions
 
 
 class Contents:
-    """Which buffers a statement loads from and which stages it computes, found once per statement: in long pipelines
-    each stage asks all statements after it, most of which have nothing to do with it."""
+    """Which buffers a statement loads from and which stages it computes, memoized per statement: in long pipelines,
+    each stage queries all statements after it, most of which do not use it.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Stmt, frozenset[str], frozenset[str]]] = {}
@@ -21,15 +22,15 @@ class Contents:
         self._led: tuple[Stmt, tuple[str, ...], tuple[list[Let], Stmt]] = (Block(()), (), ([], Block(())))
 
     def loaded(self, s: Stmt) -> frozenset[str]:
-        return self._of(s)[1]
+        return self._contents(s)[1]
 
     def stages(self, s: Stmt) -> frozenset[str]:
-        return self._of(s)[2]
+        return self._contents(s)[2]
 
-    def _of(self, s: Stmt) -> tuple[Stmt, frozenset[str], frozenset[str]]:
+    def _contents(self, s: Stmt) -> tuple[Stmt, frozenset[str], frozenset[str]]:
         contents = self._known.get(id(s))
         if contents is None:
-            inside = [self._of(c) for c in children(s)]
+            inside = [self._contents(c) for c in children(s)]
             buffers = union([*(c[1] for c in inside), *map(loaded, expressions(s))])
             own = [frozenset((s.stage,))] if isinstance(s, Produce) else []
             contents = s, buffers, union([*(c[2] for c in inside), *own])
@@ -37,10 +38,11 @@ class Contents:
         return contents
 
     def leading_to(self, s: Stmt, buffers: tuple[str, ...]) -> tuple[list[Let], Stmt]:
-        """The first statement inside that does more than being around the only one that reads the buffers.
+        """Descend to the first statement that does more than enclose the only reader of the buffers.
 
-        Also the lets on the way to it: of a stage that many others are computed before, these are many. It is asked
-        several times in a row."""
+        The lets on the way are returned too; a stage that precedes many others has many of them. The last answer is
+        memoized, since the same query comes several times in a row.
+        """
         if self._led[0] is not s or self._led[1] != buffers:
             self._led = (s, buffers, self._lead(s, buffers))
         return self._led[2]
@@ -59,15 +61,17 @@ class Contents:
             s = reading[0]
 
     def loads(self, e: Expr, buffers: tuple[str, ...]) -> list[Expr]:
-        """Parts of an expression in which it loads from the buffers: the loads, or all of it if it chooses what to."""
-        reads = self._in(e)
+        """The parts of an expression that load from the buffers: the loads, or all of the expression if it contains
+        selects.
+        """
+        reads = self._loads_and_selects(e)
         return [load for b in buffers for load in (reads.loads.get(b, ()) if not reads.selects else (e,))]
 
     def selects(self, e: Expr) -> list[Op]:
-        """Its choices."""
-        return self._in(e).selects
+        """The selects in an expression."""
+        return self._loads_and_selects(e).selects
 
-    def _in(self, e: Expr) -> _Reads:
+    def _loads_and_selects(self, e: Expr) -> _Reads:
         reads = self._reads.get(id(e))
         if reads is None:
             reads = self._reads[id(e)] = _Reads(e)
@@ -81,8 +85,8 @@ class Contents:
 
 @dataclass(frozen=True)
 class _Reads:
-    """What an expression loads, by buffer, and its choices."""
+    """The loads of an expression by buffer, and its selects."""
 
-    of: Expr
+    of: Expr  # alive while its id is a key
     loads: dict[str, list[Load]] = field(default_factory=dict)
     selects: list[Op] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Convert: what sums of many terms convert is stored converted. (graph -> graph)
+"""Convert: a stage is stored in the type to which long sums convert it. (graph -> graph)
 
 before:  src[x] = img[clamp(x)] as uint8           f[x] += float32(src[x + r])*kernel[r]
 after:   src[x] = float32(img[clamp(x)])           f[x] += src[x + r]*kernel[r]
@@ -29,7 +29,7 @@ def _stage(s: Stage, wider: dict[str, DType]) -> Stage:
 
     def change(e: Expr) -> Expr | None:
         if isinstance(e, Cast) and isinstance(e.value, Load) and e.dtype is wider.get(e.value.buffer):
-            return replace(e.value, dtype=e.dtype)  # not what converts it once more
+            return replace(e.value, dtype=e.dtype)  # except where it is converted once more
         return None
 
     def new(e: Expr) -> Expr:

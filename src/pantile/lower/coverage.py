@@ -1,4 +1,4 @@
-"""What loops cover together, told as wholes: one by one, those of a split would seem to cover more than its dim."""
+"""The range that loops cover together; one by one, those of a split would seem to cover more than its dim."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ class Range:
 
 @dataclass(frozen=True)
 class Covered:
-    """What some loops cover together, exactly: those of one dim its range, a fused one that of each of its two.
+    """What some loops cover together, exactly: those of one dim its range, a fused loop the ranges of its two dims.
 
-    Dims are told by name: the same loops may be built several times, and one version's constants are not another's.
+    Dims are identified by name: the same loops may be built several times, and one version's constants are not
+    another's.
     """
 
     range: Range
@@ -29,21 +30,21 @@ class Covered:
 
 
 class Coverage:
-    """What the coordinates of all loops built so far cover, by variable or let."""
+    """The ranges of the coordinates of all loops built so far, by variable or let."""
 
     def __init__(self) -> None:
         self._whole: dict[str, Covered] = {}
-        self._early: dict[str, int] = {}  # loop -> iterations that it starts before its first, in some version
+        self._early: dict[str, int] = {}  # loop -> iterations by which it starts early, in some version
 
     def add(self, covered: Mapping[str, Covered]) -> None:
         self._whole.update(covered)
 
     def start_early(self, loop: str, iterations: int) -> None:
-        """The loop begins before its dim does."""
+        """Note that the loop begins before its dim does."""
         self._early[loop] = max(iterations, self._early.get(loop, 0))
 
     def get(self, name: str) -> Covered | None:
-        """None, too, where another loop of its dim starts early: how far before it that is, is not known."""
+        """The covered range; None also where another loop of its dim starts early, since it is not known how early."""
         covered = self._whole.get(name)
         if covered is None or covered.loops.isdisjoint(self._early):
             return covered

@@ -1,4 +1,4 @@
-"""Expand: a reduction all of whose loops are unrolled, in the loops of the pure definition, is written out there.
+"""Expand: a reduction whose loops are all unrolled inside those of the pure definition becomes part of that definition.
 
 before:  for x: f[x] = 0; unrolled for r in 0..3: f[x] += img[x + r]
 after:   for x: f[x] = 0 + img[x] + img[x + 1] + img[x + 2]

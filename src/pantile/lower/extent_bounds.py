@@ -1,4 +1,4 @@
-"""The constant that an extent never exceeds: memory of threads and blocks is planned when code is made."""
+"""Constant upper bounds of extents: memory of threads and blocks is allocated at compile time."""
 
 from __future__ import annotations
 
@@ -14,57 +14,58 @@ from ..expr.visit import Key, key, names, substitute, variables
 from ..ir.nodes import Let
 from .footprint import bound_by
 
-_FAR = 1 << 31  # what is no nearer has only the limits of data that is compared with it, and there is no such memory
-_MOST_FORMS = 2_000  # that are looked at for one extent
-_MOST_KEPT = 1 << 14
-_kept: dict[Key, int | None] = {}  # bounds of whole extents, by what they are but for names
+_FAR = 1 << 31  # larger bounds are merely those of a data type, and no memory is that large
+_MOST_FORMS = 2_000  # alternatives examined for one extent
+_MOST_MEMOIZED = 1 << 14
+_memo: dict[Key, int | None] = {}  # bounds of whole extents, by their structure up to names
 
 
 def most(e: Expr, scope: Scope) -> int | None:
-    """The least one that is found, if there is one.
+    """The least constant upper bound of an extent, if one is known.
 
-    The last of many blocks may be shorter, never longer: min(lo + 7, n) - lo + 1. What whole blocks of 8 leave over is
-    less than one: n - n//8*8. Where two loops begin, it is one of them: n - min(a, b) is n - a or n - b; that may be
-    inside of a quotient, such as a place of a coarser level: (n + 7)//8 - min(a, n + 1)//8."""
+    The last of many blocks may be shorter, never longer: min(lo + 7, n) - lo + 1. The tail of a split by 8 is shorter
+    than a block: n - n//8*8. A minimum or maximum is one of its operands: n - min(a, b) is n - a or n - b, also inside
+    of a quotient, such as an index of a coarser level: (n + 7)//8 - min(a, n + 1)//8."""
     e = simplify(e)
     high = interval(e, scope).high
     bounds = [high] if isinstance(high, int) else []
     for way in (simplify(_written_out(e, scope)), *([simplify(high)] if isinstance(high, Expr) else [])):
-        bound = _found(way)
+        bound = _memoized_bound(way)
         bounds += [] if bound is None else [bound]
     return min((n for n in bounds if n < _FAR), default=None)
 
 
-def _found(e: Expr) -> int | None:
-    """The values of a stage have one box, and its loops and its memory ask for the same extents; those of rows and of
-    columns mostly are equal but for names, of which nothing is known."""
-    asked = substitute(e, {v.name: var(str(k), v.dtype) for k, v in enumerate(variables(e).values())})
-    if key(asked) not in _kept:
-        if len(_kept) >= _MOST_KEPT:
-            _kept.clear()
-        _kept[key(asked)] = _Search().most(linear(asked))
-    return _kept[key(asked)]
+def _memoized_bound(e: Expr) -> int | None:
+    """The bound of an extent, memoized up to names: the loops and the memory of a stage have the same extents, and
+    those of rows and columns mostly differ only in names.
+    """
+    canonical = substitute(e, {v.name: var(str(k), v.dtype) for k, v in enumerate(variables(e).values())})
+    if key(canonical) not in _memo:
+        if len(_memo) >= _MOST_MEMOIZED:
+            _memo.clear()
+        _memo[key(canonical)] = _BoundSearch().most(linear(canonical))
+    return _memo[key(canonical)]
 
 
-class _Search:
-    """Bounds of forms, each looked for once: clamps inside of clamps have many cases, but few kinds of them."""
+class _BoundSearch:
+    """Upper bounds of linear forms, each computed once: nested clamps have many cases, but few distinct ones."""
 
     def __init__(self) -> None:
         self.known: dict[Key, int | None] = {}
-        self.cases: dict[Key, tuple[str, tuple[Expr, ...]]] = {}  # of terms, which many forms have
+        self.cases: dict[Key, tuple[str, tuple[Expr, ...]]] = {}  # by term, which many forms share
 
     def most(self, form: Linear) -> int | None:
         if not form.terms:
             return form.constant
-        asked = key(form.expr())
-        if asked not in self.known and len(self.known) < _MOST_FORMS:
-            self.known[asked] = None
+        canonical = key(form.expr())
+        if canonical not in self.known and len(self.known) < _MOST_FORMS:
+            self.known[canonical] = None
             bounds = [*_without_floors(form), *_apart(form), *self.in_each_case(form)]
-            self.known[asked] = min(bounds, default=None)
-        return self.known.get(asked)
+            self.known[canonical] = min(bounds, default=None)
+        return self.known.get(canonical)
 
     def in_each_case(self, form: Linear) -> Iterator[int]:
-        """A minimum is one of two numbers, and less than both: where the whole grows with it, either will do."""
+        """Split minima and maxima into cases. Where the whole grows with a minimum, either operand bounds it."""
         for k, (atom, coefficient) in form.terms.items():
             op, cases = self.cases_of(k, atom)
             if op == ("min" if coefficient < 0 else "max"):
@@ -83,13 +84,13 @@ class _Search:
 
 
 def _each(form: Linear, atom: Expr, cases: tuple[Expr, ...]) -> Iterator[Linear]:
-    """The form with each case of a term in its place."""
+    """The form with each case of a term substituted for it."""
     coefficient = form.terms[key(atom)][1]
     yield from (form.without(key(atom)).plus(linear(c), coefficient) for c in cases)
 
 
 def _cases(atom: Expr) -> tuple[str, tuple[Expr, ...]]:
-    """The minimum or maximum of two numbers that it is: min(a, b)//n is min(a//n, b//n)."""
+    """The term as a minimum or maximum of two numbers: min(a, b)//n is min(a//n, b//n)."""
     if isinstance(atom, Op) and atom.op in ("min", "max"):
         return atom.op, atom.args
     n = _divisor(atom)
@@ -106,22 +107,24 @@ def _cases(atom: Expr) -> tuple[str, tuple[Expr, ...]]:
 
 
 def _divisor(atom: Expr, op: str = "floordiv") -> int:
-    """What a quotient is divided by, or a remainder is left by; 0 if it is none."""
+    """The constant divisor of a quotient, or of a remainder if `op` is "mod"; 0 if the expression is none."""
     if isinstance(atom, Op) and atom.op == op and isinstance(atom.args[1], Const):
         return max(int(atom.args[1].value), 0)
     return 0
 
 
 def _written_out(e: Expr, scope: Scope) -> Expr:
-    """With what lets stand for: two ends of a range move together."""
+    """The expression with the values of lets substituted, since both ends of a range move together."""
     while values := {n: by.value for n in names(e) if isinstance(by := bound_by(scope.get(n)), Let)}:
         e = substitute(e, values)
     return e
 
 
 def _without_floors(form: Linear) -> Iterator[int]:
-    """x//n is x/n at most, and less by (n - 1)/n at most; x%n is n - 1 at most. Where all else cancels out, that is a
-    bound."""
+    """Bounds by real division: x//n is at most x/n, and less by at most (n - 1)/n; x%n is at most n - 1.
+
+    If all other terms cancel, this is a bound.
+    """
     constant, rest = Fraction(0), dict[Key, Fraction]()
 
     def add(part: Linear, times: Fraction) -> None:
@@ -143,8 +146,9 @@ def _without_floors(form: Linear) -> Iterator[int]:
 
 
 def _apart(form: Linear) -> Iterator[int]:
-    """m*((x + d)//p) - m*n*(x//(p*n)) is m times (p*n - 1 + d)//p at most: d/p rounded up where n is 1, and n - 1 where
-    d is 0, what whole blocks leave over of a part."""
+    """m*((x + d)//p) - m*n*(x//(p*n)) is at most m times (p*n - 1 + d)//p: d/p rounded up where n is 1, and n - 1, the
+    tail of a split, where d is 0.
+    """
     if len(form.terms) != 2:
         return
     for (part, times), (whole, less) in permutations(form.terms.values()):

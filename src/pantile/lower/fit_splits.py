@@ -1,10 +1,10 @@
-"""Fit: plan + facts -> plan whose blocks are no larger than what they cut, for inputs smaller than a schedule's tiles.
+"""Fit splits: plan + facts -> plan whose split factors are no larger than the extents, for inputs smaller than tiles.
 
 before:  out.split("y", "yo", "yi", 128), y known to have at least 32 rows
 after:   out.split("y", "yo", "yi", 32)
 
-A block that fits can shift inwards at the end instead of being cut short, so small inputs get code as good as large
-ones; results do not depend on it. Only outputs are fitted: other stages are computed over what these need.
+A block that fits can shift inwards at the end instead of being clipped, so small inputs get code as good as large ones;
+results do not depend on it. Only outputs are fitted: other stages are computed over their required regions.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def fit_splits(graph: Graph, plan: Plan, facts: Facts) -> Plan:
 
 
 def _with_the_same_loops(plan: Plan, name: str) -> list[str]:
-    """The stages that share loops with one, by compute_with: what is cut in one is cut alike in all."""
+    """The stages that share loops with a stage by compute_with: all of them are split in the same way."""
     host = plan.stages[name].with_stage or name
     return [n for n, p in plan.stages.items() if host in (n, p.with_stage)]
 
 
 def _least_extents(stage: Stage, output: Output, facts: Facts) -> dict[str, int | None]:
-    """Dim -> what its extent is at least, where that is known."""
+    """Lower bounds of the extents of dims, where they are known."""
     return {d: facts.lower(simplify(n, facts)) for d, n in zip(stage.dims, output.shape, strict=True)}
 
 

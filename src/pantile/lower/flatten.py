@@ -1,4 +1,5 @@
-"""Flatten storage: buffers become flat memory, accesses one index; scratch gets its place in the thread's arena.
+"""Flatten storage: buffers become flat memory and accesses one index; scratch buffers get an offset in the thread's
+arena.
 
 before:  realize f: uint16[0..3, x.min..x.max + 1]    after:  alloc f: uint16[3*f.stride.0] in scratch at byte 0
          f[y % 3, x] = ...                                    f[(y % 3)*f.stride.0 + (x - x.min)] = ...
@@ -32,14 +33,16 @@ from .refuse import no_constant_size, too_large_for_a_block, too_large_for_the_s
 from .split_storage import stored_dims
 from .vectorize import combined
 
-STACK_LIMIT = 16 * 1024  # bytes of a buffer that is put on the stack unasked
+STACK_LIMIT = 16 * 1024  # bytes of a buffer that is put on the stack by default
 STACK_ROOM = 256 * 1024  # bytes of all buffers of one function: threads may have stacks of no more than twice that
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Per dim of a buffer: first coordinate and stride in elements (None: 1). Windows side by side have most places in
-    common: `loads` are those that were made before."""
+    """Per dim of a buffer: first coordinate and stride in elements (None for 1).
+
+    Overlapping windows have most indices in common: `loads` has the flat loads made so far.
+    """
 
     mins: tuple[Expr | None, ...]
     strides: tuple[Expr | None, ...]
@@ -54,14 +57,15 @@ def flatten(body: Stmt, graph: Graph, plan: Plan, buffers: tuple[BufferArg, ...]
 
 
 class _Arena:
-    """Scratch of the innermost parallel loop: bytes in use around here; all its parts share one list of peaks."""
+    """Scratch memory of the innermost parallel loop: the bytes in use here; all nested arenas share one list of
+    peaks."""
 
     def __init__(self, used: Expr, peaks: list[Expr]) -> None:
         self.used = used
         self.peaks = peaks
 
     def most(self) -> Expr:
-        """What the loop needs at most."""
+        """The upper bound of the bytes that the loop needs."""
         result: Expr = const(0, INDEX)
         for p in self.peaks:
             result = maximum(result, p)
@@ -75,14 +79,14 @@ class _Flattener:
         self.facts = facts
         self.line = plan.target.line
         self.layouts: dict[str, _Layout] = {b.name: _argument(b) for b in buffers}
-        self.places: dict[tuple[int, ...], tuple[_Layout, tuple[Expr, ...], Expr]] = {}  # by the ids of what is there
+        self.places: dict[tuple[int, ...], tuple[_Layout, tuple[Expr, ...], Expr]] = {}  # by the ids of the operands
         self.has_blocks = plan.target.has_blocks
         self.in_block = self.in_thread = False
-        self.on_stack = 0  # bytes, in the function that is being made
-        self.around_memory: set[int] = set()  # ids of statements that something is realized in: scopes matter there
+        self.on_stack = 0  # bytes of stack in the current function
+        self.around_memory: set[int] = set()  # ids of statements that contain a Realize: scopes matter there
 
     def note_realized(self, s: Stmt) -> bool:
-        """Whether something is realized in a statement."""
+        """Whether a statement contains a Realize; the ids of those that do are noted."""
         inside = [self.note_realized(c) for c in ir.children(s)]
         if not isinstance(s, Realize) and not any(inside):
             return False
@@ -109,14 +113,14 @@ class _Flattener:
         arena = _Arena(const(0, INDEX), [])
         low, extent = self.expression(s.min), self.expression(s.extent)
         ((body, scope),) = step(s, {})
-        around, self.on_stack = self.on_stack, 0  # a function of its own
+        around, self.on_stack = self.on_stack, 0  # becomes a function of its own
         self.in_block = s.kind is Kind.BLOCK
         inside = self.visit(body, scope, arena)
         self.on_stack, self.in_block = around, False
         return For(s.var, low, extent, s.kind, inside, simplify(arena.most(), self.facts), s.threads)
 
     def thread(self, s: For, scope: Scope, arena: _Arena | None) -> Stmt:
-        """What is stored in there is each thread's own."""
+        """The body of a thread loop, in which buffers are private to each thread."""
         ((body, inner),) = step(s, scope)
         self.in_thread = True
         inside = self.visit(body, inner, arena)
@@ -146,25 +150,25 @@ class _Flattener:
         return result
 
     def constant(self, s: Realize, scope: Scope) -> Realize:
-        """Memory of a block or of a thread: as much as it needs at most."""
+        """The Realize of memory of a block or thread, with constant upper bounds as its extents."""
         sides = [(low, most(extent, scope)) for low, extent in s.box]
         if any(n is None for _, n in sides):
             raise no_constant_size(self.stage(s), s.memory)
         return replace(s, box=tuple((low, const(max(n or 1, 1), INDEX)) for low, n in sides))
 
     def stage(self, s: Realize) -> Stage:
-        """Whose values are kept there."""
+        """The stage that a buffer belongs to."""
         return self.graph.producer[made_for(s.buffer)]
 
     def check_shared(self, s: Realize, memory: Memory, used: Expr) -> None:
-        """Refuse what no block of threads has room for."""
+        """Refuse buffers that exceed the shared memory of a block."""
         if memory is Memory.SHARED and isinstance(used, Const) and int(used.value) > MOST_SHARED:
             raise too_large_for_a_block(self.stage(s), int(used.value), MOST_SHARED)
 
     def take(self, arena: _Arena, size: Expr, dtype: DType) -> _Arena:
         """The arena inside a new buffer's lifetime."""
         end = simplify(arena.used + (size * dtype.bytes + (self.line - 1)) // self.line * self.line, self.facts)
-        arena.peaks[:] = [p for p in arena.peaks if p is not arena.used] + [end]  # it begins where that one ends
+        arena.peaks[:] = [p for p in arena.peaks if p is not arena.used] + [end]  # replaces the peak it extends
         return _Arena(end, arena.peaks)
 
     def memory(self, s: Realize, size: Expr, arena: _Arena | None) -> Memory:
@@ -182,13 +186,15 @@ class _Flattener:
         return Memory.HEAP if arena is None else Memory.SCRATCH
 
     def of_gpu(self, s: Realize, number: int | None) -> Memory:
-        """A thread's own memory in a thread, else the block's; outside of blocks there is only what all see."""
+        """The memory of a buffer on a GPU: a thread's own inside of threads, the block's inside of blocks, else global
+        memory.
+        """
         if not self.in_block or number is None:
             return Memory.HEAP
         return self.take_stack(s, Memory.REGISTER, number) if self.in_thread else Memory.SHARED
 
     def take_stack(self, s: Realize, memory: Memory, number: int) -> Memory:
-        """Memory that the function has as long as it runs. What lowering itself holds in registers is little."""
+        """Reserve stack memory of the function; registers that lowering itself introduces are few."""
         stage = self.graph.producer.get(s.buffer)
         if stage is not None and self.on_stack + number > STACK_ROOM:
             raise too_large_for_the_stack(stage, s.memory, number, self.on_stack, STACK_ROOM)
@@ -208,7 +214,7 @@ class _Flattener:
             size = simplify(size * (self.expression(s.box[k][1]) + pads.get(k, 0)), self.facts)
             if depth < len(order) - 1 and not whole_lines and not self.in_block:
                 size = simplify(_padded(size, s.dtype, self.line), self.facts)
-        if isinstance(size, Const) and int(size.value) < 1:  # conditions left nothing to compute
+        if isinstance(size, Const) and int(size.value) < 1:  # conditions may leave nothing to compute
             size = const(1, INDEX)
         lows = [self.expression(low) for low, _ in s.box]
         mins = [self.named(of_buffer(s.buffer, "min", k), low, lets) for k, low in enumerate(lows)]
@@ -217,7 +223,7 @@ class _Flattener:
     def memory_order(self, s: Realize) -> list[int]:
         """The dims of a buffer, the contiguous one last."""
         stage = self.graph.producer.get(s.buffer)
-        if stage is None:  # made while lowering
+        if stage is None:  # introduced by lowering
             return list(range(len(s.box)))
         plan = self.plan.stages[stage.name]
         dims = stored_dims(stage.dims, plan.storage_splits)
@@ -225,7 +231,7 @@ class _Flattener:
         return [*range(slots), *(slots + dims.index(d) for d in plan.storage)]
 
     def pads(self, s: Realize) -> dict[int, int]:
-        """Entries of dims that only their memory has."""
+        """Padding along dims that exist only in memory."""
         stage = self.graph.producer.get(s.buffer)
         asked = {} if stage is None else self.plan.stages[stage.name].pads
         if stage is None or not asked:
@@ -249,7 +255,7 @@ class _Flattener:
         known, like = self.layouts[e.buffer].loads, key(e)
         flat = known.get(like)
         if flat is None:
-            index = broadcast(self.index(e.buffer, e.indices), e.lanes)  # what has no dims is in one place for all
+            index = broadcast(self.index(e.buffer, e.indices), e.lanes)  # one element for all lanes
             flat = known[like] = Load(e.dtype, e.lanes, e.buffer, (index,), e.mask)
         return flat
 
@@ -284,6 +290,7 @@ def _stride(b: BufferArg, axis: int, known: int | None) -> Expr | None:
 
 
 def _is_shorter(size: Expr, dtype: DType, line: int) -> bool:
+    """Whether a row is certainly shorter than a cache line."""
     return isinstance(size, Const) and int(size.value) * dtype.bytes < line
 
 

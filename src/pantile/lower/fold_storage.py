@@ -1,4 +1,4 @@
-"""Fold storage: a buffer whose stage slides keeps only the rows in use, circularly.
+"""Fold storage: a buffer whose stage slides keeps only the live rows, in a circular buffer.
 
 before:  realize f: [y.min - 1 .. y.max + 1]          after:  realize f: [0 .. 3]
          f[y + 1, x] = ...                                    f[(y + 1) % 3, x] = ...
@@ -29,7 +29,7 @@ def fold_storage(body: Stmt, folds: Folds) -> Stmt:
     """Make the given dims of the given buffers circular, with that many rows each."""
     wanted = {(b, k): n for b, dims in folds.items() for k, n in dims.items()}
     for s in ir.walk(body):
-        if isinstance(s, Realize):  # nothing to gain where the whole extent is as small
+        if isinstance(s, Realize):  # no gain where the whole extent is as small
             for k, (_, extent) in enumerate(s.box):
                 if isinstance(extent, Const) and int(extent.value) <= wanted.get((s.buffer, k), 0):
                     wanted.pop((s.buffer, k), None)
@@ -37,7 +37,7 @@ def fold_storage(body: Stmt, folds: Folds) -> Stmt:
 
 
 class _Folder:
-    """Rewrites accesses. `firsts`: the first row of the dims whose rows are counted from it."""
+    """Rewrites accesses; `firsts` has the first row of the dims whose rows are counted from it."""
 
     def __init__(self, wanted: Mapping[_Place, int], firsts: Mapping[_Place, Expr]) -> None:
         self.wanted = wanted
@@ -73,7 +73,8 @@ class _Folder:
 
 
 def _inside(s: Stmt, lets: _Lets) -> _Lets:
-    """Let and unrolled names inside `s` in terms of other names; of an unrolled loop its step stays, v - min."""
+    """The lets and unrolled variables inside `s` in terms of other names; of an unrolled loop, v - min stays
+    symbolic."""
     if isinstance(s, Let) and s.value.dtype == INDEX:
         return {**lets, s.name: substitute(s.value, lets)}
     if isinstance(s, For) and s.kind is Kind.UNROLL:
@@ -82,7 +83,7 @@ def _inside(s: Stmt, lets: _Lets) -> _Lets:
 
 
 def _grouped(body: Stmt, wanted: Mapping[_Place, int]) -> dict[_Place, Expr]:
-    """The first rows of the buffers all of whose accesses are to unrolled rows of groups that tile the buffer."""
+    """The first rows of the buffers that are accessed only in unrolled rows of groups that tile the buffer."""
     firsts: dict[_Place, Expr] = {}
     for place, index, lets in _accesses(body, wanted, {}, firsts):
         if place in firsts and not _is_grouped(index, firsts[place], wanted[place], lets):
@@ -93,7 +94,7 @@ def _grouped(body: Stmt, wanted: Mapping[_Place, int]) -> dict[_Place, Expr]:
 def _accesses(
     s: Stmt, wanted: Mapping[_Place, int], lets: _Lets, firsts: dict[_Place, Expr]
 ) -> Iterator[tuple[_Place, Expr, _Lets]]:
-    """Every index into a folded dim, after noting the first row of its buffer."""
+    """Every index into a folded dim, after the first row of its buffer has been noted."""
     if isinstance(s, Realize):
         for k, (low, _) in enumerate(s.box):
             if (s.buffer, k) in wanted:
@@ -107,7 +108,9 @@ def _accesses(
 
 
 def _steps(s: Stmt, lets: _Lets) -> _Lets:
-    """As `_inside`, with the steps of unrolled loops, which will be constants, left out."""
+    """The names inside a statement as `_inside` has them, with the steps of unrolled loops, which will be constants,
+    dropped.
+    """
     if isinstance(s, For) and s.kind is Kind.UNROLL:
         return {**lets, s.var: substitute(s.min, lets)}
     return _inside(s, lets)

@@ -1,4 +1,4 @@
-"""What statements read and compute of a stage, over all their loops: boxes in the names visible outside them."""
+"""Footprints: the boxes of a stage that statements read and compute over all their loops, in names visible outside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .names import region_names
 
 
 class Reach:
-    """How far loops reach: what is known about loops as wholes, seen from inside the loops `around`."""
+    """Ranges of whole loops as seen from inside the loops `around`."""
 
     def __init__(self, covered: Coverage, around: Iterable[str], contents: Contents) -> None:
         self.covered = covered
@@ -32,12 +32,14 @@ class Reach:
         if whole is not None and not whole.loops & self.around:
             return _range(whole, scope)
         first, last = interval(s.min, scope), s.min + s.extent - 1
-        # Where the loop starts at several places, what it starts at and ends at must be the same one: lo + (n - lo).
+        # Where the loop may start at several points, its start and end belong to the same one: lo + (n - lo).
         return Interval(first.low, interval(last if first.is_point else simplify(last), scope).high)
 
     def let(self, s: Let, scope: Scope) -> Interval:
-        """All values of a let; a coordinate made of fused or split loops never leaves its dim's range. A loop of one
-        iteration is a let, too, and is taken as any loop is: where others start early, limits hide by how much."""
+        """All values of a let; a coordinate recombined from fused or split loops stays in its dim's range.
+
+        A loop of one iteration is a let as well, treated as a loop: where others start early, clamps hide by how much.
+        """
         whole = self.covered.get(s.name)
         if whole is None:
             return interval(s.value, scope)
@@ -55,7 +57,7 @@ NOTHING_KNOWN = Reach(Coverage(), (), Contents())
 
 
 def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt, Scope]]:
-    """The statements inside `s`, each with the scope it is in."""
+    """The statements directly inside `s`, each with its scope."""
     if isinstance(s, (For, Let)):
         return [(s.body, {**scope, **_bound(s, scope, reach)})]
     if isinstance(s, If):
@@ -65,21 +67,21 @@ def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt
 
 
 def _where(scope: Scope, condition: Expr, holds: bool, reach: Reach) -> Scope:
-    """The scope where a condition holds: of what it limits, and of what is made of that."""
+    """The scope where a condition holds: narrowed for the variables it bounds, and for lets that depend on these."""
     refined = refine(scope, condition, holds)
     limited = {name for name, r in refined.items() if scope.get(name) is not r}
     if not limited:
         return refined
     inner = dict(refined)
     for name, r in scope.items():
-        if name not in limited and isinstance(r, _Bound) and any(depends(e, limited) for e in expressions(r.by)):
+        if name not in limited and isinstance(r, _LazyRange) and any(depends(e, limited) for e in expressions(r.by)):
             inner |= _bound(r.by, inner, reach)
             limited.add(name)
     return inner
 
 
 def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: str | None = None) -> Box | None:
-    """The box of some buffers that a statement reads, over all its loops; not counting what stage `own` reads."""
+    """The box of some buffers that a statement reads over all its loops, except for reads by the stage `own`."""
 
     def reads(s: Stmt) -> bool:
         return not (isinstance(s, Produce) and s.stage == own or reach.contents.loaded(s).isdisjoint(buffers))
@@ -104,10 +106,10 @@ def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: 
 
 
 def _leading_to(s: Stmt, scope: Scope, reach: Reach, wanted: Callable[[Stmt], bool]) -> Iterator[tuple[Stmt, Scope]]:
-    """The wanted statements, outer ones first, each with the scope it is in; inside others they are not looked for.
+    """The wanted statements, outer ones first, each with its scope; statements inside of them are not visited.
 
-    Loops and lets one inside the other extend one scope, as long as a pipeline may be: names are unique. Scopes are
-    empty when all are done: what they hold is worked out in them, and without that they would be Python's garbage.
+    Nested loops and lets extend one scope, however long the pipeline is: names are unique. Scopes are cleared at the
+    end, since the lazy values in them refer back to them and would be cyclic garbage.
     """
     made: list[dict[str, Interval]] = []
     stack = [(s, scope, False)]
@@ -129,8 +131,8 @@ def _leading_to(s: Stmt, scope: Scope, reach: Reach, wanted: Callable[[Stmt], bo
         inner.clear()
 
 
-class _Bound(LazyInterval):
-    """What a loop or a let gives a name, in the scope around it."""
+class _LazyRange(LazyInterval):
+    """The lazy range of a name that a loop or let binds, in the scope around it."""
 
     def __init__(self, by: For | Let, scope: Scope, reach: Reach) -> None:
         super().__init__(lambda: reach.loop(by, scope) if isinstance(by, For) else reach.let(by, scope))
@@ -138,15 +140,15 @@ class _Bound(LazyInterval):
 
 
 def bound_by(r: Interval | None) -> For | Let | None:
-    """What gives a name its values, by what its scope says of it."""
-    return r.by if isinstance(r, _Bound) else None
+    """The statement that binds a name, according to its scope."""
+    return r.by if isinstance(r, _LazyRange) else None
 
 
 def _bound(s: For | Let, scope: Scope, reach: Reach) -> dict[str, Interval]:
-    """The name that a loop or a let gives inside of it."""
+    """The name that a loop or let binds."""
     if isinstance(s, For):
-        return {s.var: _Bound(s, scope, reach)}
-    return {s.name: _Bound(s, scope, reach) if s.value.dtype is INDEX else type_range(s.value.dtype)}
+        return {s.var: _LazyRange(s, scope, reach)}
+    return {s.name: _LazyRange(s, scope, reach) if s.value.dtype is INDEX else type_range(s.value.dtype)}
 
 
 def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
@@ -163,9 +165,11 @@ def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
 def read_when(
     s: Stmt, buffers: tuple[str, ...], contents: Contents, inside: frozenset[str] = frozenset()
 ) -> list[Expr] | None:
-    """Conditions, in names visible outside of it, without which a statement reads none of some buffers.
+    """Conditions, in names visible outside, without which a statement reads none of some buffers; None if it never
+    reads them.
 
-    None if it reads none at all. `inside`: names bound on the way to it."""
+    `inside` has the names bound on the way to the statement.
+    """
     if contents.loaded(s).isdisjoint(buffers):
         return None
     lets, s = contents.leading_to(s, buffers)
@@ -182,8 +186,9 @@ def read_when(
 
 
 def read_if(s: Stmt, buffers: tuple[str, ...], counts: Callable[[Expr], bool], contents: Contents) -> bool:
-    """Whether a statement reads some buffers only where a condition holds that counts, or in lanes of a vector: its box
-    has what the other lanes would read, so that extents are constants."""
+    """Whether a statement reads some buffers only under a condition, or under a mask; the box of a masked read includes
+    the inactive lanes, so that extents are constant.
+    """
     if contents.loaded(s).isdisjoint(buffers):
         return False
     _, s = contents.leading_to(s, buffers)
@@ -194,7 +199,7 @@ def read_if(s: Stmt, buffers: tuple[str, ...], counts: Callable[[Expr], bool], c
 
 
 def _is_masked(s: Stmt) -> bool:
-    """Whether what a statement stores, or what a let of data is for, is stored in some lanes only."""
+    """Whether a store, or the store that a let of data is for, is masked."""
     while isinstance(s, Let) and s.value.dtype is not INDEX:
         s = s.body
     stores = s.stmts if isinstance(s, Block) else (s,)

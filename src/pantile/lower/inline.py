@@ -1,4 +1,4 @@
-"""Inline: graph + plan -> graph without the stages that have no loops of their own (see `analysis.substituted`)."""
+"""Inline: graph + plan -> graph without the stages that have no loops of their own (see `analysis.inlining`)."""
 
 from __future__ import annotations
 

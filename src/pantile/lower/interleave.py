@@ -4,8 +4,8 @@ before:  out[ramp(3*x, 3, 16)] = r            after:  out[ramp(3*x, 1, 48)] = sh
          out[ramp(3*x + 1, 3, 16)] = g
          out[ramp(3*x + 2, 3, 16)] = b
 
-Where all channels are computed alike, of memory that is interleaved as they are, there is nothing to shuffle: pixels
-are rows of numbers.
+Where all channels are computed by the same operations from interleaved memory, nothing needs to be shuffled: pixels are
+rows of numbers.
 
 before:  out[ramp(3*x, 3, 16)] = 255 - img[ramp(3*x, 3, 16)]
          out[ramp(3*x + 1, 3, 16)] = 255 - img[ramp(3*x + 1, 3, 16)]
@@ -14,9 +14,9 @@ after:   out[ramp(3*x, 1, 16)] = 255 - img[ramp(3*x, 1, 16)]
          out[ramp(3*x + 16, 1, 16)] = 255 - img[ramp(3*x + 16, 1, 16)]
          out[ramp(3*x + 32, 1, 16)] = 255 - img[ramp(3*x + 32, 1, 16)]
 
-One by one, each would store its lanes as scalars. Targets have instructions for the whole, or shuffles. The stores
-stand one after the other, since unrolled loops over channels do; what is stored between them, by stages of several
-values, stays where it is, so the last of the group is where all of it is stored.
+Separately, each would store its lanes as scalars. Targets have instructions for interleaved stores, or shuffles. The
+stores are close together, since those of unrolled loops over channels are; other stores between them, by stages of
+several values, stay in place, and the joined store is where the last of the group was.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from ..ir import visit as ir
 from ..ir.nodes import Block, Stmt, Store
 
 CHANNELS = range(2, 5)
-_FARTHEST = 64  # statements among which channels are looked for: unrolled loops may leave many
+_FARTHEST = 64  # statements searched for other channels: unrolled loops may leave many
 Channels = tuple[Expr, ...]  # the same vector of each channel
 Leaf = Callable[[Channels, int], Expr | None]  # a part of what all channels load, interleaved
 
 
 def interleave(body: Stmt) -> Stmt:
-    """Join the stores of all channels."""
+    """Join the strided stores of all channels."""
     return ir.transform(body, lambda s: _joined(s) if isinstance(s, Block) else None)
 
 
@@ -47,13 +47,13 @@ def _joined(s: Block) -> Stmt | None:
         stores = [s.stmts[k] for k in group]
         for k in group:
             stmts[k] = None
-        stmts[max(group)] = _whole([t for t in stores if isinstance(t, Store)])
+        stmts[max(group)] = _joined_store([t for t in stores if isinstance(t, Store)])
     left = [t for t in stmts if t is not None]
     return ir.block(*left) if len(left) < len(stmts) else None
 
 
 def groups(stmts: Sequence[Stmt]) -> Iterator[list[int]]:
-    """Places of stores that fill every element of a range, in the order of their channels."""
+    """Positions of stores that together fill a range without gaps, in the order of their channels."""
     taken: set[int] = set()
     for k, s in enumerate(stmts):
         channels = _channels(s)
@@ -66,7 +66,7 @@ def groups(stmts: Sequence[Stmt]) -> Iterator[list[int]]:
 
 
 def _channels(s: Stmt) -> int | None:
-    """How many channels the pixels have of which this stores one."""
+    """The number of channels of the pixels of which this statement stores one channel."""
     if not isinstance(s, Store) or s.mask is not None or s.value.lanes == 1:
         return None
     index = s.indices[0]
@@ -76,7 +76,7 @@ def _channels(s: Stmt) -> int | None:
 
 
 def _group(stmts: Sequence[Stmt], start: int, channels: int) -> list[int] | None:
-    """The stores from `start` on that store the other channels beside it, if they can all wait for the last one."""
+    """The stores from `start` on that store the other channels, if all of them can be delayed to the last one."""
     by_offset: dict[int, int] = {}
     first = stmts[start]
     assert isinstance(first, Store)
@@ -98,7 +98,7 @@ def _group(stmts: Sequence[Stmt], start: int, channels: int) -> list[int] | None
 
 
 def _offset(s: Store, first: Store, channels: int) -> int | None:
-    """By how many elements it stores beside the first one, if it stores as many pixels of the same buffer."""
+    """The offset in elements from the first store, if it stores as many pixels of the same buffer."""
     if s.buffer != first.buffer or s.value.lanes != first.value.lanes or _channels(s) != channels:
         return None
     return None if s.manner != first.manner else _apart(s.indices[0], first.indices[0])
@@ -113,7 +113,7 @@ def _apart(a: Expr, b: Expr) -> int | None:
 
 
 def _may_wait(stmts: Sequence[Stmt], first: Store, group: list[int], start: int) -> bool:
-    """Whether nothing in between reads what the group stores, nor stores what the group reads."""
+    """Whether no statement in between reads what the group stores, or stores what the group reads."""
     members = [stmts[k - start] for k in group]
     others = [s for s in stmts if not any(s is m for m in members)]
     stored = {s.buffer for s in others if isinstance(s, Store)}
@@ -129,7 +129,7 @@ def _may_wait(stmts: Sequence[Stmt], first: Store, group: list[int], start: int)
 
 
 def _reads_own_channel(e: Expr, buffer: str, zero: Stmt, channel: int, channels: int) -> bool:
-    """Whether all that is read of the buffer belongs to the channel that is stored, which the others do not touch."""
+    """Whether all reads of the buffer are of the channel that is stored, which the other stores do not write."""
     assert isinstance(zero, Store)
     for load in walk_loads(e):
         if load.buffer == buffer:
@@ -143,8 +143,8 @@ def _stride(index: Expr) -> int | None:
     return int(index.stride.value) if isinstance(index, Ramp) and isinstance(index.stride, Const) else None
 
 
-def _whole(stores: Sequence[Store]) -> Stmt:
-    """All channels of some pixels at once."""
+def _joined_store(stores: Sequence[Store]) -> Stmt:
+    """One store of all channels of some pixels."""
     first = stores[0]
     index = first.indices[0]
     assert isinstance(index, Ramp)
@@ -165,22 +165,26 @@ def _interleaved(values: Channels) -> Expr:
 
 
 def _order(channels: int, pixels: int) -> tuple[int, ...]:
-    """Pixel by pixel, of vectors by channel."""
+    """The lane order that interleaves one vector per channel."""
     return tuple((i % channels) * pixels + i // channels for i in range(channels * pixels))
 
 
-# ---- channels that are computed alike
+# ---- channels computed by the same operations
 
 
 def rows(values: Channels, leaf: Leaf) -> list[Expr] | None:
-    """All values, interleaved, in as many parts as there are channels: computed of interleaved memory, if they all are.
-    Parts have as many lanes as a channel: vectors of other lengths than powers of two are made longer."""
+    """The interleaved values of all channels, in as many parts as there are channels, if all are computed from
+    interleaved memory by the same operations.
+
+    Parts have as many lanes as a channel, since vectors whose length is not a power of two would be padded.
+    """
     parts = [_alike(values, k, leaf) for k in range(len(values))]
     known = [part for part in parts if part is not None]
     return known if len(known) == len(parts) else None
 
 
 def _alike(values: Channels, part: int, leaf: Leaf) -> Expr | None:
+    """One part of the interleaved values; None if the channels are computed by different operations."""
     memo: dict[tuple[int, ...], Expr] = {}
     stack = [values]
     while stack:
@@ -208,7 +212,7 @@ def _ids(nodes: Channels) -> tuple[int, ...]:
 
 
 def leaf(nodes: Channels, part: int, store: Store) -> Expr | None:
-    """A load of all channels of the same pixels, or a number that all pixels have."""
+    """A load of all channels of the same pixels, or a constant that all pixels share."""
     first, lanes = nodes[0], nodes[0].lanes
     if isinstance(first, (Const, Broadcast)) and all(same(e, first) for e in nodes):
         return first
@@ -221,15 +225,15 @@ def leaf(nodes: Channels, part: int, store: Store) -> Expr | None:
     if not isinstance(start, Ramp) or any(_apart(e.indices[0], start) != k for k, e in enumerate(loads)):
         return None
     if loads[0].buffer == store.buffer and _apart(start, store.indices[0]) != 0:
-        return None  # parts are stored one after the other
+        return None  # parts are stored one by one
     return Load(first.dtype, lanes, loads[0].buffer, (ramp(start.base + part * lanes, 1, lanes),))
 
 
 def _same_operation(nodes: Channels) -> bool:
-    """Whether lanes of the results depend on the same lanes of the operands, in the same way."""
+    """Whether nodes apply the same lane-wise operation."""
     first = nodes[0]
     if isinstance(first, Load) and isinstance(first.indices[0], Ramp):
-        return False  # not the channels of the same pixels
+        return False  # those are not the channels of the same pixels
     return isinstance(first, (Op, Cast, Bits, Load)) and all(_kind(e) == _kind(first) for e in nodes)
 
 

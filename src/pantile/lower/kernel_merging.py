@@ -1,14 +1,12 @@
 """Which parallel loops can be one kernel: those that are equal but for names, a few index constants and a few floats.
 
-A loop is read from its first statement to its last, as a list of all that it consists of: names by the number of their
-first occurrence, a gap for each scalar that it captures and for each constant that may differ, and an expression that
-came before by its number. Loops of equal lists are alike: what is at some place of one is at the same place of the
-other, and what is computed once in one is in the other. What the first loop of a kernel has two scalars for may be one
-in others: two strides that happen to be equal. Constants that differ (a margin, the number of a layer, a weight)
-become parameters of the kernel, if they are few.
-
-Not every constant may differ, since code is made by some: a divisor that is no power of two, of which LLVM knows a
-product that serves instead; a stride; where vectors begin that are loaded together; the size and place of a buffer.
+A loop is serialized from its first statement to its last: names as the number of their first occurrence, a hole for
+each captured scalar and for each constant that may differ, and a repeated expression as its number. Loops with equal
+lists have the same structure: corresponding positions correspond, and what is computed once in one is computed once in
+the other. Two scalars of the first loop of a kernel may be the same one in others, such as two strides that happen to
+be equal. Constants that differ (a margin, the number of a layer, a weight) become parameters of the kernel, if they are
+few. Not every constant may differ, since code is specialized for some: a divisor that is no power of two, which LLVM
+turns into a multiplication; a stride; the start of vectors that are loaded together; the size and offset of a buffer.
 """
 
 from __future__ import annotations
@@ -24,23 +22,25 @@ from ..ir.nodes import Alloc, Barrier, Block, Commit, For, If, Launch, Let, Pref
 from ..ir.visit import expressions, walk
 from ..target.kinds import Kind
 
-MOST_PARAMETERS = 8  # beyond, the code would suffer
+MOST_PARAMETERS = 8  # more would slow down the code
 _INDEX_OPS = frozenset({"add", "mul", "select"})
 _FLOAT_OPS = frozenset({"add", "sub", "mul"})  # not divisions
 _FLOATS = (FLOAT32, FLOAT64)
-_TOGETHER = (-1, 0, 1)  # strides of vectors that are loaded on their own
+_TOGETHER = (-1, 0, 1)  # strides of vectors that are loaded separately
 
 Constant = tuple[DType, int | str]  # floats as text, which tells zeros apart
-Spot = For | Op  # what has a constant that may differ: as its extent, as its second operand
+Spot = For | Op  # whose constant may differ: an extent, a second operand
 
 
 class Reading(NamedTuple):
-    """A loop: what loops of one kernel have in common, the constants in the gaps, and what it captures."""
+    """A serialized loop: the structure that loops of one kernel share, the constants in its holes, and what it
+    captures.
+    """
 
     shape: tuple[object, ...]
     constants: tuple[Constant, ...]
-    spots: tuple[Spot, ...]  # of these constants
-    captures: tuple[Key, ...]  # at each place that has a scalar of those below
+    spots: tuple[Spot, ...]  # one for each of these constants
+    captures: tuple[Key, ...]  # one for each occurrence of a scalar below
     scalars: tuple[Expr, ...]
     buffers: tuple[str, ...]
 
@@ -52,9 +52,12 @@ def read(
     loose: Mapping[str, int],
     computes: bool = True,
 ) -> Reading:
-    """A parallel loop without others inside. `overlaps`: per buffer those that may share memory with it. `loose`:
-    arrays that are less aligned than others, from which threads of blocks load fewer bytes at once. `computes`: whether
-    it computes what is made of captured scalars alone, or captures that."""
+    """Serialize a parallel loop that contains no others.
+
+    `overlaps` has the buffers that may share memory with each buffer. `loose` has the arrays that are less aligned than
+    others, from which threads of blocks load fewer bytes at once. With `computes`, the loop computes expressions of
+    captured scalars itself; otherwise it captures their values.
+    """
     reader = _Reader(loop, dtypes, computes)
     for s in walk(loop.body):
         reader.statement(s)
@@ -75,30 +78,31 @@ def starts_at_zero(loop: For) -> bool:
 
 
 def is_added(spot: Spot | Expr) -> bool:
-    """Whether the constant is a summand of an index: a parameter is added before it, and it stays the last one, where
-    addresses want it."""
+    """Whether the constant is a summand of an index: a parameter is added before it, so that the constant stays last,
+    where addressing modes take it.
+    """
     return isinstance(spot, Op) and spot.op == "add" and spot.dtype is INDEX
 
 
 class _Reader:
-    """The list, as far as it is read."""
+    """The serialization so far."""
 
     def __init__(self, loop: For, dtypes: Mapping[str, DType], computes: bool) -> None:
         self.dtypes, self.computes = dtypes, computes
         self.tokens: list[object] = []
         self.constants: list[Constant] = []
         self.spots: list[Spot] = []
-        self.own_scalars = {loop.var: 0}  # and their numbers
+        self.own_scalars = {loop.var: 0}  # name -> number
         self.captures: list[Key] = []
-        self.scalars: dict[Key, Expr] = {}  # that it captures
+        self.scalars: dict[Key, Expr] = {}  # captured scalars
         self.buffers: dict[str, int] = {}
         self.own_buffers: set[str] = set()
-        self._met: dict[Key, int] = {}  # expressions, and their numbers
-        self._loops: dict[int, int] = {}  # those of known extents; one may be in several places
-        self._starts: dict[int, int] = {}  # of vectors loaded together: per buffer, the constant of the first
+        self._met: dict[Key, int] = {}  # expression -> number
+        self._loops: dict[int, int] = {}  # loops of known extents; one may occur several times
+        self._starts: dict[int, int] = {}  # buffer -> constant of the first of the vectors loaded together
 
     def statement(self, s: Stmt) -> None:
-        """What it is, then its expressions; the statements inside follow."""
+        """Serialize a statement: its kind, its expressions, then the statements inside."""
         self.tokens += _STATEMENTS[type(s)](self, s)
         roots = expressions(s)
         if isinstance(s, For) and _is_loop_of_known_extent(s):
@@ -119,7 +123,7 @@ class _Reader:
         return self.buffer(name)
 
     def _expressions(self, roots: tuple[Expr, ...]) -> None:
-        """Every node before its operands. What was met before goes by its number: code computes it once."""
+        """Serialize every node before its operands. A repeated node is its number, since code computes it once."""
         add, met = self.tokens.append, self._met
         stack = list(roots[::-1])
         while stack:
@@ -154,7 +158,9 @@ class _Reader:
         self.scalars.setdefault(key(e), e)
 
     def _is_of_captures(self, e: Expr) -> bool:
-        """Whether it is made of captured scalars alone. Products may need more bits than what is captured has."""
+        """Whether an expression consists of captured scalars alone; products may need more bits than the captured
+        scalars have.
+        """
         return (
             isinstance(e, Op)
             and e.dtype is INDEX
@@ -181,14 +187,14 @@ class _Reader:
         return (e.order, len(e.vectors)) if isinstance(e, Shuffle) else None
 
     def _distance(self, buffer: int, index: Expr) -> int:
-        """From the first index of a buffer whose loads may be one."""
+        """The distance from the first index of a buffer whose loads may be joined."""
         gap = _gap(index) if is_added(index) else None
         offset = 0 if gap is None else int(gap.value)
         return offset - self._starts.setdefault(buffer, offset)
 
 
 def _is_loop_of_known_extent(s: For) -> bool:
-    """Of one iteration it is none."""
+    """Whether it is a loop of a known extent; one of a single iteration is not a loop."""
     return isinstance(s.extent, Const) and s.extent.value > 1 and s.kind is not Kind.THREAD
 
 
@@ -201,7 +207,7 @@ def _is_dense(index: Ramp) -> bool:
 
 
 def _gap(e: Expr) -> Const | None:
-    """The constant of a node, if it may differ; a divisor by its exponent."""
+    """The constant of a node, if it may differ; a divisor as its exponent."""
     if not isinstance(e, Op) or len(e.args) < 2:
         return None
     constant = e.args[1]
@@ -217,7 +223,7 @@ def _gap(e: Expr) -> Const | None:
 
 
 def _exponent(divisor: int) -> Const | None:
-    """By how many bits an index is shifted that is divided by this."""
+    """The number of bits by which an index is shifted when it is divided by this."""
     return const(divisor.bit_length() - 1, INDEX) if divisor > 0 and divisor & (divisor - 1) == 0 else None
 
 
@@ -231,7 +237,7 @@ _STATEMENTS: dict[type[Stmt], Callable[[_Reader, Any], tuple[object, ...]]] = {
     Block: lambda r, s: (Block, len(s.stmts)),
     If: lambda r, s: (If, s.otherwise is None),
     Store: lambda r, s: (Store, r.buffer(s.buffer), s.mask is None, s.manner),
-    Produce: lambda r, s: (),  # a mark for readers
+    Produce: lambda r, s: (),  # a marker without meaning
     Alloc: lambda r, s: (Alloc, r.own_buffer(s.buffer), s.dtype, s.memory, s.offset is None, s.slots),
     Prefetch: lambda r, s: (Prefetch, r.buffer(s.buffer), r.dtypes[s.buffer]),
     Barrier: lambda r, s: (Barrier,),
@@ -242,17 +248,18 @@ _STATEMENTS: dict[type[Stmt], Callable[[_Reader, Any], tuple[object, ...]]] = {
 
 
 class Family:
-    """Loops of one kernel. Constants that differ alike in all of them are one parameter.
+    """The loops of one kernel. Constants that always differ together are one parameter.
 
-    Of constants that are added, a parameter is the difference to the first loop's; of others it is the constant.
+    For constants that are added, the parameter is the difference to the first loop's constant; for others it is the
+    constant.
     """
 
     def __init__(self, first: Reading) -> None:
         self.first = first
         self._added = [is_added(spot) for spot in first.spots]
         self._members = {first.constants}
-        # Of each constant: a number that it shares with those that are alike so far, and which of these numbers stand
-        # for constants that differ between loops.
+        # For each constant a number that it shares with those equal to it in all loops so far, and the numbers of
+        # constants that differ between loops.
         self._alike = _numbered(self._needs(first.constants))
         self._differ: list[int] = []
 
@@ -263,8 +270,8 @@ class Family:
         ]
 
     def join(self, loop: Reading) -> bool:
-        """Take one more loop, unless scalars differ in it that are one in the first, or there would be too many
-        parameters."""
+        """Add one more loop, unless it would need too many parameters or has different scalars where the first has
+        one."""
         if len(set(zip(self.first.captures, loop.captures, strict=True))) > len(self.first.scalars):
             return False
         member = loop.constants
@@ -285,17 +292,17 @@ class Family:
         return True
 
     def scalars(self, loop: Reading) -> tuple[Expr, ...]:
-        """What a loop captures, in the order of the first."""
+        """The scalars that a loop captures, in the order of the first loop."""
         given, by_key = dict(zip(self.first.captures, loop.captures, strict=True)), {key(e): e for e in loop.scalars}
         return tuple([by_key[given[key(e)]] for e in self.first.scalars])
 
     def parameters(self, loop: Reading) -> list[Constant]:
-        """What a loop gives the kernel."""
+        """The arguments that a loop passes to the kernel."""
         needs = self._needs(loop.constants)
         return [needs[self._alike.index(k)] for k in self._differ]
 
     def places(self) -> list[tuple[Spot, int]]:
-        """Where the first loop's constants become parameters, by their numbers."""
+        """The positions, by number, at which constants of the first loop become parameters."""
         number = {k: n for n, k in enumerate(self._differ)}
         return [(spot, number[k]) for spot, k in zip(self.first.spots, self._alike, strict=True) if k in number]
 

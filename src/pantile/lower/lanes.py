@@ -38,7 +38,9 @@ def known_lanes(e: Expr) -> tuple[Const, ...] | None:
 
 
 def split_select(e: Op) -> Expr | None:
-    """A select between vectors that repeat lanes, as a shuffle of the lanes that are chosen; None if it is none."""
+    """A select between vectors that repeat lanes, as a shuffle of only the lanes that are chosen; None if it is not
+    one.
+    """
     condition, then, otherwise = e.args
     chosen = known_lanes(condition)
     if chosen is None or not (_repeats_lanes(then) or _repeats_lanes(otherwise)):
@@ -90,12 +92,12 @@ class _Choice:
 
 
 def _is_lanewise(e: Load) -> bool:
-    """Whether choosing lanes leaves its indices as regular as they are: dense loads stay whole."""
+    """Whether choosing lanes leaves the indices regular: dense loads stay whole."""
     return any(isinstance(i, Shuffle) for i in e.indices)
 
 
 def chosen_ramp(e: Ramp, order: Order) -> Expr:
-    """The chosen lanes of a ramp: again a ramp where they are evenly spaced, else a shuffle."""
+    """The chosen lanes of a ramp: a ramp where they are evenly spaced, else a shuffle."""
     step = order[1] - order[0]
     if all(b - a == step for a, b in pairwise(order)):
         return ramp(e.base + e.stride * order[0], e.stride * step, len(order))
@@ -103,7 +105,7 @@ def chosen_ramp(e: Ramp, order: Order) -> Expr:
 
 
 def chosen_shuffle(e: Shuffle, order: Order) -> Expr:
-    """The chosen lanes of a shuffle: less of one vector where they follow each other in it."""
+    """The chosen lanes of a shuffle; a part of one vector where they are consecutive in it."""
     places = tuple(e.order[i] for i in order)
     source = e.vectors[0]
     if len(e.vectors) == 1 and places == tuple(range(places[0], places[0] + len(places))):

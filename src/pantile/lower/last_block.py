@@ -1,4 +1,4 @@
-"""The last block of a split, moved inwards, runs in the loop of the whole blocks.
+"""The last block of a split, shifted inwards, runs in the loop over the whole blocks.
 
 before:  for x in 0..n:                     after:  for x.piece in 0..n - x.whole + 1:
              let lo = min(x*8, w - 8)                   let x.start = select(x.piece < 1, 0, w - 8)
@@ -27,7 +27,7 @@ from .names import of_loop
 from .size import size
 
 _ZERO, _ONE = const(0, INDEX), const(1, INDEX)
-_LEAST = 100  # expressions in the body of a loop of a few iterations: choosing between pieces takes some instructions
+_LEAST = 100  # expressions in the body of a short loop, at least: selecting the piece takes some instructions
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class LastBlock:
     limit: Expr
 
     def shared(self, whole: Expr, facts: Facts) -> Stmt:
-        """One loop for the iterations before `whole`, and for each that comes after."""
+        """One loop for the iterations before `whole`, and for each iteration after them."""
         s = self.loop
         piece, start, end = (var(of_loop(s.var, word)) for word in ("piece", "start", "whole"))
         moved = simplify(substitute(self.moving, {s.var: s.min + var(s.var)}) - self.first, facts)
@@ -52,20 +52,22 @@ class LastBlock:
 
     @property
     def first(self) -> Expr:
-        """Where the first block begins."""
+        """The start of the first block."""
         return substitute(self.moving, {self.loop.var: self.loop.min})
 
     def keeps_alignment(self, facts: Facts) -> bool:
-        """Whether what is known of quotients and remainders of places is known of those in the last block, too."""
+        """Whether facts about quotients and remainders of indices hold in the last block as well."""
         shift = simplify(self.limit - self.moving, facts)
         divisors = [_divisor(e) for e in _divided(self.let.body, {self.let.name})]
         return all(d is not None and known_remainder(shift, d, {}) == 0 for d in divisors)
 
 
 def last_block(s: For, choices: Mapping[int, tuple[Expr, Expr]], facts: Facts) -> LastBlock | None:
-    """The clamp of a loop, if what holds in its steady iterations (`choices`) is no more than that one is not needed.
+    """The clamp of a loop, if its steady iterations (`choices`) differ from the others only by that clamp.
 
-    Also None where a second loop is better: little code that is soon done, or places whose alignment matters."""
+    Also None where a second loop is better: for short bodies with few iterations, and for indices whose alignment
+    matters.
+    """
     if len(choices) != 1 or isinstance(s.extent, Const) and size(s.body) < _LEAST:
         return None
     ((node, moving),) = choices.values()
@@ -83,12 +85,12 @@ def last_block(s: For, choices: Mapping[int, tuple[Expr, Expr]], facts: Facts) -
 
 
 def _uses(s: For, besides: Expr) -> bool:
-    """Whether the body knows the loop's variable from anything but one expression."""
+    """Whether the body uses the loop's variable outside of one expression."""
     return any(depends(e, [s.var]) for i in ir.walk(s.body) for e in ir.expressions(i) if e is not besides)
 
 
 def _divided(s: Stmt, moving: set[str]) -> Iterator[Op]:
-    """Quotients and remainders of places that depend on some names."""
+    """Quotients and remainders of indices that depend on some names."""
     for e in walk(*ir.expressions(s)):
         if isinstance(e, Op) and e.op in ("floordiv", "mod") and e.dtype == INDEX and depends(e.args[0], moving):
             yield e

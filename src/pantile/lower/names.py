@@ -31,12 +31,12 @@ _ADDED = re.compile(rf"(\.({'|'.join(sorted(_OF_BUFFERS))})(\.-?\d+)?)+$")  # wh
 
 
 def prefix(stage: Stage, definition: int) -> str:
-    """How loop variables of a definition begin: the stage's name, and u1, u2, ... for updates."""
+    """The prefix of a definition's loop variables: the stage's name, then u1, u2, ... for updates."""
     return stage.name if definition == 0 else f"{stage.name}.u{definition}"
 
 
 def loop_name(stage: Stage, definition: int, loop: str) -> str:
-    """The variable of a loop, as a name."""
+    """The name of a loop's variable."""
     return f"{prefix(stage, definition)}.{_words(loop)}"
 
 

@@ -1,4 +1,4 @@
-"""Narrow: integer arithmetic that certainly fits 16 bits is done in them. (graph -> graph; see `analysis.narrowed`)
+"""Narrow: integer arithmetic that certainly fits 16 bits is done in them. (graph -> graph; see `analysis.narrowing`)
 
 before:  uint8((uint32(a[x]) + uint32(a[x + 1]) + uint32(a[x + 2]))//3)     with a of type uint8
 after:   uint8((uint16(a[x]) + uint16(a[x + 1]) + uint16(a[x + 2]))//3)

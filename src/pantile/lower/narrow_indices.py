@@ -1,12 +1,11 @@
-"""Tighten: lanes that find places by data compute in 32 bits what certainly fits them.
+"""Narrow indices: lanes with data-dependent indices compute in 32 bits what certainly fits.
 
 before:  f[max(min(index(left) + 1, x4(w - 1)), 0)] * float32(ramp(x, 1, 4))
 after:   f[index(max(min(left, x4(int32(w - 2))), -1)) + 1] * float32(int32(ramp(x, 1, 4)))
 
-Places have 64 bits, of which a vector holds half as many, and for which few targets have minima, maxima and
-conversions to floats. Data of 32 bits that is clamped to where an array lies is still within them, whatever the ends
-are. Extents of arrays fit them, and so do most coordinates, which then are converted as those are that pixels are made
-of: once.
+Indices have 64 bits: a vector holds half as many of them, and few targets have minima, maxima and conversions to floats
+for them. 32-bit data clamped to the range of an array still fits 32 bits, whatever its ends are. Extents of arrays fit,
+and so do most coordinates, which are then converted as those that become pixels are: once.
 """
 
 from __future__ import annotations
@@ -23,25 +22,28 @@ from ..ir import visit as ir
 from ..ir.nodes import For, Let, Stmt
 
 _FIRST, _LAST = 0, 1
-_UNKNOWN = var("?")  # of which nothing is known
+_UNKNOWN = var("?")  # nothing is known of these
 _MOST_CONDITIONS = 2
 
 
 def narrow_indices(body: Stmt, facts: Facts, shapes: Iterable[Expr]) -> Stmt:
-    """Compute the same indices in fewer steps. `shapes`: extents of arrays, which fit 32 bits as those of inputs do."""
+    """Compute indices in 32 bits where they fit.
+
+    `shapes` has the extents of arrays, which fit 32 bits as those of inputs do.
+    """
     known = {name: (low, INT32.max) for name, (low, _) in facts.bounds.items()}
     for extent in shapes:
         for name in names(extent) & known.keys():
             low, most = known[name]
             known[name] = low, min(most, _most(extent, name))
-    return _Tightener(Facts(known)).statement(body)
+    return _IndexNarrower(Facts(known)).statement(body)
 
 
 def _most(extent: Expr, name: str) -> int:
-    """How large the extent of an input is at most, if another one, made of it, fits 32 bits."""
+    """The largest extent of an input for which another extent, computed from it, fits 32 bits."""
     if len(names(extent)) > 1 or not _grows(extent):
         return INT32.max
-    low, high = 0, INT32.max + 1  # the first fits, the second does not
+    low, high = 0, INT32.max + 1  # invariant: the first fits, the second does not
     while high - low > 1:
         middle = (low + high) // 2
         value = substitute(extent, {name: const(middle, INDEX)})
@@ -51,7 +53,7 @@ def _most(extent: Expr, name: str) -> int:
 
 
 def _grows(e: Expr) -> bool:
-    """Whether a number never becomes smaller while a name in it becomes larger."""
+    """Whether an expression is monotonically non-decreasing in a name."""
     if not isinstance(e, Op):
         return isinstance(e, (Var, Const))
     if e.op == "add":
@@ -60,11 +62,11 @@ def _grows(e: Expr) -> bool:
     return e.op in ("mul", "floordiv") and isinstance(by, Const) and int(by.value) > 0 and _grows(e.args[0])
 
 
-class _Tightener:
+class _IndexNarrower:
     def __init__(self, facts: Facts) -> None:
-        self.facts = facts  # about the extents of arrays
-        self.bound: dict[str, For | Expr] = {}  # the loop or the value of each name around a statement
-        self.ends: dict[tuple[Key, int], Expr] = {}  # what `end` said
+        self.facts = facts  # facts about the extents of arrays
+        self.bound: dict[str, For | Expr] = {}  # name -> the loop or let value that binds it
+        self.ends: dict[tuple[Key, int], Expr] = {}  # memo of `end`
 
     def statement(self, s: Stmt) -> Stmt:
         own = ir.expressions(s)
@@ -87,7 +89,7 @@ class _Tightener:
         return _clamp(e) if isinstance(e, Op) and _is_limit(e) else None
 
     def fits(self, place: Expr) -> bool:
-        """Whether a coordinate is certainly within 32 bits, in every lane."""
+        """Whether a coordinate certainly fits 32 bits in every lane."""
         first = last = place
         if isinstance(place, Ramp):
             first, last = place.base, place.base + place.stride * (place.lanes - 1)
@@ -98,7 +100,7 @@ class _Tightener:
         return all(n is not None and INT32.min <= n <= INT32.max for n in (*lows, *highs))
 
     def end(self, e: Expr, side: int) -> Expr:
-        """What an index is never below, or never above, over all loops around it."""
+        """A lower or upper bound of an index over all loops around it."""
         if (known := self.ends.get((key(e), side))) is not None:
             return known
         form = linear(e)
@@ -109,7 +111,7 @@ class _Tightener:
         return total
 
     def end_of(self, atom: Expr, side: int) -> Expr:
-        """Of a term: operations that keep the order of what they are made of have it at its end."""
+        """A bound of a term: monotonic operations attain it at bounds of their operands."""
         if isinstance(atom, Var) and atom.name in self.bound:
             return self.end(_last(self.bound[atom.name], side), side)
         if isinstance(atom, Op) and atom.op in ("min", "max"):
@@ -123,25 +125,24 @@ class _Tightener:
 
 
 def _last(to: For | Expr, side: int) -> Expr:
-    """The first or the last value of a name."""
+    """The first or the last value of a name, by the loop or the value that it is bound to."""
     if isinstance(to, Expr):
         return to
     return to.min if side == _FIRST else to.min + to.extent - 1
 
 
 def _is_data(e: Expr) -> bool:
-    """Whether a coordinate becomes a float."""
+    """Whether a coordinate is converted to a float."""
     return isinstance(e, Cast) and e.dtype.is_float and e.value.dtype is INDEX
 
 
 def _is_limit(e: Expr) -> bool:
-    """Whether places in several lanes are held above something."""
+    """Whether indices in several lanes are clamped from below."""
     return isinstance(e, Op) and e.op == "max" and e.lanes > 1 and e.dtype is INDEX
 
 
 def _cases(e: Expr) -> list[Expr]:
-    """What it is where each condition in it holds, and where it does not: the last block of a loop begins elsewhere,
-    and is one alone."""
+    """The value where each condition in it holds, and where it does not: the last block of a loop begins elsewhere."""
     cases = [e]
     for _ in range(_MOST_CONDITIONS):
         condition = next((c.args[0] for e in cases for c in walk(e) if isinstance(c, Op) and c.op == "select"), None)
@@ -178,7 +179,7 @@ def _clamp(e: Op) -> Expr | None:
 
 
 def _shifted_data(place: Expr) -> tuple[Expr, int] | None:
-    """int32 data in a vector of places, and what is added to it."""
+    """int32 data in a vector of indices, and the constant added to it."""
     form = linear(place)
     if len(form.terms) != 1:
         return None

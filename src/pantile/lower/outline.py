@@ -8,9 +8,9 @@
             g[v*w + u] = f[u]*3                 f[y*w + x] = img[x]*c
 
 What remains is a host part that allocates and launches. A kernel may launch others, where parallel loops nest: inner
-loops come first. Loops that are alike (`alike`) have one kernel: compiling takes most of the time, and the sweeps of an
-iterated stencil, or the layers of a network, are the same code. Debug builds, which say which buffer an access missed,
-have a kernel for each loop.
+loops come first. Loops of the same structure (`kernel_merging`) share a kernel: compiling takes most of the time, and
+the sweeps of an iterated stencil, or the layers of a network, are the same code. Debug builds, which report the buffer
+of an invalid access, have a kernel for each loop.
 
 Needs flat storage with scratch memory planned; nothing that looks for parallel loops may come after it.
 """
@@ -36,11 +36,11 @@ from .kernel_merging import Constant, Family, Reading, Spot, is_added, read, sta
 from .names import of_loop
 
 _KERNELS = (Kind.PARALLEL, Kind.BLOCK)
-_SEVERAL = 3  # kernels that become one
+_SEVERAL = 3  # kernels that are merged, at least
 
 
 def outline(program: Program, share: bool = True) -> Program:
-    """The program with kernels instead of parallel loops. `share`: alike loops have one."""
+    """The program with kernels in place of parallel loops. With `share`, loops of the same structure share one."""
     dtypes = {s.buffer: s.dtype for s in walk(program.body) if isinstance(s, Alloc)}
     dtypes.update({b.name: b.dtype for b in program.buffers})
     meeting = overlaps(program)
@@ -63,15 +63,17 @@ def outline(program: Program, share: bool = True) -> Program:
 
 
 def _innermost(s: Stmt) -> list[For]:
-    """The parallel loops without others inside, in program order."""
+    """The innermost parallel loops, in program order."""
     inside = [loop for c in children(s) for loop in _innermost(c)]
     return inside or ([s] if isinstance(s, For) and s.kind in _KERNELS else [])
 
 
 def _capturing(loops: list[For], readings: list[Reading], capturing: Callable[[For], Reading]) -> list[Reading]:
-    """Those of loops that are alike if they capture what is made of captured scalars alone, read so: how many blocks
-    there are is (h + 95)//64 in one, and h//64 + 2 in another. The host computes it. That is for chains of stages and
-    levels of pyramids; two kernels are not worth a third that is like neither."""
+    """Readings in which loops capture expressions of captured scalars where only that makes them equal.
+
+    The number of blocks may be (h + 95)//64 in one loop and h//64 + 2 in another; the host then computes it. This is
+    for chains of stages and levels of pyramids; merging two kernels into a more general third one is not worthwhile.
+    """
     alike: dict[tuple[object, ...], list[int]] = {}
     for k, reading in enumerate(readings):
         alike.setdefault(reading.shape, []).append(k)
@@ -83,7 +85,7 @@ def _capturing(loops: list[For], readings: list[Reading], capturing: Callable[[F
 
 
 def _families(readings: list[Reading], share: bool) -> list[tuple[Family, list[int]]]:
-    """Loops that are alike, each in the first family that has few enough parameters with it."""
+    """Loops of the same structure, each in the first family that needs few enough parameters with it."""
     families: list[tuple[Family, list[int]]] = []
     by_shape: dict[tuple[object, ...], list[tuple[Family, list[int]]]] = {}
     for k, reading in enumerate(readings):
@@ -99,7 +101,7 @@ def _families(readings: list[Reading], share: bool) -> list[tuple[Family, list[i
 
 
 def _kernel(loop: For, family: Family, number: int, dtypes: Mapping[str, DType]) -> Kernel:
-    """The kernel of a family whose first loop this is."""
+    """The kernel of a family, made from its first loop."""
     first = family.first
     begin = const(0, INDEX) if starts_at_zero(loop) else var(of_loop(loop.var, "begin"))
     types = [t for t, _ in family.parameters(first)]
@@ -118,12 +120,12 @@ def _kernel(loop: For, family: Family, number: int, dtypes: Mapping[str, DType])
         tuple([CapturedBuffer(b, dtypes[b]) for b in first.buffers]),
         body,
         loop.threads,
-        _shared(loop),
+        _shared_bytes(loop),
     )
 
 
-def _shared(loop: For) -> int:
-    """Bytes of memory that the threads of a block share."""
+def _shared_bytes(loop: For) -> int:
+    """The bytes of shared memory of a block."""
     return int(loop.scratch.value) if loop.kind is Kind.BLOCK and isinstance(loop.scratch, Const) else 0
 
 
@@ -152,7 +154,7 @@ def _with_launches(s: Stmt, launches: Mapping[int, Stmt]) -> Stmt:
 def _with_parameters(
     body: Stmt, places: list[tuple[Spot, int]], parameters: tuple[Var, ...], captured: Mapping[Key, Var]
 ) -> Stmt:
-    """With parameters where these constants are, and what is captured."""
+    """The body with parameters in place of these constants and of captured expressions."""
     extents = {id(spot): parameters[k] for spot, k in places if isinstance(spot, For)}
     others = {key(spot): parameters[k] for spot, k in places if isinstance(spot, Op)}
     return _changed(body, extents, others, captured, {})

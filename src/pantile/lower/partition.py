@@ -33,10 +33,10 @@ from .names import of_loop
 from .size import Room, copies, size
 from .unswitch import branch
 
-_MOST_OF_A_LOOP = 16_000  # added by edges of loops in an outermost loop: those of loops in each other multiply
-_WORTH_A_MIDDLE = 3  # iterations; fewer, where lanes would be gathered otherwise: in tiles that are at no edge
-_MOST_GATHERED = 256  # lanes that an edge reads one by one as vectors: some four lines of LLVM text each
-_MOST_OF_ALL = 32_000  # added to a program, or as much as it has itself
+_MOST_OF_A_LOOP = 16_000  # expressions added by edges within an outermost loop: those of nested loops multiply
+_WORTH_A_MIDDLE = 3  # iterations, at least; fewer suffice where lanes would be gathered otherwise, in interior tiles
+_MOST_GATHERED = 256  # lanes that an edge may gather as vectors: some four lines of LLVM text each
+_MOST_OF_ALL = 32_000  # expressions added to a program, or as many as it has itself
 
 
 def partition(
@@ -46,10 +46,10 @@ def partition(
     ordered: Collection[str],
     refused: Callable[[str], None] = lambda _: None,
 ) -> Stmt:
-    """Partition the innermost serial loops, and those that alone clamp lanes, which would be gathered one by one
-    (`modes`: loop variable -> auto, never or always), while there is room.
+    """Partition the innermost serial loops, and those whose clamps alone force gathers, while there is room.
 
-    `ordered`: loops whose iterations must keep their order. `refused` is told of those that there is no room for.
+    `modes` maps loop variables to auto, never or always. `ordered` has the loops whose iterations must keep their
+    order. `refused` is told of those that there is no room for.
     """
     room = Room(_MOST_OF_ALL, larger=lambda: size(body))
     return _Partitioner(facts, modes, ordered, room, refused).outermost(body)
@@ -77,7 +77,7 @@ class _Partitioner:
         return ir.rebuild(s, ir.expressions(s), tuple(map(self.outermost, ir.children(s))))
 
     def visit(self, s: Stmt, repeated: int) -> Stmt:
-        """`repeated`: how often unrolled loops around will repeat the statement."""
+        """Visit a statement; `repeated` says how often unrolled loops around will repeat it."""
         inside = tuple([self.visit(c, repeated * copies(s)) for c in ir.children(s)])
         s = ir.rebuild(s, ir.expressions(s), inside)
         return self.loop(s, repeated) if isinstance(s, For) and self.wanted(s) else s
@@ -134,10 +134,10 @@ class _Partitioner:
 
 
 def _edge(body: Stmt, room: Room) -> Stmt:
-    """The body at an edge: little code, rarely used.
+    """The body at an edge, which is rarely executed and should be little code.
 
-    Lanes that load under conditions of their own run one after the other, and loops around them are not unrolled. So do
-    those that find much of what they load by data: their loads are as many as they are, and vectors gain little.
+    Lanes that load under masks of their own run serially, and loops around them are not unrolled. So do lanes with many
+    data-dependent loads, which are scalar loads anyway, so that vectors gain little.
     """
     one_by_one: set[str] = set()
 
@@ -156,18 +156,20 @@ def _edge(body: Stmt, room: Room) -> Stmt:
 
 
 def _masked_by(lane: str, body: Stmt) -> bool:
-    """Whether lanes load under conditions of their own."""
+    """Whether lanes load under masks of their own."""
     return any(e.mask is not None and depends(e.mask, [lane]) for e in ir.all_loads(body))
 
 
 def _gathered(lanes: For) -> int:
-    """How many elements are loaded at places that data decide."""
+    """The number of elements loaded at data-dependent indices."""
     count = int(lanes.extent.value) if isinstance(lanes.extent, Const) else 0
     return count * len({key(e) for e in ir.all_loads(lanes.body) if any(map(loaded, e.indices))})
 
 
 def _clamps_lanes(loop: For) -> bool:
-    """Whether lanes are clamped by what this loop changes and no loop inside of it does: nothing else spares that."""
+    """Whether this loop, and no loop inside of it, moves the clamps of lanes, so that only partitioning it removes
+    them.
+    """
 
     def visit(s: Stmt, moves: Mapping[str, frozenset[str]]) -> bool:
         def moved_by(e: Expr) -> frozenset[str]:
@@ -190,7 +192,7 @@ def _clamps_lanes(loop: For) -> bool:
 
 @dataclass
 class Steady:
-    """Collects what holds in the steady middle of loop `var`, and for which of its values."""
+    """Collects replacements that hold in the steady middle of loop `var`, and the bounds of that middle."""
 
     var: str
     facts: Facts
@@ -198,10 +200,10 @@ class Steady:
     lower: list[Expr] = field(default_factory=list)  # var >= each
     upper: list[Expr] = field(default_factory=list)  # var < each
     seen: set[tuple[object, ...]] = field(default_factory=set)
-    met: dict[tuple[int, ...], object] = field(default_factory=dict)  # nodes, by id, and what they range over
-    alike: dict[tuple[object, ...], int | None] = field(default_factory=dict)  # what was decided, by their structure
+    met: dict[tuple[int, ...], object] = field(default_factory=dict)  # nodes visited, by id and ranges
+    alike: dict[tuple[object, ...], int | None] = field(default_factory=dict)  # decisions by structure
     undecided: set[int] = field(default_factory=set)  # ids of nodes that stay; `met` keeps them alive
-    contradicted: bool = False  # a node that several inner loops share holds in one of them, but not in a later one
+    contradicted: bool = False  # a node shared by inner loops is replaceable in some of them, but not in a later one
 
     def statement(self, s: Stmt, scope: Scope) -> None:
         if isinstance(s, If) and self.settle(s.condition, scope):
@@ -224,17 +226,18 @@ class Steady:
                     self.settle(node, scope)
 
     def is_known(self, node: Expr, scope: Scope) -> bool:
-        """Whether it was decided before, over the same ranges: inner loops that share it may have others."""
+        """Whether the node was visited before with the same ranges; inner loops that share it may have others."""
         ranges = [scope[name] for name in names(node) if name in scope]
         known = (id(node), *map(id, ranges))
         if known in self.met:
             return True
-        self.met[known] = (node, ranges)  # stay alive, as their ids do
+        self.met[known] = (node, ranges)  # kept alive while their ids are keys
         return False
 
     def decided(self, node: Op, scope: Scope, decide: Callable[[Op, Scope], int | None]) -> int | None:
-        """Decide about a node, or look up the decision for an equal node over equal ranges: many reads are clamped
-        alike."""
+        """Decide about a node, or reuse the decision for an equal node with equal ranges: many reads have the same
+        clamp.
+        """
         ranges = [id(scope[name]) for name in sorted(names(node)) if name in scope]
         known = (key(node), *ranges)
         if known not in self.alike:
@@ -260,7 +263,7 @@ class Steady:
             self.choose(node, None if which is None else node.args[which])
 
     def clamped(self, node: Op, scope: Scope) -> int | None:
-        """Which of its operands a minimum or maximum is in the steady middle."""
+        """The operand that a minimum or maximum equals in the steady middle."""
         chosen = Decided(self.choices)
         sides = [interval(chosen.expression(a), scope) for a in node.args]
         moving = [self.moves(a, side) for a, side in zip(node.args, sides, strict=True)]
@@ -276,7 +279,7 @@ class Steady:
         return any(isinstance(b, Expr) and depends(b, [self.var]) for b in (side.low, side.high))
 
     def settle(self, node: Expr, scope: Scope) -> bool:
-        """Assume a condition: True if that only needs bounds on the loop variable."""
+        """Assume a condition; True if that only requires bounds on the loop variable."""
         if isinstance(node, Op) and node.op == "and":
             results = [self.settle(a, scope) for a in node.args]
             return all(results)

@@ -1,5 +1,5 @@
-"""The ordered list of passes: graph + plan -> loop-IR program. Each says what its result has, for those after it to
-rely on; the runner names, times and verifies them.
+"""The ordered list of lowering passes: graph + plan -> loop-IR program. Each declares the properties of its result, for
+later passes to rely on; the runner names, times and verifies them.
 
     GRAPH_PASSES    inline -> expand unrolled sums -> convert what is stored -> share places -> narrow integers
                     -> fit blocks
@@ -62,7 +62,7 @@ Given = ParamSpec("Given")
 
 
 class Device(Enum):
-    """What loops run on: some passes are for one of them alone."""
+    """The kind of device that loops run on: some passes are for one of them alone."""
 
     CPU = "cpu"
     GPU = "gpu"
@@ -72,7 +72,7 @@ CPU, GPU = frozenset({Device.CPU}), frozenset({Device.GPU})
 
 
 class Refused(NamedTuple):
-    """A loop of a definition that was to be unrolled or partitioned, and is not: it would be too much code."""
+    """A loop of a definition that was to be unrolled or partitioned but was not, since that would be too much code."""
 
     stage: str
     definition: int
@@ -82,15 +82,14 @@ class Refused(NamedTuple):
 
 @dataclass
 class Trace:
-    """What the runner notes: seconds per pass, and what there was no room for. `check`: each pass is held to what it
-    guarantees."""
+    """Notes of the pass runner: seconds per pass, and refused loops. With `check`, each pass is verified."""
 
     check: bool = field(default_factory=verification.is_asked)
     seconds: dict[str, float] = field(default_factory=dict)
     refused: set[Refused] = field(default_factory=set)
 
     def run(self, name: str, work: Callable[Given, T], *args: Given.args, **kwargs: Given.kwargs) -> T:
-        """Time one pass."""
+        """Run and time one pass."""
         progress.step(name)
         start = time.perf_counter()
         result = work(*args, **kwargs)
@@ -99,23 +98,26 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What code is made for. `facts`: what is known of extents. `small`: arrays are, so that blocks may be cut off
-    where they are whole in others. `strict`: floats are computed in the order in which they are written."""
+class LoweringRequest:
+    """What code is compiled for.
+
+    `facts` has what is known of extents. With `small`, arrays are small, so that blocks may be clipped that are whole
+    in others. With `strict`, floats are computed in the order in which they are written.
+    """
 
     buffers: tuple[BufferArg, ...]
     facts: Facts
     small: bool
     strict: bool
-    multiples: tuple[tuple[str, int], ...]  # strides that are, and of what
+    multiples: tuple[tuple[str, int], ...]  # strides, and what they are multiples of
 
 
 @dataclass(frozen=True)
 class GraphPass:
-    """Graph and plan to graph and plan. What comes out keeps the rules of graphs (`graph/verify.py`)."""
+    """A pass from graph and plan to graph and plan. Its result satisfies the graph verifier (`graph/verify.py`)."""
 
     name: str
-    run: Callable[[Graph, Plan, Asked], tuple[Graph, Plan]]
+    run: Callable[[Graph, Plan, LoweringRequest], tuple[Graph, Plan]]
 
 
 @dataclass(frozen=True)
@@ -125,23 +127,26 @@ class Built:
     graph: Graph
     plan: Plan
     nest: LoopNest
-    asked: Asked
-    no_room: dict[str, list[str]]  # verb -> the loops that there was no room for
+    request: LoweringRequest
+    no_room: dict[str, list[str]]  # verb -> the loops that were refused
 
     @property
     def facts(self) -> Facts:
-        return self.asked.facts
+        return self.request.facts
 
     def starts(self) -> gpu.passes.Starts:
-        """What is known of where blocks of GPUs begin."""
+        """Facts about where the blocks of GPUs begin."""
         slots = {b for s in self.graph.stages if self.plan.stages[s.name].ahead for b in s.buffers}
-        return gpu.passes.Starts({b.name: b for b in self.asked.buffers}, dict(self.asked.multiples), slots)
+        return gpu.passes.Starts({b.name: b for b in self.request.buffers}, dict(self.request.multiples), slots)
 
 
 @dataclass(frozen=True)
 class LoopPass:
-    """Loops to loops. The result is well formed (`ir/verify.py`), has the properties `gives`, and those that the loops
-    had before, except `takes`."""
+    """A pass from loops to loops.
+
+    The result is well formed (`ir/verify.py`), has the properties `gives`, and those that the loops had before, except
+    `takes`.
+    """
 
     name: str
     run: Callable[[Stmt, Built], Stmt]
@@ -167,9 +172,9 @@ GRAPH_PASSES = (
     GraphPass("convert", lambda graph, plan, _: (convert(graph), plan)),
     GraphPass("share_indices", lambda graph, plan, _: (share_indices(graph), plan)),
     GraphPass("narrow", lambda graph, plan, _: (narrow(graph), plan)),
-    GraphPass("fit_splits", lambda graph, plan, asked: (graph, fit_splits(graph, plan, asked.facts))),
+    GraphPass("fit_splits", lambda graph, plan, request: (graph, fit_splits(graph, plan, request.facts))),
 )
-# What the loops have that `nest` builds.
+# Properties of the loops that `nest` builds.
 OF_NEST = frozenset({Property.SCALAR, Property.CONSTANT_LANES, Property.BOXES})
 LOOP_PASSES = (
     LoopPass("fold_storage", lambda body, of: fold_storage(body, storage_folds(of.graph, of.plan, of.nest.folds))),
@@ -187,18 +192,18 @@ LOOP_PASSES = (
              gives=frozenset({Property.NO_VECTOR_LOOPS}), takes=frozenset({Property.SCALAR})),
     LoopPass("unroll", lambda body, of: unroll(body, of.no_room["unroll"].append),
              gives=frozenset({Property.NO_UNROLLED_LOOPS})),
-    LoopPass("collect", lambda body, of: collect(body, [b for b in of.asked.buffers if not b.writable])),
+    LoopPass("collect", lambda body, of: collect(body, [b for b in of.request.buffers if not b.writable])),
     LoopPass("promote", lambda body, of: promote(body)),
     LoopPass("share_memory", lambda body, of: share_memory(body, of.facts), on=CPU),
     LoopPass("map_warps", lambda body, of: gpu.passes.map_warps(
         body, lambda buffer, why: not_of_lanes(of.graph.producer.get(made_for(buffer)), buffer, why)), on=GPU),
     LoopPass("distribute_registers", lambda body, of: gpu.passes.distribute_registers(
-        body, lambda s, why: not_of_one_thread(of.graph.producer[s.buffer], s.memory, why), of.asked.small), on=GPU),
+        body, lambda s, why: not_of_one_thread(of.graph.producer[s.buffer], s.memory, why), of.request.small), on=GPU),
     LoopPass("index_registers", lambda body, of: gpu.passes.index_registers(body), on=GPU),
     LoopPass("map_threads", lambda body, of: gpu.passes.map_threads(body, of.graph, of.plan, {}),
              gives=frozenset({Property.THREAD_LOOPS}), on=GPU),
     LoopPass("software_pipeline", lambda body, of: gpu.passes.software_pipeline(body, of.graph, of.plan), on=GPU),
-    LoopPass("flatten", lambda body, of: flatten(body, of.graph, of.plan, of.asked.buffers, of.facts),
+    LoopPass("flatten", lambda body, of: flatten(body, of.graph, of.plan, of.request.buffers, of.facts),
              gives=frozenset({Property.FLAT}), takes=frozenset({Property.BOXES})),
     LoopPass("simplify", lambda body, of: simplify_program(body, of.facts), gives=frozenset({Property.CLEAN})),
     LoopPass("narrow_indices", lambda body, of: narrow_indices(
@@ -206,7 +211,7 @@ LOOP_PASSES = (
         if of.plan.target.index_bits > INT32.bits else body),
     LoopPass("pixels", lambda body, of: pixels(body), on=CPU),
     LoopPass("interleave", lambda body, of: interleave(body), on=CPU),
-    LoopPass("reassociate", lambda body, of: reassociate(body, of.asked.strict)),
+    LoopPass("reassociate", lambda body, of: reassociate(body, of.request.strict)),
     LoopPass("carry", lambda body, of: carry(body)),
     LoopPass("hoist_loads", lambda body, of: gpu.passes.hoist_loads(body), on=GPU),
 )  # fmt: skip
@@ -233,7 +238,7 @@ def _guaranteed(device: Device) -> Iterator[tuple[str, frozenset[Property]]]:
             yield last.name, has
 
 
-GUARANTEED = {device: dict(_guaranteed(device)) for device in Device}  # by pass, what loops have after it
+GUARANTEED = {device: dict(_guaranteed(device)) for device in Device}  # pass -> properties of the loops after it
 
 
 def lower(
@@ -246,17 +251,20 @@ def lower(
     strict: bool = False,
     aligned: Mapping[str, int] | None = None,
 ) -> Program:
-    """All passes. `strides`: what is known of those of each input and output, `aligned`: bytes that their addresses and
-    strides are multiples of; for the others see `Asked`."""
+    """Run all passes.
+
+    `strides` has what is known of the strides of each input and output, `aligned` the bytes that their addresses and
+    strides are multiples of; for the other parameters see `LoweringRequest`.
+    """
     buffers, scalars = arguments(graph, strides, aligned or {})
-    asked, checked = Asked(buffers, facts, small, strict, tuple(_multiples(buffers))), graph
+    request, checked = LoweringRequest(buffers, facts, small, strict, tuple(_multiples(buffers))), graph
     for step in GRAPH_PASSES:
         before = graph
-        graph, plan = trace.run(step.name, step.run, graph, plan, asked)
+        graph, plan = trace.run(step.name, step.run, graph, plan, request)
         if trace.check and graph is not before:
             trace.run("verify", verify_graph, graph, step.name)
     nest = trace.run("nest", build_nest, graph, checked, plan, facts, small)
-    built = Built(graph, plan, nest, asked, {"partition": [], "unroll": []})
+    built = Built(graph, plan, nest, request, {"partition": [], "unroll": []})
     body, verifier = nest.body, Verifier(graph.name, buffers, scalars)
     device = Device.GPU if plan.target.has_blocks else Device.CPU
     guaranteed = GUARANTEED[device]
@@ -267,7 +275,7 @@ def lower(
         if trace.check:
             trace.run("verify", verifier.check, body, guaranteed[change.name], change.name)
     trace.refused = {loop for verb, names in built.no_room.items() for loop in refused_loops(graph, plan, verb, names)}
-    return Program(graph.name, buffers, scalars, body, multiples=asked.multiples)
+    return Program(graph.name, buffers, scalars, body, multiples=request.multiples)
 
 
 def _multiples(buffers: tuple[BufferArg, ...]) -> Iterator[tuple[str, int]]:
@@ -301,8 +309,10 @@ def arguments(
 
 
 def storage_folds(graph: Graph, plan: Plan, slid: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, int]]:
-    """Circular extents: what sliding needs, or the larger one asked for. Neither the contiguous dim nor one that is
-    split is ever folded."""
+    """Circular extents: what sliding needs, or the larger one requested.
+
+    Neither the contiguous dim nor a split one is folded.
+    """
     folds: dict[str, dict[int, int]] = {}
     for stage in graph.stages:
         p = plan.stages[stage.name]
@@ -314,7 +324,7 @@ def storage_folds(graph: Graph, plan: Plan, slid: Mapping[str, Mapping[int, int]
 
 
 def partition_modes(graph: Graph, plan: Plan) -> dict[str, str]:
-    """Loop variable -> how to partition it, where not automatic."""
+    """Loop variable -> how to partition it, where that is not automatic."""
     modes = {}
     for stage in graph.stages:
         for k, nest in enumerate(plan.stages[stage.name].nests):

@@ -1,13 +1,13 @@
-"""Folded: rows of elements whose places are mirrored or repeated beyond the ends of a picture, filled by vectors where
-they lie inside.
+"""Periodic rows: rows of elements that are mirrored or repeated beyond the ends of an image, filled by vectors in its
+interior.
 
     img[select(0 <= x + u < w, x + u, (x + u)%w)] for u in 0..20, where x = -3:
 
         img[w - 3], img[w - 2], img[w - 1] | img[0], ..., img[16]
         one by one                         | by vectors, of which the last begins where it still is inside
 
-One element outside takes a division, which few targets have for vectors. Nearly a vector lies inside, so that halves
-are copied. Where less than one of these does, all elements are loaded one after the other.
+An element outside takes a division, which few targets have for vectors. The interior is often a little less than a
+vector, so that half vectors are copied. Where it is less than one of these, all elements are loaded one by one.
 """
 
 from __future__ import annotations
@@ -28,16 +28,15 @@ from .names import of_loop
 
 @dataclass(frozen=True)
 class Folded:
-    """The place of element 0 along a row, and the numbers of elements that follow it inside: from `first` up to
-    `end`."""
+    """The index of element 0 along a row, and the numbers of elements in the interior: from `first` up to `end`."""
 
     begin: Expr
-    first: tuple[Expr, ...]  # the largest of them
+    first: tuple[Expr, ...]  # the largest of these
     end: tuple[Expr, ...]  # the least
 
     @staticmethod
     def of(places: tuple[Expr, ...], number: Var) -> Folded | None:
-        """Of a row whose elements lie side by side where conditions on their number hold."""
+        """The interior of a row whose elements are adjacent where conditions on their number hold."""
         *others, place = places
         if any(number.name in names(i) for i in others) or not (isinstance(place, Op) and place.op == "select"):
             return None
@@ -55,13 +54,13 @@ class Folded:
 
     @property
     def like(self) -> tuple[Key, ...]:
-        """Equal where all that differs is what is read."""
+        """A key that is equal for rows that differ only in what is read."""
         return key(self.begin), *map(key, self.first), *map(key, self.end)
 
 
 @dataclass(frozen=True)
 class FoldedRows:
-    """Rows of a buffer of their own: `extent` elements from number `first` on."""
+    """Rows in a buffer of their own: `extent` elements from number `first` on."""
 
     name: str
     folded: Folded
@@ -79,11 +78,11 @@ class FoldedRows:
 
     @property
     def begin(self) -> Expr:
-        """Where element `first` is in the rows."""
+        """The position of element `first` in the rows."""
         return const(0, INDEX)
 
     def around(self, rows: list[Load], by_element: For, s: Stmt) -> Stmt:
-        """A statement that loads from rows, after these have been filled; `rows`: an element of each."""
+        """Fill the rows before a statement that loads from them; `rows` has an element of each."""
         none: Expr = const(0, INDEX)
         all_of: Expr = const(self.extent, INDEX)
         first, whole, piece, rest = (var(of_loop(by_element.var, w)) for w in ("first", "whole", "piece", "rest"))
@@ -110,12 +109,12 @@ class FoldedRows:
 
 
 def _conditions(e: Expr) -> list[Expr]:
-    """Those that all hold where one does."""
+    """The conjuncts of a condition."""
     return [c for a in e.args for c in _conditions(a)] if isinstance(e, Op) and e.op == "and" else [e]
 
 
 def _bound(e: Expr, number: Var) -> tuple[bool, Expr] | None:
-    """What a comparison says of a number: (True, b) for number >= b, (False, b) for number < b."""
+    """The bound that a comparison puts on a number: (True, b) for number >= b, (False, b) for number < b."""
     if not isinstance(e, Op) or e.op not in ("lt", "le", "gt", "ge"):
         return None
     less, more = e.args if e.op in ("lt", "le") else e.args[::-1]

@@ -1,4 +1,4 @@
-"""Pixels: sums of all channels that are held in registers lie there as they do in memory, if that spares shuffles.
+"""Pixels: accumulators of all channels have the interleaved layout of memory in registers, if that spares shuffles.
 
 before:  out.held[ramp(0, 1, 8)] = out.held[ramp(0, 1, 8)] + img[ramp(3*x, 3, 8)]
          out.held[ramp(8, 1, 8)] = out.held[ramp(8, 1, 8)] + img[ramp(3*x + 1, 3, 8)]
@@ -7,8 +7,8 @@ after:   out.held[ramp(0, 1, 8)] = out.held[ramp(0, 1, 8)] + img[ramp(3*x, 1, 8)
          out.held[ramp(8, 1, 8)] = out.held[ramp(8, 1, 8)] + img[ramp(3*x + 8, 1, 8)]
          out.held[ramp(16, 1, 8)] = out.held[ramp(16, 1, 8)] + img[ramp(3*x + 16, 1, 8)]
 
-That is so where they are filled, changed and stored in groups of all channels, each computed alike (`interleave`).
-Otherwise they stay one plane for each channel.
+This requires that they are loaded, updated and stored in groups of all channels, all by the same operations
+(`interleave`). Otherwise they stay planar.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from ..ir.nodes import Alloc, Block, Stmt, Store
 from ..target.kinds import Memory
 from .interleave import Channels, groups, leaf, rows
 
-Places = tuple[int, ...]  # of the channels of some pixels: the first lane of each
+Places = tuple[int, ...]  # the first lane of each channel of some pixels
 
 
 def pixels(body: Stmt) -> Stmt:
-    """Lay held channels out as pixels."""
+    """Lay out accumulators of channels as pixels."""
 
     def change(s: Stmt) -> Stmt | None:
-        return _Held(s).as_pixels() if isinstance(s, Alloc) and s.memory is Memory.REGISTER else None
+        return _PlanarAccumulators(s).as_pixels() if isinstance(s, Alloc) and s.memory is Memory.REGISTER else None
 
     return ir.transform(body, change)
 
 
-class _Held:
-    """What is held in one buffer."""
+class _PlanarAccumulators:
+    """The accumulators in one buffer."""
 
     def __init__(self, alloc: Alloc) -> None:
         self.alloc = alloc
         self.buffer = alloc.buffer
-        self.together: dict[int, Places] = {}  # first lane -> those of all channels of the same pixels
-        self.made: list[object] = []  # accesses that know the new layout
+        self.together: dict[int, Places] = {}  # first lane -> first lanes of all channels of the same pixels
+        self.made: list[object] = []  # accesses in the new layout
 
     def as_pixels(self) -> Stmt | None:
-        """With the other layout, if everything that is held can have it."""
+        """The allocation with the interleaved layout, if all accesses can have it."""
         for s in ir.walk(self.alloc.body):
             for stores in _stored_together(s):
                 places = [self.place(t.value) for t in stores]
@@ -71,7 +71,7 @@ class _Held:
     # ---- rewriting
 
     def block(self, s: Block) -> Stmt | None:
-        """The statements with one store of all channels in the place of one store per channel."""
+        """The statements with one interleaved store of all channels in place of one store per channel."""
         stmts: list[Stmt | None] = list(s.stmts)
         for group in (*groups(s.stmts), *self.changed_together(s.stmts)):
             members = [t for k in group if isinstance(t := s.stmts[k], Store)]
@@ -83,7 +83,7 @@ class _Held:
         return ir.block(*[t for t in stmts if t is not None])
 
     def changed_together(self, stmts: Sequence[Stmt]) -> Iterator[list[int]]:
-        """Places of stores to all channels of some pixels, with nothing but such stores between them."""
+        """Positions of stores to all channels of some pixels, with nothing but such stores between them."""
         groups: dict[Places, dict[int, int]] = {}
         for k, s in enumerate(stmts):
             first = _first(s.indices[0]) if isinstance(s, Store) and s.buffer == self.buffer else None
@@ -97,7 +97,7 @@ class _Held:
                 del groups[self.together[first]]
 
     def stored(self, stores: Sequence[Store]) -> Stmt | None:
-        """All channels, part by part of the pixels."""
+        """The stores of all channels as stores of interleaved parts."""
         first = stores[0]
         lanes = first.value.lanes
         if any(s.mask is not None or s.value.lanes != lanes for s in stores):
@@ -115,7 +115,7 @@ class _Held:
         return ir.block(*parts)
 
     def part(self, nodes: Channels, part: int, store: Store) -> Expr | None:
-        """A part of what is held of all channels, or of what they load from memory."""
+        """A part of the accumulators of all channels, or of what they load from memory, interleaved."""
         places = tuple(map(self.place, nodes))
         if None in places:
             return leaf(nodes, part, store)
@@ -136,6 +136,6 @@ def _stored_together(s: Stmt) -> Iterator[list[Store]]:
 
 
 def _first(index: Expr) -> int | None:
-    """The first of neighbouring lanes, if it is known."""
+    """The first lane of a dense index, if it is constant."""
     dense = isinstance(index, Ramp) and isinstance(index.stride, Const) and int(index.stride.value) == 1
     return int(index.base.value) if isinstance(index, Ramp) and dense and isinstance(index.base, Const) else None

@@ -1,4 +1,4 @@
-"""Promote: what a loop accumulates at places that do not move is held in registers while the loop runs.
+"""Promote: scalar replacement of accumulators. What a loop accumulates at loop-invariant indices is held in registers.
 
 before:  for k in 0..n:                      after:  realize f.held: float32[0..2] in register
              f[i] = f[i] + a[k]                      f.held[0] = f[i]
@@ -9,10 +9,11 @@ before:  for k in 0..n:                      after:  realize f.held: float32[0..
                                                      f[i] = f.held[0]
                                                      f[i + 1] = f.held[1]
 
-The places must certainly be apart. Here indices still have an entry per dim, so rows differ by a constant; once
-flattened they differ by a stride that nobody knows, and LLVM would have to store each sum before it loads the next.
-Lanes that a mask leaves out keep what the register holds. A place that the loop stores to before it loads from it is
-no accumulator: nobody may have written it before. It is not loaded then if the loop certainly runs, and else not held.
+The accumulators must certainly not alias. At this point indices still have an entry per dim, so rows differ by a
+constant; once flattened they differ by an unknown stride, and LLVM would have to store each sum before it loads the
+next. Inactive lanes of a mask keep the value of the register. An element that the loop stores to before it loads from
+it is no accumulator and may be uninitialized before the loop. It is not loaded then if the loop certainly runs, and
+otherwise not promoted.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ _Key = tuple[object, ...]
 
 
 def promote(body: Stmt) -> Stmt:
-    """Hold the accumulators of serial loops in registers, around as many loops as possible."""
+    """Promote accumulators of serial loops to registers, around as many loops as possible."""
     return _Promoter().visit(body)
 
 
 @dataclass(frozen=True)
 class _Accessed:
-    """The buffers that a statement loads from, stores to, and has memory for, with everything inside it."""
+    """The buffers that a statement loads from, stores to and allocates, with everything inside it."""
 
     reads: frozenset[str]
     writes: frozenset[str]
@@ -54,19 +55,20 @@ class _Accessed:
 class _Promoter:
     def __init__(self) -> None:
         self.known: dict[int, _Accessed] = {}
-        self.keep: list[Stmt] = []  # while `known` knows their ids
+        self.keep: list[Stmt] = []  # alive while their ids are keys
         self.registers: set[str] = set()
 
     def visit(self, s: Stmt) -> Stmt:
         at = self.accessed(s)
         if at.reads.isdisjoint(at.writes):
             return s
-        held = _held(s, sorted((at.reads & at.writes) - at.own - self.registers), at.writes) if _is_loops(s) else []
-        for h in held:
+        buffers = sorted((at.reads & at.writes) - at.own - self.registers) if _is_loops(s) else []
+        promoted = _promotable(s, buffers, at.writes)
+        for h in promoted:
             s = h.inside(s)
             self.registers.add(h.name)
         s = ir.rebuild(s, ir.expressions(s), tuple([self.visit(c) for c in ir.children(s)]))
-        for h in held:
+        for h in promoted:
             s = h.around(s)
         return s
 
@@ -84,7 +86,7 @@ class _Promoter:
 
 
 def _is_loops(s: Stmt) -> bool:
-    """Whether a statement is a serial loop, or several one after another."""
+    """Whether a statement is a serial loop, or a sequence of them."""
     if isinstance(s, Let):
         return _is_loops(s.body)
     if isinstance(s, Block):
@@ -93,34 +95,34 @@ def _is_loops(s: Stmt) -> bool:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where an accumulator lives in its buffer, and its first lane among those held."""
+class _Accumulator:
+    """The index of an accumulator in its buffer, and its first lane among the registers."""
 
     indices: tuple[Expr, ...]
     dtype: DType
     lanes: int
     first: int
-    filled: bool  # whether memory has something that loops need
+    filled: bool  # whether it is loaded from memory before the loop
 
     def held(self) -> Expr:
-        """Its index among the accumulators held."""
+        """The index of its register."""
         first = const(self.first, INDEX)
         return first if self.lanes == 1 else ramp(first, 1, self.lanes)
 
 
 @dataclass(frozen=True)
-class _Held:
-    """The accumulators of one buffer."""
+class _PromotedBuffer:
+    """The promoted accumulators of one buffer."""
 
     buffer: str
-    places: dict[_Key, _Place]
+    places: dict[_Key, _Accumulator]
 
     @property
     def name(self) -> str:
         return of_buffer(self.buffer, "held")
 
     def inside(self, s: Stmt) -> Stmt:
-        """The loop with registers instead of memory."""
+        """The loop with registers in place of memory."""
         memo: dict[int, Expr] = {}
 
         def load(e: Expr) -> Expr | None:
@@ -141,7 +143,7 @@ class _Held:
         return self.buffer in loaded(e)
 
     def around(self, loop: Stmt) -> Stmt:
-        """From memory to registers, the loop, and back."""
+        """Load the registers, run the loop, and store them back."""
         fill = [
             Store(self.name, (p.held(),), Load(p.dtype, p.lanes, self.buffer, p.indices)) for p in self.all if p.filled
         ]
@@ -150,22 +152,22 @@ class _Held:
         return Realize(self.name, self.all[0].dtype, box, Memory.REGISTER, ir.block(*fill, loop, *drain))
 
     @property
-    def all(self) -> list[_Place]:
+    def all(self) -> list[_Accumulator]:
         return list(self.places.values())
 
 
-def _held(loops: Stmt, buffers: Sequence[str], written: Set[str]) -> list[_Held]:
-    """The buffers that loops access at a few places only, which do not move and do not overlap."""
+def _promotable(loops: Stmt, buffers: Sequence[str], written: Set[str]) -> list[_PromotedBuffer]:
+    """The buffers that loops access at a few loop-invariant, non-aliasing indices only."""
     places = _places(loops, buffers, set(_bound(loops)), written) if buffers else {}
     return [
-        _Held(buffer, accumulators)
+        _PromotedBuffer(buffer, accumulators)
         for buffer, accumulators in places.items()
         if accumulators and all(_apart(a, b) for a, b in combinations(accumulators.values(), 2))
     ]
 
 
 def _bound(s: Stmt) -> Iterator[str]:
-    """The names that are given a value inside a statement."""
+    """The names bound inside a statement."""
     for inner in ir.walk(s):
         if isinstance(inner, For):
             yield inner.var
@@ -173,10 +175,15 @@ def _bound(s: Stmt) -> Iterator[str]:
             yield inner.name
 
 
-def _places(s: Stmt, buffers: Iterable[str], moving: set[str], written: Set[str]) -> dict[str, dict[_Key, _Place]]:
-    """Every place of each buffer that the statement accesses, in one walk for all; without the buffers whose places
-    move, or are too many, or hard to follow, or might be stored to where nothing else was."""
-    places: dict[str, dict[_Key, _Place]] = {buffer: {} for buffer in buffers}
+def _places(
+    s: Stmt, buffers: Iterable[str], moving: set[str], written: Set[str]
+) -> dict[str, dict[_Key, _Accumulator]]:
+    """The accumulators of each buffer, in one walk for all.
+
+    Buffers are left out if an index is not loop-invariant, if there are too many, if accesses are not simple, or if
+    memory might be stored to that otherwise would not be.
+    """
+    places: dict[str, dict[_Key, _Accumulator]] = {buffer: {} for buffer in buffers}
     sizes = dict.fromkeys(places, 0)
     for buffer, indices, t, lanes, how in _accesses(s, places, certain=True, runs=True):
         is_new = _key(indices) not in places[buffer]
@@ -184,7 +191,7 @@ def _places(s: Stmt, buffers: Iterable[str], moving: set[str], written: Set[str]
         if t is None or moves or is_new and how is _How.STORED_IF_IT_RUNS:
             del places[buffer]
         elif is_new:
-            places[buffer][_key(indices)] = _Place(indices, t, lanes, sizes[buffer], how is not _How.STORED)
+            places[buffer][_key(indices)] = _Accumulator(indices, t, lanes, sizes[buffer], how is not _How.STORED)
             sizes[buffer] += lanes
             if sizes[buffer] * t.bytes > MOST_BYTES:
                 del places[buffer]
@@ -203,8 +210,7 @@ _Access = tuple[str, tuple[Expr, ...], DType | None, int, _How]
 
 
 def _accesses(s: Stmt, buffers: Container[str], certain: bool, runs: bool) -> Iterator[_Access]:
-    """Indices, type and lanes of all accesses of some buffers, in their order; no type where memory has to be accessed
-    as it says."""
+    """Indices, type and lanes of all accesses of some buffers in order; no type where the access cannot be promoted."""
     for e in walk_loads(*ir.expressions(s)):
         if e.buffer in buffers:
             yield e.buffer, e.indices, e.dtype if certain and e.mask is None else None, e.lanes, _How.LOADED
@@ -221,18 +227,18 @@ def _accesses(s: Stmt, buffers: Container[str], certain: bool, runs: bool) -> It
 
 
 def _reads(value: Expr, buffer: str, indices: tuple[Expr, ...]) -> bool:
-    """Whether the value is made of what the place holds in every lane, so that all may be read and written back."""
+    """Whether the value depends on the element itself in every lane, so that all lanes may be read and written back."""
     loads = (e for e in walk_loads(value) if e.buffer == buffer and e.mask is None)
     return any(_key(e.indices) == _key(indices) for e in loads)
 
 
-def _apart(a: _Place, b: _Place) -> bool:
-    """Whether two places certainly have no element in common."""
+def _apart(a: _Accumulator, b: _Accumulator) -> bool:
+    """Whether two accumulators certainly do not overlap."""
     return any(_distance(i, j) >= max(_width(i), _width(j)) for i, j in zip(a.indices, b.indices, strict=True))
 
 
 def _distance(a: Expr, b: Expr) -> int:
-    """How far the first elements of two indices are apart; 0 if that is not known."""
+    """The distance of the first elements of two indices; 0 if it is not constant."""
     difference = linear(_first(a)).plus(linear(_first(b)), -1)
     return 0 if difference.terms else abs(difference.constant)
 
@@ -242,7 +248,7 @@ def _first(index: Expr) -> Expr:
 
 
 def _width(index: Expr) -> int:
-    """How many neighbours an index covers; very many if its lanes do not lie side by side."""
+    """The number of adjacent elements that an index covers; very many if its lanes are not adjacent."""
     if index.lanes == 1:
         return 1
     dense = isinstance(index, Ramp) and isinstance(index.stride, Const) and index.stride.value == 1

@@ -1,13 +1,13 @@
-"""Associate: sums that are stored one after the other, and have terms in common, begin with these.
+"""Reassociate: sums in consecutive stores add their common terms first.
 
 before:  out[0] = a[0] + a[1] + a[2] + a[3]          after:  out[0] = ((a[2] + a[3]) + a[1]) + a[0]
          out[1] = a[1] + a[2] + a[3] + a[4]                  out[1] = ((a[2] + a[3]) + a[1]) + a[4]
          out[2] = a[2] + a[3] + a[4] + a[5]                  out[2] = (a[2] + a[3]) + (a[4] + a[5])
 
-Windows side by side, of rows or vectors that are unrolled, overlap: what all of them have in common is summed up once,
-and what comes before and after it for one is part of what does for the next. LLVM computes equal expressions once. Each
-sum still has its own terms and no others, so that this is only another order; of floats, not where they are `strict`.
-The largest and the smallest of some values are found likewise.
+Windows of unrolled rows or vectors overlap: the terms that all share are summed once, and the partial sums before and
+after them are reused from one window to the next. Common subexpression elimination in LLVM does the rest. Each sum has
+the same terms in another order; with `strict`, sums of floats are left alone. Minima and maxima are treated in the same
+way.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ..ir.nodes import Block, Stmt, Store
 from .names import of_buffer
 
 _OPERATIONS = ("add", "min", "max")
-_FEWEST = 7  # terms of a sum: of short ones there is little to share
-_MOST_MOVED = 48  # stores that may change places; each is compared with all others
-_MOST = 8  # sums that have something in common: their partial sums are held in registers
+_FEWEST = 7  # terms of a sum, at least: short ones share little
+_MOST_MOVED = 48  # consecutive stores, at most: each is compared with all others
+_MOST = 8  # sums with common terms, at most: their partial sums are held in registers
 _NEVER = (1 << 30, -1)
 
 
 def reassociate(body: Stmt, strict: bool) -> Stmt:
     """Reassociate sums that are stored one after the other, so that their common terms are added first."""
-    return ir.transform(body, lambda s: _associated(s, strict) if isinstance(s, Block) else None)
+    return ir.transform(body, lambda s: _reassociated(s, strict) if isinstance(s, Block) else None)
 
 
-def _associated(s: Block, strict: bool) -> Stmt | None:
+def _reassociated(s: Block, strict: bool) -> Stmt | None:
     stmts = list(s.stmts)
     for run in _runs(stmts):
         sums = [each for k in run for each in _sums(k, stmts[k], strict)]
@@ -52,7 +52,7 @@ def _associated(s: Block, strict: bool) -> Stmt | None:
 
 
 def _runs(stmts: Sequence[Stmt]) -> Iterator[list[int]]:
-    """The places of stores with nothing between them."""
+    """The positions of consecutive stores."""
     run: list[int] = []
     for k, s in enumerate(stmts):
         if isinstance(s, Store):
@@ -65,7 +65,7 @@ def _runs(stmts: Sequence[Stmt]) -> Iterator[list[int]]:
 
 
 def _may_move(run: Sequence[Stmt]) -> bool:
-    """Whether stores may come in any order: they store what nothing here reads, each at a place of its own."""
+    """Whether stores may be reordered: none reads what another stores, and no two store to the same element."""
     stores = [s for s in run if isinstance(s, Store)]
     written = {s.buffer for s in stores}
     read = frozenset[str]().union(*(loaded(e) for s in stores for e in ir.expressions(s)))
@@ -76,7 +76,7 @@ def _may_move(run: Sequence[Stmt]) -> bool:
 
 
 def _start(index: Expr) -> Expr | None:
-    """The first element of a dense vector, or the only one."""
+    """The index of the first element of a dense vector, or of the only one."""
     if index.lanes == 1:
         return index
     if not isinstance(index, Ramp) or not isinstance(index.stride, Const) or index.stride.value != 1:
@@ -85,7 +85,7 @@ def _start(index: Expr) -> Expr | None:
 
 
 def _are_apart(a: tuple[Expr | None, int], b: tuple[Expr | None, int], buffer: str) -> bool:
-    """Whether two stores never touch the same element: they are so many elements apart, or in different rows."""
+    """Whether two stores certainly do not overlap: they are so many elements apart, or in different rows."""
     if a[0] is None or b[0] is None:
         return False
     rows, column = _taken_apart(a[0] - b[0], of_buffer(buffer, "stride") + ".")
@@ -95,7 +95,7 @@ def _are_apart(a: tuple[Expr | None, int], b: tuple[Expr | None, int], buffer: s
 
 
 def _taken_apart(distance: Expr, stride: str) -> tuple[list[Linear], Linear]:
-    """How many rows, by their strides, whose names begin so, and how many elements."""
+    """An index as a number of rows per stride and a number of elements."""
     form = linear(distance)
     rows: dict[str, Expr] = {}
     column: Expr = const(form.constant, INDEX)
@@ -109,12 +109,12 @@ def _taken_apart(distance: Expr, stride: str) -> tuple[list[Linear], Linear]:
     return [linear(r) for r in rows.values()], linear(column)
 
 
-# ---- what is there
+# ---- finding sums
 
 
 @dataclass(frozen=True, eq=False)
 class _Sum:
-    """A sum in what a statement stores, and its terms by what they are."""
+    """A sum in what a statement stores, with its terms by key."""
 
     place: int
     root: Op
@@ -122,7 +122,7 @@ class _Sum:
 
 
 def _sums(place: int, s: Stmt, strict: bool) -> Iterator[_Sum]:
-    """The sums in a value that are no terms of others, and in which no term occurs twice."""
+    """The maximal sums in a value in which no term occurs twice."""
     assert isinstance(s, Store)
     nodes = list(walk_values(s.value))
     uses: dict[int, int] = {}
@@ -145,12 +145,12 @@ def _may_change(e: Op, strict: bool) -> bool:
 
 
 def _operands(e: Expr) -> tuple[Expr, ...]:
-    """Those that are values, not places."""
+    """The operands of a node that are values rather than indices."""
     return () if isinstance(e, Load) else children(e)
 
 
 def _terms(root: Op, uses: dict[int, int]) -> list[Expr]:
-    """Parts that something else uses as well stay whole."""
+    """The terms of a nested sum; partial sums with other uses stay whole."""
     terms: list[Expr] = []
     pending: list[Expr] = [root]
     while pending:
@@ -163,7 +163,7 @@ def _terms(root: Op, uses: dict[int, int]) -> list[Expr]:
 
 
 def _is_neutral(operation: str, e: Expr) -> bool:
-    """Whether it adds nothing; accumulators begin with it, and so all have it in common."""
+    """Whether a term is the neutral element, with which accumulators begin, so that all have it in common."""
     e = e.value if isinstance(e, Broadcast) else e
     if not isinstance(e, Const):
         return False
@@ -171,7 +171,7 @@ def _is_neutral(operation: str, e: Expr) -> bool:
 
 
 def _families(sums: Sequence[_Sum]) -> Iterator[list[_Sum]]:
-    """Sums of a kind, one after the other, each of which has terms in common with all before."""
+    """Consecutive sums of the same operation, each of which shares terms with all before it."""
     kinds: dict[tuple[object, ...], list[list[_Sum]]] = {}
     for s in sums:
         families = kinds.setdefault((s.root.op, s.root.dtype, s.root.lanes), [])
@@ -188,12 +188,15 @@ def _in_common(family: Iterable[_Sum]) -> set[Key]:
     return set(first).intersection(*others)
 
 
-# ---- another order
+# ---- reordering
 
 
 def _reordered(family: Sequence[_Sum]) -> list[tuple[Op, Expr]]:
-    """For each sum: what all have, then what it has with all before it or with all after it, then the rest. Nothing if
-    that saves little."""
+    """New sums: the terms that all share come first, then those shared with all sums before or all after, then the
+    rest.
+
+    The result is empty if that saves little.
+    """
     spans = _spans(family)
     last = len(family) - 1
     common = [k for k, (a, b) in spans.items() if (a, b) == (0, last)]
@@ -224,7 +227,7 @@ def _reordered(family: Sequence[_Sum]) -> list[tuple[Op, Expr]]:
 
 
 def _spans(family: Sequence[_Sum]) -> dict[Key, tuple[int, int]]:
-    """The first and the last sum with a term, if all between have it, too."""
+    """The first and the last sum that contain a term, if all between do as well."""
     places: dict[Key, list[int]] = {}
     for k, s in enumerate(family):
         for t in s.terms:
@@ -240,7 +243,7 @@ def _combined(s: _Sum, keys: Sequence[Key]) -> Expr:
 
 
 def _rewritten(s: Stmt, new: dict[int, Expr]) -> Stmt:
-    """The store with other expressions in the place of some."""
+    """The store with some expressions replaced."""
     assert isinstance(s, Store)
     memo: dict[int, Expr] = {}
 

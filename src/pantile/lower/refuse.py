@@ -1,4 +1,4 @@
-"""What only lowering can see to be impossible: all else about a schedule is refused when it is resolved.
+"""Schedule errors that only lowering can detect; all others are refused when a schedule is resolved.
 
 Each reason is about the region of a stage at one place of the loop nest, which is known there and not before: it
 depends on what was inlined, on the loops around as they were split and fused, and on what a variant knows of extents.
@@ -17,7 +17,7 @@ from ..target.kinds import Kind, Memory
 
 
 def different_regions(stage: Stage, host: Stage) -> UserError:
-    """Two stages that cannot share loops."""
+    """The error for two stages that cannot share loops."""
     return UserError(
         f'pt.on("{stage.name}").compute_with("{host.name}", ...): {stage.name} and {host.name} (defined at '
         f"{host.where}) are needed over different regions, so their loops cannot be shared; compute them one after "
@@ -27,7 +27,7 @@ def different_regions(stage: Stage, host: Stage) -> UserError:
 
 
 def unbounded(stage: Stage, k: int) -> UserError:
-    """A read whose region cannot be known."""
+    """The error for a read whose region is unbounded."""
     return UserError(
         f"{stage.name} is read at a position along {stage.dims[k]} that has no known bounds; limit the index with "
         f"pt.clamp(index, low, high) or promise its range with pt.within(index, low, high)",
@@ -36,7 +36,7 @@ def unbounded(stage: Stage, k: int) -> UserError:
 
 
 def not_constant(stage: Stage, loop: Loop, extent: Expr) -> UserError:
-    """A vector or unrolled loop of which nobody knows how many iterations it has."""
+    """The error for a vector or unrolled loop whose trip count is not constant."""
     verb = "unroll" if loop.kind is Kind.UNROLL else "vectorize"
     return refuse(
         stage,
@@ -47,7 +47,7 @@ def not_constant(stage: Stage, loop: Loop, extent: Expr) -> UserError:
 
 
 def too_many_values(stage: Stage, loop: Loop, lanes: int, copies: int) -> UserError:
-    """Vectors and unrolled loops that would be very much code."""
+    """The error for vectors and unrolled loops that would be too much code."""
     return refuse(
         stage,
         loop.mark,
@@ -57,7 +57,7 @@ def too_many_values(stage: Stage, loop: Loop, lanes: int, copies: int) -> UserEr
 
 
 def no_constant_size(stage: Stage, memory: Memory) -> UserError:
-    """Memory that has to be planned when compiling, for a region that is not known then."""
+    """The error for memory that must be allocated at compile time for a region whose size is not known then."""
     asked, otherwise = f'.store_in("{memory.value}")', "leave store_in out"
     if memory is Memory.AUTO:  # that of a block of a GPU, or of one of its threads, which nobody named
         asked, otherwise = "", "compute it at root"
@@ -69,7 +69,7 @@ def no_constant_size(stage: Stage, memory: Memory) -> UserError:
 
 
 def too_large_for_the_stack(stage: Stage, memory: Memory, size: int, others: int, room: int) -> UserError:
-    """A thread's stack holds little."""
+    """The error for a buffer that exceeds a thread's stack."""
     asked, otherwise = f'.store_in("{memory.value}")', "leave store_in out"
     if memory is Memory.AUTO:  # that of a thread of a GPU, which nobody named
         asked, otherwise = "", "compute it outside of threads"
@@ -82,7 +82,7 @@ def too_large_for_the_stack(stage: Stage, memory: Memory, size: int, others: int
 
 
 def not_of_one_thread(stage: Stage, memory: Memory, why: str) -> UserError:
-    """Values of a block that its threads cannot keep, each its own."""
+    """The error for values of a block that cannot be distributed over the registers of its threads."""
     return UserError(
         f'pt.on("{stage.name}").store_in("{memory.value}"): the threads of a block cannot keep {stage.name}: {why}; '
         f'cut all loops over {stage.name} alike and mark the same ones .thread(...), or use .store_in("shared")',
@@ -91,7 +91,7 @@ def not_of_one_thread(stage: Stage, memory: Memory, why: str) -> UserError:
 
 
 def not_of_lanes(stage: Stage | None, buffer: str, why: str) -> UserError:
-    """Values of a warp that its lanes cannot have, each its own."""
+    """The error for values of a warp that cannot be distributed over its lanes."""
     return UserError(
         f"the lanes of a warp cannot share {buffer if stage is None else stage.name}: {why}; cut its loops so that "
         "each lane has some values side by side, and mark the same ones .lane(...), or use .thread(...)",
@@ -100,7 +100,7 @@ def not_of_lanes(stage: Stage | None, buffer: str, why: str) -> UserError:
 
 
 def too_large_for_a_block(stage: Stage, size: int, room: int) -> UserError:
-    """Memory that threads of a block share, of more than any of them has."""
+    """The error for buffers that exceed the shared memory of a block."""
     return UserError(
         f"the block that computes {stage.name} would need {size:,} bytes of memory that its threads share; a GPU has "
         f"{room:,} at most: cut its tiles smaller, or compute at root what is kept there",

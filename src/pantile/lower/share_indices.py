@@ -1,4 +1,4 @@
-"""Places: equal indices of a definition become one node, of which passes make one thing. (graph -> graph)
+"""Share indices: equal index expressions of a definition become one node, which passes process once. (graph -> graph)
 
 before:  f[y, x] = g[y + 1, x] + g[y + 1, x + 1]        four indices
 after:   the same, of three: a stage that reads a thousand pixels around its own reads a few rows and columns

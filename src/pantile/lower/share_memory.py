@@ -1,4 +1,4 @@
-"""Share memory: a buffer whose first use comes after another one's last use takes that one's place.
+"""Share memory: a buffer whose live range begins after that of another one ends reuses its memory.
 
 before:  realize a: [0..n]            after:  realize a: [0..n]
          produce a                            produce a
@@ -28,15 +28,15 @@ _MOST_SPARE = 64  # points along a dim
 
 def share_memory(body: Stmt, facts: Facts) -> Stmt:
     """Rename buffers so that fewer are needed."""
-    uses = _uses(body)
+    uses = _live_ranges(body)
     sharing = _Sharing(uses, facts)
     sharing.visit(body, ())
     homes = sharing.homes
     return _Renaming(homes).statement(body) if homes else body
 
 
-def _uses(body: Stmt) -> dict[str, tuple[int, int]]:
-    """Of each buffer the first and the last of the statements in a row that use it."""
+def _live_ranges(body: Stmt) -> dict[str, tuple[int, int]]:
+    """The live range of each buffer: the first and the last of the statements in a row that use it."""
     uses: dict[str, tuple[int, int]] = {}
     for place, s in enumerate(_in_a_row(body)):
         accesses = (i.buffer for i in ir.walk(s) if isinstance(i, (Store, Prefetch)))
@@ -59,7 +59,7 @@ def _in_a_row(s: Stmt) -> Iterator[Stmt]:
 
 @dataclass
 class _Home:
-    """A buffer that keeps its memory, and the last statement that uses it under any name."""
+    """A buffer that keeps its memory, and the last statement that uses this memory under any name."""
 
     realize: Realize
     last: int
@@ -69,10 +69,10 @@ class _Sharing:
     def __init__(self, uses: dict[str, tuple[int, int]], facts: Facts) -> None:
         self.uses = uses
         self.facts = facts
-        self.homes: dict[str, str] = {}  # buffer -> the one whose memory it takes
+        self.homes: dict[str, str] = {}  # buffer -> the one whose memory it reuses
 
     def visit(self, s: Stmt, around: tuple[_Home, ...]) -> None:
-        """Find homes for the buffers inside. `around`: those with memory of their own here."""
+        """Assign memory to the buffers inside. `around` has those with memory of their own here."""
         if isinstance(s, Realize) and s.buffer in self.uses:
             first, last = self.uses[s.buffer]
             home = next((h for h in around if h.last < first and self.fits(s, h.realize)), None)

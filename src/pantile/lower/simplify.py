@@ -22,7 +22,7 @@ from ..target.kinds import AT_ONCE
 def clean_program(body: Stmt, facts: Facts) -> Stmt:
     """Simplify index arithmetic and remove dead code.
 
-    Statements share no nodes that are made here: passes that follow decide about nodes, each in its own place.
+    Statements share none of the nodes created here, since later passes decide about nodes, each in its own context.
     """
     return _Simplify(facts, Simplifier).statement(body)
 
@@ -36,9 +36,9 @@ class _Simplify:
     def __init__(self, facts: Facts, simplifier: type[Simplifier]) -> None:
         self.facts = facts.copy()
         self.simplifier = simplifier
-        self.instead: dict[str, Expr] = {}  # what to write for some of the names around the statement
-        self.holders: dict[Key, Var] = {}  # values that one of the names around it holds already
-        self.used: set[str] = set()  # names in what was made of the statements so far
+        self.instead: dict[str, Expr] = {}  # replacements of names around the statement
+        self.holders: dict[Key, Var] = {}  # value -> a name around the statement that already holds it
+        self.used: set[str] = set()  # names used in the statements made so far
 
     def statement(self, s: Stmt) -> Stmt:
         if isinstance(s, Let):
@@ -50,7 +50,7 @@ class _Simplify:
         return self.other(s, self.simplifier(self.facts, self.instead))
 
     def block(self, stmts: Iterable[Stmt]) -> Iterator[Stmt]:
-        """For the last time, stores one after the other share what is made of expressions that they share."""
+        """Simplify a block; in the last run, consecutive stores share the simplified forms of shared expressions."""
         rewrite = None
         for s in stmts:
             if isinstance(s, Store) and self.simplifier is VersionsSimplifier:
@@ -69,7 +69,7 @@ class _Simplify:
         return Block(()) if isinstance(simpler, Store) and _stores_nothing(simpler) else self.using(simpler, new)
 
     def using(self, s: Stmt, own: Iterable[Expr]) -> Stmt:
-        """The statement, the names in its own expressions noted: lets that nobody uses are left out."""
+        """Note the names in the statement's own expressions; lets that are never used are removed."""
         self.used.update(*map(names, own))
         return s
 
@@ -90,7 +90,7 @@ class _Simplify:
         return result
 
     def without(self, s: Let, value: Expr) -> Stmt:
-        """What the let is around, with the value in place of its name."""
+        """The body of a let with the value substituted for its name."""
         around = self.instead.get(s.name)
         self.instead[s.name] = value
         body = self.statement(s.body)
@@ -101,8 +101,8 @@ class _Simplify:
         return body
 
     def named(self, s: Let, value: Expr) -> Stmt:
-        """The let, if somebody uses it."""
-        outside = s.name in self.used  # by another version of the same code
+        """The let, if it is used."""
+        outside = s.name in self.used  # it is bound by another version of the same code
         self.used.discard(s.name)
         body = self.statement(s.body)
         if s.name in self.used:
@@ -136,12 +136,12 @@ class _Simplify:
 
 
 def _stores_nothing(s: Store) -> bool:
-    """Whether it stores nowhere, or, atomically, what is there anyhow."""
+    """Whether it stores nothing, or atomically combines an element with a neutral value."""
     return _is_false(s.mask) or (s.manner is Manner.ATOMIC and is_there(s))
 
 
 def _is_offset(e: Expr) -> bool:
-    """A variable, or one plus a constant: not worth a name of its own."""
+    """Whether it is a variable, or a variable plus a constant, which is not worth a name."""
     terms = list(linear(e).terms.values())
     return len(terms) == 1 and isinstance(terms[0][0], Var) and terms[0][1] == 1
 

@@ -1,8 +1,8 @@
-"""How much code statements come to, and how much more passes may make of it.
+"""Code size of statements, and budgets for the code that passes may add.
 
 Versions of loops, their edges and unrolled copies multiply with each other: a schedule of a few lines may ask for more
-code than LLVM compiles in minutes. What a pass adds is therefore taken from a room of stated size; what finds none
-left is not done, which costs some time when the code runs, and nothing else.
+code than LLVM compiles in minutes. What a pass adds is therefore taken from a budget; without any left, a
+transformation is not done, which costs run time and nothing else.
 """
 
 from __future__ import annotations
@@ -17,19 +17,23 @@ from ..target.kinds import Kind
 
 
 def size(s: Stmt, unrolled: bool = True) -> int:
-    """Expressions of a statement and of all inside it, as often as unrolled loops will repeat them if these count."""
+    """The number of expressions of a statement and of all inside it, times the trip counts of unrolled loops if these
+    count.
+    """
     inside = 1 + sum(1 for _ in walk(*ir.expressions(s))) + sum(size(c, unrolled) for c in ir.children(s))
     return inside * copies(s) if unrolled else inside
 
 
 def copies(s: Stmt) -> int:
-    """What an unrolled loop becomes."""
+    """The number of copies that an unrolled loop becomes."""
     return int(s.extent.value) if isinstance(s, For) and s.kind is Kind.UNROLL and isinstance(s.extent, Const) else 1
 
 
 class Room:
-    """What may still be added: to a part of a program, and to all of it. `larger`: how much it is if that is more than
-    `most`, which is worked out if need be."""
+    """The budget left, for a part of a program and for all of it.
+
+    If the size `larger()`, computed on demand, exceeds `most`, it is the budget instead.
+    """
 
     def __init__(self, most: int, whole: Room | None = None, larger: Callable[[], int] | None = None) -> None:
         self.most = self.left = most
@@ -37,7 +41,7 @@ class Room:
         self.larger = larger
 
     def take(self, amount: int) -> bool:
-        """Whether so much could be added, which then it is."""
+        """Take from the budget if enough is left, and return whether it was."""
         if not self.has(amount):
             return False
         self._use(amount)

@@ -3,8 +3,8 @@
 before:  realize b: [0..n, 0..m]                      after:  realize b: [0..n, 0..(m + 7)//8, 0..8]
          b[k, j] = ...                                        b[k, j//8, j%8] = ...
 
-Entries are counted from the first one of the buffer: what lies there at a constant place has constant parts. The last
-panel has as much room as the others, and what nobody computed there nobody reads.
+Indices are relative to the buffer's first element, so that a constant distance has a constant quotient and remainder.
+The last panel is allocated as large as the others; elements that are not computed there are never read.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ..schedule.plan import Plan, StorageSplit
 
 Side = tuple[Expr, Expr]
 _Lets = Mapping[str, Expr]
-_Lows = Mapping[str, tuple[Expr, ...]]  # of the buffers around that are split
+_Lows = Mapping[str, tuple[Expr, ...]]  # first indices of the split buffers around
 
 
 def split_storage(body: Stmt, graph: Graph, plan: Plan) -> Stmt:
-    """Carry out what the plan says about storage."""
+    """Apply the storage splits of the plan."""
     split = {b: s.name for s in graph.stages if plan.stages[s.name].storage_splits for b in s.buffers}
     return _Splitter(graph, plan, split).statement(body, {}, {}) if split else body
 
 
 def stored_dims(dims: Sequence[str], splits: Sequence[StorageSplit]) -> list[str]:
-    """The dims of a buffer in the order of its indices, once they are split."""
+    """The dims of a buffer in the order of its indices, after storage splits."""
     result = list(dims)
     for s in splits:
         at = result.index(s.dim)
@@ -41,7 +41,7 @@ def stored_dims(dims: Sequence[str], splits: Sequence[StorageSplit]) -> list[str
 
 
 class _Splitter:
-    """`split`: the stages of the buffers that are."""
+    """Rewrites accesses; `split` has the stages of the split buffers."""
 
     def __init__(self, graph: Graph, plan: Plan, split: Mapping[str, str]) -> None:
         self.graph, self.plan, self.split = graph, plan, split
@@ -71,7 +71,7 @@ class _Splitter:
         return transform(e, access, concerns=loaded)
 
     def place(self, buffer: str, indices: tuple[Expr, ...], lets: _Lets, lows: _Lows) -> tuple[Expr, ...]:
-        """Where an entry lies."""
+        """The indices of an element after splits."""
         if buffer not in self.split:
             return indices
         dims, splits = self.dims(buffer)
@@ -85,7 +85,7 @@ class _Splitter:
         return tuple(coordinates[d] for d in stored_dims(dims, splits))
 
     def box(self, s: Realize) -> tuple[Side, ...]:
-        """The room that a buffer takes."""
+        """The box of a buffer after splits."""
         dims, splits = self.dims(s.buffer)
         sides = dict(zip(dims, s.box, strict=True))
         zero = const(0, INDEX)

@@ -36,7 +36,7 @@ def trim(body: Stmt, facts: Facts) -> Stmt:
 
 
 def _visit(s: Stmt, facts: Facts, granted: frozenset[Key]) -> Stmt:
-    """`granted`: what the loops around need anyway, by key."""
+    """Visit a statement; `granted` has the conditions, by key, that loops around establish."""
     if isinstance(s, For):
         facts.bounds[s.var] = facts.lower(s.min), facts.upper(s.min + s.extent - 1)
         if s.kind in ITERATED:
@@ -53,11 +53,12 @@ def _has_blocks(s: Stmt) -> bool:
 
 @dataclass(frozen=True)
 class _Need:
-    """gap >= 0, without which nothing happens in a loop, and the conditions that it is the whole of."""
+    """The condition gap >= 0, without which a loop has no effect, and the original conditions that it is equivalent
+    to."""
 
     gap: Expr
     settles: tuple[Expr, ...]
-    inner: bool  # whether a loop inside can be trimmed by it as well, and more closely
+    inner: bool  # whether a loop inside can be trimmed by it more tightly
 
 
 def _trimmed(s: For, needs: dict[Key, _Need], facts: Facts, granted: frozenset[Key]) -> Stmt:
@@ -85,15 +86,16 @@ def _trimmed(s: For, needs: dict[Key, _Need], facts: Facts, granted: frozenset[K
 
 @dataclass(frozen=True)
 class _Inside:
-    """What is known inside a loop: its variable, what those bound inside range over, which of these are loops or depend
-    on one that can be trimmed."""
+    """The context inside a loop: its variable, the ranges of names bound inside, and which of these are loops that can
+    be trimmed or depend on one.
+    """
 
     name: str
     scope: Scope
     loops: frozenset[str] = frozenset()
 
     def enter(self, s: Stmt, scope: Scope) -> _Inside:
-        """Inside one more statement."""
+        """The context inside one more statement."""
         new: tuple[str, ...] = ()
         if isinstance(s, For) and s.kind in ITERATED:
             new = (s.var,)
@@ -103,7 +105,7 @@ class _Inside:
 
 
 def _needs(s: Stmt, at: _Inside) -> dict[Key, _Need]:
-    """What all effects of a statement need."""
+    """The conditions that all effects of a statement require."""
     if isinstance(s, Store) and s.mask is not None:
         return _of_condition(s.mask, at)
     if isinstance(s, If) and s.otherwise is None:
@@ -117,7 +119,7 @@ def _needs(s: Stmt, at: _Inside) -> dict[Key, _Need]:
 
 
 def _common(parts: list[dict[Key, _Need]]) -> dict[Key, _Need]:
-    """What every part needs."""
+    """The conditions that every part requires."""
     shared = [k for k in parts[0] if all(k in p for p in parts)]
     return {k: replace(parts[0][k], settles=sum((p[k].settles for p in parts), ())) for k in shared}
 
@@ -138,7 +140,7 @@ def _of_condition(condition: Expr, at: _Inside) -> dict[Key, _Need]:
 
 
 def _values(e: Expr, at: _Inside) -> Interval:
-    """All values over the loops inside. What none of them changes is one value, be it data; other data is unknown."""
+    """The range over the loops inside. Loop-invariant data is one value; other data is unknown."""
     if not depends(e, [at.name, *at.scope]):
         return Interval.point(e)
     return EVERYTHING if loaded(e) else interval(e, at.scope)

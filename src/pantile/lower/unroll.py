@@ -20,8 +20,8 @@ from ..ir.nodes import For, Stmt
 from ..target.kinds import Kind
 from .size import Room, size
 
-_MOST_OF_A_LOOP = 16_000  # all iterations of an unrolled loop: five times what is known to gain
-_MOST_OF_ALL = 64_000  # added to a program, or eight times what it has itself
+_MOST_OF_A_LOOP = 16_000  # expressions of all iterations of an unrolled loop: five times the largest size known to gain
+_MOST_OF_ALL = 64_000  # expressions added to a program, or eight times as many as it has itself
 
 
 def unroll(body: Stmt, refused: Callable[[str], None] = lambda _: None) -> Stmt:

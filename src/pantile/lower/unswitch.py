@@ -1,4 +1,4 @@
-"""Unswitch: a condition on which loads depend, and which a loop does not change, is decided outside of it.
+"""Unswitch: a loop-invariant condition of masked loads is tested outside of the loop.
 
 before:  for x in 0..w: v[y, x] = select(y > 0, (u[y - 1, x] if y > 0), 0)
 after:   if y > 0:
@@ -22,13 +22,13 @@ from ..ir.nodes import For, If, Let, Stmt, Store
 from ..target.kinds import Kind
 from .size import Room, copies, size
 
-_MOST_CONDITIONS = 2  # decided outside the same loop: each may double the code
-_MOST_OF_A_LOOP = 8_000  # added by versions of what is in an outermost loop: loops in loops double them again
-_MOST_OF_ALL = 16_000  # added to a program, or as much as it has itself
+_MOST_CONDITIONS = 2  # conditions tested outside one loop: each may double the code
+_MOST_OF_A_LOOP = 8_000  # expressions added by versions within an outermost loop: nested loops double them again
+_MOST_OF_ALL = 16_000  # expressions added to a program, or as many as it has itself
 
 
 def unswitch(body: Stmt) -> Stmt:
-    """Decide invariant conditions outside of serial loops, outer loops first, while there is room for versions."""
+    """Test invariant conditions outside of serial loops, outer loops first, while there is room for versions."""
     return _outermost(body, Room(_MOST_OF_ALL, larger=lambda: size(body)))
 
 
@@ -39,14 +39,14 @@ def _outermost(s: Stmt, room: Room) -> Stmt:
 
 
 def branch(s: Store, room: Room) -> Stmt:
-    """A scalar store that loads under conditions: a store for each outcome, without them."""
+    """Turn a scalar store that loads under masks into a store for each outcome, without masks."""
     return _Unswitch(room).versions(s, _MOST_CONDITIONS)
 
 
 class _Unswitch:
     def __init__(self, room: Room, repeated: int = 1) -> None:
         self.room = room
-        self.repeated = repeated  # how often unrolled loops around will repeat what is visited
+        self.repeated = repeated  # how often unrolled loops around repeat the current statement
 
     def inside(self, s: Stmt) -> Stmt:
         if isinstance(s, For) and s.kind is Kind.SERIAL:
@@ -65,7 +65,7 @@ class _Unswitch:
 
 
 def _settled(s: Stmt, condition: Expr, holds: bool) -> Stmt:
-    """The statement where the condition is known."""
+    """The statement with the condition replaced by its known value."""
     known, value, memo = key(condition), const(holds, BOOL), dict[int, Expr]()
 
     def settle(e: Expr) -> Expr | None:
@@ -75,10 +75,10 @@ def _settled(s: Stmt, condition: Expr, holds: bool) -> Stmt:
 
 
 def _invariant_conditions(s: Stmt) -> Iterator[Expr]:
-    """The largest parts of masks that depend neither on what the statement gives values to nor on memory."""
+    """The largest parts of masks that depend neither on names bound in the statement nor on memory."""
     bound = {i.var if isinstance(i, For) else i.name for i in ir.walk(s) if isinstance(i, (For, Let))}
     pending = [e.mask for e in ir.all_loads(s) if e.mask is not None][::-1]
-    seen: set[int] = set()  # masks share most of what they are made of
+    seen: set[int] = set()  # masks share most of their nodes
     while pending:
         condition = pending.pop()
         if id(condition) in seen:

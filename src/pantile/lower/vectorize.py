@@ -27,13 +27,16 @@ from ..ir.nodes import For, If, Let, Realize, Stmt, Store
 from ..target.kinds import Kind
 from .lanes import split_select
 
-Classes = Mapping[str, Class]  # of the names around
+Classes = Mapping[str, Class]  # lets by name
 
-_WIDEST = 4  # a load may read this many times the elements that it needs
+_WIDEST = 4  # a load may read this many times as many elements as it needs
 
 
 def vectorize(body: Stmt) -> Stmt:
-    """Replace every vector loop. Promises end here: bounds have been drawn from them, and they would hide ramps."""
+    """Replace every vector loop.
+
+    Promises are dropped here: bounds have been derived from them, and they would hide ramps.
+    """
     memo: dict[int, Expr] = {}
     return _visit(ir.map_exprs(body, lambda e: transform(e, _promised, memo, _has_promises)), {})
 
@@ -43,17 +46,17 @@ _noted_promises = attrgetter("_has_promises")
 
 @once_per_node("_has_promises")
 def _has_promises(e: Expr) -> bool:
-    """Whether `within` says something about it or about a part of it."""
+    """Whether the expression contains a `within` promise."""
     return isinstance(e, Op) and e.op == "within" or any(map(_noted_promises, e.operands))
 
 
 def _promised(e: Expr) -> Expr | None:
-    """The value about which `within` says something."""
+    """The value inside a `within` promise."""
     return e.args[0] if isinstance(e, Op) and e.op == "within" else None
 
 
 def _visit(s: Stmt, lets: Classes) -> Stmt:
-    """`lets`: the index lets around; they tell how ramps are aligned."""
+    """Visit a statement; `lets` has the index lets around, which tell how ramps are aligned."""
     if isinstance(s, Let) and s.value.dtype == INDEX and s.value.lanes == 1:
         return Let(s.name, s.value, _visit(s.body, {**lets, s.name: congruence(s.value, lets)}))
     inside = tuple([_visit(c, lets) for c in ir.children(s)])
@@ -104,7 +107,7 @@ class _Vectorizer:
         value = self.expression(s.value)
         if value.lanes == 1:
             return Let(s.name, value, self.statement(s.body))
-        if isinstance(value, (Ramp, Shuffle)):  # an index: its uses need its structure
+        if isinstance(value, (Ramp, Shuffle)):  # an index is substituted, since its uses need its structure
             self.values[s.name] = value
             return self.statement(s.body)
         self.values[s.name] = var(s.name, value.dtype, value.lanes)
@@ -128,8 +131,10 @@ class _Vectorizer:
 
     @cached_property
     def halves(self) -> tuple[_Vectorizer, _Vectorizer] | None:
-        """Vectorizers of the even and of the odd lanes, which are at regular distances even where it is not known which
-        coordinates are even: (x + 2*i) // 2 is x // 2 + i."""
+        """Vectorizers of the even and of the odd lanes.
+
+        These have constant strides even where it is not known which coordinates are even: (x + 2*i) // 2 is x // 2 + i.
+        """
         lanes = self.values[self.name]
         if not (isinstance(lanes, Ramp) and isinstance(lanes.stride, Const) and lanes.stride.value == 1):
             return None
@@ -139,7 +144,7 @@ class _Vectorizer:
         return _Vectorizer(self.name, even, self.lets), _Vectorizer(self.name, odd, self.lets)
 
     def halved_parts(self, e: Expr) -> Iterator[Expr]:
-        """The largest parts of a value that read memory and know the coordinate only as x // 2 and x % 2."""
+        """The largest parts of a value that read memory and use the coordinate only as x // 2 and x % 2."""
         others = self.values.keys() - {self.name}
         seen: set[int] = set()
         stack = [e]
@@ -158,13 +163,16 @@ class _Vectorizer:
         return each_once(e, self.halved, self.node_is_halved, self.deciding)
 
     def deciding(self, e: Expr) -> tuple[Expr, ...]:
-        """The operands that decide whether a node is halved: none if it is in any case."""
+        """The operands that decide whether a node is halved; none if it is in any case."""
         return () if self.name not in names(e) or _is_half(e) else children(e)
 
     @cached_property
     def chooses_halves(self) -> bool:
-        """Whether it is known which lanes are even. Else, what x % 2 chooses would be computed both ways for each half
-        (measured on a Neoverse N1: 2 % slower)."""
+        """Whether it is known which lanes are even.
+
+        Otherwise both branches of a select on x % 2 would be computed for each half (measured on a Neoverse N1: 2 %
+        slower).
+        """
         lanes = self.values[self.name]
         return isinstance(lanes, Ramp) and known_remainder(lanes.base, 2, self.lets) is not None
 
@@ -176,7 +184,7 @@ class _Vectorizer:
         return all(self.halved[id(c)] for c in self.deciding(e))
 
     def interleaved(self, e: Expr, even: _Vectorizer, odd: _Vectorizer) -> Expr:
-        """Even and odd lanes by themselves, then put together: no lane computes what another one needs."""
+        """Compute even and odd lanes separately and interleave them, so that no lane computes another's value."""
         half = self.width // 2
         parts = tuple(broadcast(v.expression(e), half) for v in (even, odd))
         return Shuffle(e.dtype, self.width, parts, tuple(i // 2 + half * (i % 2) for i in range(self.width)))
@@ -196,7 +204,7 @@ class _Vectorizer:
 
 
 def _is_half(e: Expr) -> bool:
-    """Whether this is a place // 2 or % 2: made of coordinates, not of what is stored there."""
+    """Whether this is a coordinate // 2 or % 2, made of coordinates and not of loaded values."""
     if not (isinstance(e, Op) and e.op in ("floordiv", "mod") and isinstance(e.args[1], Const)):
         return False
     return e.args[1].value == 2 and not loaded(e)
@@ -210,7 +218,7 @@ def combined(op: str, a: Expr, b: Expr) -> Expr:
 
 
 def fold_ramp(e: Op, lets: Classes = MappingProxyType({})) -> Expr | None:
-    """Arithmetic on ramps that is again a ramp, or a shuffle of one. `lets`: what is known of names."""
+    """Arithmetic on ramps that gives a ramp again, or a shuffle of one. `lets` has what is known of names."""
     if e.dtype != INDEX or e.op not in ("add", "sub", "mul", "neg", "floordiv", "mod"):
         return None
     a, b = e.args[0], e.args[-1]
@@ -231,7 +239,7 @@ def fold_ramp(e: Op, lets: Classes = MappingProxyType({})) -> Expr | None:
 
 
 def _uniform(e: Expr) -> Expr | None:
-    """The scalar that every lane holds, if they all hold one."""
+    """The scalar that every lane holds, if the vector is uniform."""
     if isinstance(e, Broadcast):
         return e.value
     return Const(e.dtype, 1, e.value) if isinstance(e, Const) else None
@@ -257,7 +265,7 @@ def _fold_sum(name: str, a: Expr, b: Expr) -> Expr | None:
 
 
 def _on_ramp(e: Expr, change: Callable[[Ramp], Expr]) -> Expr | None:
-    """Something done to every lane of a ramp, or of a shuffled one."""
+    """Apply a function to every lane of a ramp, or of a shuffled one."""
     if isinstance(e, Ramp):
         return change(e)
     if isinstance(e, Shuffle) and len(e.vectors) == 1 and isinstance(e.vectors[0], Ramp):
@@ -266,7 +274,7 @@ def _on_ramp(e: Expr, change: Callable[[Ramp], Expr]) -> Expr | None:
 
 
 def _steps(e: Expr) -> tuple[Expr, list[int]] | None:
-    """A ramp, or a shuffled one, as a scalar and what each lane adds to it."""
+    """A ramp, or a shuffled one, as a scalar and the offset of each lane."""
     source = e.vectors[0] if isinstance(e, Shuffle) and len(e.vectors) == 1 else e
     if not (isinstance(source, Ramp) and isinstance(source.stride, Const)):
         return None
@@ -307,7 +315,7 @@ def _fold_division(name: str, a: Ramp, d: int, lets: Classes) -> Expr | None:
 
 
 def _cast_pattern(e: Cast) -> Expr | None:
-    """Integer casts go inside, so that patterns stay visible."""
+    """Push integer casts into ramps and shuffles, so that patterns stay visible."""
     if not e.dtype.is_int:
         return None
     if isinstance(e.value, Shuffle):
@@ -316,7 +324,7 @@ def _cast_pattern(e: Cast) -> Expr | None:
 
 
 def _shuffled_load(e: Load) -> Expr | None:
-    """A load at shuffled positions is a shuffle of one load, where just one index varies."""
+    """A load at shuffled indices as a shuffle of one load, where just one index varies."""
     varying = [k for k, i in enumerate(e.indices) if i.lanes > 1 and _uniform(i) is None]
     if len(varying) != 1 or e.mask is not None:
         return None

@@ -1,4 +1,4 @@
-"""What GPUs need of loops: kernels made of blocks, threads that share the points of a stage, barriers between them.
+"""Passes that map loops to GPUs: kernels made of blocks, points of a stage distributed to threads, and barriers.
 
     make_blocks           what runs on the device, in block loops, and what stays on the host
     partition_blocks      one decision per block: without clamps where all of it lies inside (`block_starts`: whether

@@ -1,11 +1,11 @@
-"""Asynchronous: what is copied to shared memory ahead of its use does not pass through a thread's registers.
+"""Asynchronous copies: prefetches into shared memory do not pass through a thread's registers.
 
 before:  f[(k + 1)%2*64 + p] = g[...]     # asynchronous, if g is memory that the kernel does not change
 after:   f[(k + 1)%2*64 + p] = g[...]     # asynchronous, or not
 
-A thread goes on as soon as it has asked for such a copy. It is there when the thread waits for it, and for the others
-behind the next barrier, both of which are where they have to be (`computed_ahead`). Only elements as they are, from
-memory that does not change, can be copied so; all else is stored as ever.
+A thread continues as soon as it has issued such a copy. The data is visible to that thread once it has waited for the
+copy, and to the other threads behind the next barrier; `software_pipeline` has inserted both. Only unmodified elements
+of memory that does not change can be copied asynchronously; everything else is an ordinary store.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...ir.visit import block, children, expressions, rebuild, transform, walk
 
 
 def async_copies(program: Program) -> Program:
-    """The kernels, with copies of which nobody has to wait for each one."""
+    """Keep asynchronous copies where the hardware supports them and make ordinary stores of all others."""
     return replace(program, kernels=tuple(_in_kernel(k) for k in program.kernels))
 
 

@@ -29,15 +29,17 @@ _DIVIDE = ("floordiv", "mod")
 _WRITTEN_OUT = (Kind.UNROLL, Kind.VECTOR)
 
 
-class _Division(NamedTuple):
-    """By a number, of a place that lets decide; 0: by something else."""
+class _StartDivision(NamedTuple):
+    """A division of an index by a constant (0 if the divisor is not constant), and the lets that the index depends
+    on."""
 
     divisor: int
     starts: frozenset[str]
 
 
 class _Use(NamedTuple):
-    """Elements side by side that a thread accesses along a dim, of so many bytes, and lets that decide where."""
+    """Adjacent elements of so many bytes that a thread accesses along a dim, and the lets that decide where they
+    begin."""
 
     buffer: str
     dim: int
@@ -47,14 +49,15 @@ class _Use(NamedTuple):
 
 
 class _Differences(NamedTuple):
-    """Between versions of a block: lets by name, and where tiles in shared memory begin along their dims, each with
-    what it is in any block and in a steady one."""
+    """How two versions of a block differ: lets by name, and the starts of tiles in shared memory along their dims, each
+    with its value in any block and in a steady one.
+    """
 
     lets: list[tuple[str, Expr, Expr]]
     tiles: list[tuple[_Use, Expr, Expr]]
 
     def takes_tile(self, a: Realize, b: Realize) -> bool:
-        """Whether it is a tile of the same size in both, which is noted."""
+        """Note a tile that has the same size in both versions, and return whether it has."""
         if a.memory is Memory.HEAP or any(x is not y for (_, x), (_, y) in zip(a.box, b.box, strict=True)):
             return False
         last = len(a.box) - 1
@@ -67,21 +70,27 @@ class _Differences(NamedTuple):
 
 
 class Starts(NamedTuple):
-    """What decides whether accesses are as wide in one version as in the other. `slots`: buffers computed ahead."""
+    """Facts that decide whether accesses are as wide in one version as in the other.
+
+    `slots` are the prefetched buffers.
+    """
 
     buffers: Mapping[str, BufferArg]
-    multiples: Mapping[str, int]  # strides that are, and of what
+    multiples: Mapping[str, int]  # stride -> a number that it is a multiple of
     slots: Collection[str]
 
     def one_version(self, s: Stmt, steady: Stmt, classes: Mapping[str, Class]) -> Stmt | None:
-        """Both versions of a block as one, if they differ in nothing else that matters. `classes`: of names around."""
+        """Merge both versions of a block if they differ only in where it begins.
+
+        `classes` are those of the names around.
+        """
         differences = _Differences([], [])
         if not self.differ_in_starts(s, steady, differences):
             return None
         lets = differences.lets
         congruences = {name: (congruence(a, classes), congruence(b, classes)) for name, a, b in lets}
         relative = {i.buffer for i in walk(s) if isinstance(i, Realize) and self.is_relative(i)}
-        of_lets = _Uses()
+        of_lets = _StartUses()
         of_lets.visit(s, {name: frozenset((name,)) for name in congruences}, frozenset())
         uses = [(use, name) for use in of_lets.places if use.buffer not in relative for name in use.starts]
         beside = {use[:2] for use in of_lets.places}
@@ -90,7 +99,7 @@ class Starts(NamedTuple):
         is_wider |= any(self.is_wider(use, *ends) for use, *ends in tiles if use[:2] in beside)
         divisions = [(d.divisor, name) for d in of_lets.divisions for name in d.starts]
         is_simpler = any(_tells_more(divisor, *congruences[name]) for divisor, name in divisions)
-        # What is known of extents, code is told by the way in which minima are written.
+        # Code generation learns facts about extents from the form in which minima are written.
         asked = {name for _, name in [*uses, *divisions]}
         unsaid = [a for name, a, _ in lets if name in asked and congruence(a, classes) != congruence(a, {})]
         said = {key(a): modulus for a in unsaid for modulus, rest in [congruence(a, classes)] if not rest}
@@ -100,11 +109,13 @@ class Starts(NamedTuple):
         return _as_multiples(s, said)
 
     def is_relative(self, s: Realize) -> bool:
-        """Whether what threads have in common cancels out of its places."""
+        """Whether the part of an index that all threads share cancels out of the buffer's indices."""
         return s.memory in (Memory.REGISTER, Memory.STACK) or s.buffer in self.slots
 
     def differ_in_starts(self, a: Stmt, b: Stmt, differences: _Differences, in_loop: bool = False) -> bool:
-        """Whether only values of lets differ that are in no loop, and places that are counted from them: these."""
+        """Whether two versions differ only in lets outside of loops and in indices relative to them, and note these
+        lets.
+        """
         if a is b:
             return True
         inside = children(a), children(b)
@@ -124,8 +135,9 @@ class Starts(NamedTuple):
         return all(self.differ_in_starts(x, y, differences, in_loop) for x, y in zip(*inside, strict=True))
 
     def is_wider(self, use: _Use, any_block: Class, steady: Class) -> bool:
-        """Whether places that begin there may be accessed at once with more of those beside them in the steady
-        version: along a dim of an array whose stride is not a multiple of the longest access itself."""
+        """Whether accesses that begin there may be wider in the steady version: along a dim of an array whose stride is
+        not itself a multiple of the widest access.
+        """
         array = self.buffers.get(use.buffer)
         if array is None and not use.is_last:
             return False
@@ -136,13 +148,13 @@ class Starts(NamedTuple):
 
 
 def _tells_more(divisor: int, any_block: Class, steady: Class) -> bool:
-    """Whether remainders are known in the steady version that are not in any block."""
+    """Whether a remainder is known in the steady version that is not known in an arbitrary block."""
     known = gcd(divisor, steady[0])
     return divisor == 0 or gcd(divisor, any_block[0]) != known or (any_block[1] - steady[1]) % known != 0
 
 
 def _as_multiples(s: Stmt, moduli: Mapping[Key, int]) -> Stmt:
-    """Minima, by their structure, said to be multiples of what they are."""
+    """Write minima, identified by their structure, as explicit multiples of what they are known to be multiples of."""
 
     def change(e: Expr) -> Expr | None:
         modulus = moduli.get(key(e)) if isinstance(e, Op) and e.op == "min" else None
@@ -151,15 +163,18 @@ def _as_multiples(s: Stmt, moduli: Mapping[Key, int]) -> Stmt:
     return map_exprs(s, lambda e: transform(e, change)) if moduli else s
 
 
-class _Uses:
-    """Finds what becomes of lets: places that threads access side by side, and what is divided."""
+class _StartUses:
+    """Collects the uses of lets: indices that threads access side by side, and divisions."""
 
     def __init__(self) -> None:
         self.places: list[_Use] = []
-        self.divisions: list[_Division] = []
+        self.divisions: list[_StartDivision] = []
 
     def visit(self, s: Stmt, from_: Mapping[str, frozenset[str]], own: frozenset[str]) -> None:
-        """`from_`: by names, the lets that they depend on. `own`: names that count a thread's own elements."""
+        """Visit a statement.
+
+        `from_` maps names to the lets that they depend on, `own` has the names that count a thread's own elements.
+        """
 
         def starts(*of: Expr) -> frozenset[str]:
             return frozenset[str]().union(*(from_[n] for e in of for n in names(e) if n in from_))
@@ -174,7 +189,9 @@ class _Uses:
                     self.places.append(_Use(buffer, k, k == len(indices) - 1, dtype.bytes, known))
         for e in walk_expr(*exprs):
             if isinstance(e, Op) and e.op in _DIVIDE and e.dtype == INDEX and (known := starts(e.args[0])):
-                self.divisions.append(_Division(int(e.args[1].value) if isinstance(e.args[1], Const) else 0, known))
+                self.divisions.append(
+                    _StartDivision(int(e.args[1].value) if isinstance(e.args[1], Const) else 0, known)
+                )
         if isinstance(s, (Let, For)):
             name, made = (s.name, [s.value]) if isinstance(s, Let) else (s.var, [s.min, s.extent])
             if known := starts(*made):

@@ -43,12 +43,12 @@ def _stored(s: Stmt, buffer: str, turns: Collection[str]) -> _Places | None:
 
 
 def _are_apart(some: _Places, others: _Places) -> bool:
-    """Whether places are certainly different: what is not a number in them has to be the same."""
+    """Whether two sets of places are certainly disjoint: their non-constant parts must be equal."""
     return not some or not others or some.isdisjoint(others) and len({terms for terms, _ in some | others}) == 1
 
 
 def _places(indices: tuple[Expr, ...], turns: Collection[str]) -> _Places | None:
-    """Of all lanes."""
+    """The places of all lanes."""
     lanes = max((i.lanes for i in indices), default=1)
     each = [_along(i, lanes, turns) for i in indices]
     known = [side for side in each if side is not None]

@@ -1,4 +1,4 @@
-"""Spread: values that a block keeps in registers belong to the threads that compute them.
+"""Distribute registers: values that a block keeps in registers belong to the threads that compute them.
 
 before:  realize sums: [i.min..i.min + 64, j.min..j.min + 64] in register
          thread for ti in 0..16: thread for tj in 0..16:
@@ -7,9 +7,9 @@ after:   realize sums: [0..4, 0..4] in register
          thread for ti in 0..16: thread for tj in 0..16:
              sums[1, 3] = ...
 
-All thread loops that touch such a buffer share it out alike: those at one depth have the same extents, as many threads
-inside, and move along a dim by the same steps, either each thread over elements of its own side by side, or all of them
-over neighbours.
+All thread loops that access such a buffer distribute it in the same way: those at one depth have the same extents, as
+many threads inside, and move along a dim by the same steps, either each thread over elements of its own side by side,
+or all of them over neighbours.
 """
 
 from __future__ import annotations
@@ -37,16 +37,18 @@ from ..footprint import step
 from ..names import of_loop
 from .lets import Lets
 
-Refuse = Callable[[Realize, str], UserError]  # of what, and why
+Refuse = Callable[[Realize, str], UserError]  # the buffer, and the reason
 
 
 _OF_A_THREAD = (Memory.REGISTER, Memory.STACK)
-_MOST_CASES = 1024  # of a place that is the least or the largest of numbers which are so themselves
+_MOST_CASES = 1024  # alternatives of an index made of nested minima and maxima
 
 
 def distribute_registers(body: Stmt, refuse: Refuse, small: bool = False) -> Stmt:
-    """Registers outside of threads as those of each thread. `small`: blocks were cut down for small arrays, and where
-    not all of them alike, the threads share what they cannot keep."""
+    """Turn registers allocated outside of thread loops into registers of each thread.
+
+    With `small`, blocks were shrunk to fit small arrays; buffers that threads cannot keep then go to shared memory.
+    """
     return _Visitor(refuse, small).visit(body, {})
 
 
@@ -56,19 +58,19 @@ class _Visitor:
     small: bool
 
     def visit(self, s: Stmt, values: Mapping[str, Expr]) -> Stmt:
-        """`values`: of the lets around."""
+        """Visit a statement; `values` are those of the lets around it."""
         if isinstance(s, For) and s.kind is Kind.THREAD:
             return s
         if isinstance(s, Realize) and s.memory in _OF_A_THREAD and _is_used_by_threads(s):
-            s = self.spread(s, values)
+            s = self.distributed(s, values)
         inner = values
         if isinstance(s, Let) and s.value.dtype == INDEX:
             inner = {**values, s.name: substitute(s.value, values)}
         return rebuild(s, expressions(s), tuple([self.visit(c, inner) for c in children(s)]))
 
-    def spread(self, s: Realize, values: Mapping[str, Expr]) -> Realize:
+    def distributed(self, s: Realize, values: Mapping[str, Expr]) -> Realize:
         try:
-            return _Spread(s, self.refuse, values).result()
+            return _Distributor(s, self.refuse, values).result()
         except UserError:
             if not self.small:
                 raise
@@ -76,7 +78,7 @@ class _Visitor:
 
 
 def _is_used_by_threads(s: Realize) -> bool:
-    """Whether thread loops touch it: what is outside of all of them, one thread does, whose own it is."""
+    """Whether thread loops access the buffer. What is outside of all of them is done by one thread, which owns it."""
     loops = (i for i in walk(s.body) if isinstance(i, For) and i.kind is Kind.THREAD)
     return any(_touches(i, s.buffer) for loop in loops for i in walk(loop))
 
@@ -86,7 +88,7 @@ def _touches(s: Stmt, buffer: str) -> bool:
 
 
 class _Loop(NamedTuple):
-    """A thread loop: how many are around it, how many threads it has, and how far apart their numbers are."""
+    """A thread loop: its depth among thread loops, its number of threads, and the distance between their numbers."""
 
     depth: int
     threads: int
@@ -94,7 +96,7 @@ class _Loop(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """How threads of a loop move along a dim."""
+    """How far the threads of a loop move along a dim."""
 
     loop: _Loop
     distance: int
@@ -106,11 +108,11 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True)
 class _At:
-    """Where a statement is: thread loops around it by their variables, and lets that depend on them or on others."""
+    """The thread loops around a statement by their variables, and the lets around it."""
 
     threads: Mapping[str, _Loop]
     lets: Lets
-    own: Mapping[str, Expr]  # how far loops are that begin elsewhere in each thread
+    own: Mapping[str, Expr]  # iterations done so far, of loops that begin elsewhere in each thread
     scope: Scope  # of the variables of loops
 
     @property
@@ -136,19 +138,19 @@ class _At:
         return replace(self, lets=Lets(self.values), scope=scope)
 
     def having(self, counter: str, extent: Expr) -> Scope:
-        """With a variable that counts so many iterations."""
+        """The scope with another variable that counts so many iterations."""
         last = most(extent - 1, self.scope)
         return {**self.scope, counter: Interval(0, last)}
 
 
 def _count(loop: For, values: Mapping[str, Expr]) -> int:
-    """How many threads a loop has; 0 if that is not constant."""
+    """The number of threads of a loop; 0 if that is not constant."""
     extent = simplify(substitute(loop.extent, values))
     return int(extent.value) if isinstance(extent, Const) else 0
 
 
 def _threads_inside(loop: For, values: Mapping[str, Expr]) -> int:
-    """How many threads each iteration of a thread loop has, by the loops inside of it; 0 if that is not one number."""
+    """The number of threads in each iteration of a thread loop, by the loops inside it; 0 if that is not one number."""
 
     def of(s: Stmt) -> set[int]:
         if isinstance(s, For) and s.kind is Kind.THREAD:
@@ -165,7 +167,7 @@ def _first_lane(index: Expr) -> Expr:
     return index.value if isinstance(index, Broadcast) else index
 
 
-class _Spread:
+class _Distributor:
     def __init__(self, s: Realize, refuse: Refuse, values: Mapping[str, Expr]) -> None:
         self.s, self.values = s, values
         self.refuse = refuse
@@ -177,7 +179,7 @@ class _Spread:
         return Realize(self.s.buffer, self.s.dtype, box, self.s.memory, body)
 
     def own(self, dim: int) -> int:
-        """Elements of a thread along a dim."""
+        """The number of elements that a thread holds along a dim."""
         extent = self.s.box[dim][1]
         if not isinstance(extent, Const):
             raise self.refuse(self.s, "its size there is not constant")
@@ -206,7 +208,7 @@ class _Spread:
         return transform(e, change, concerns=lambda n: self.s.buffer in loaded(n))
 
     def places(self, indices: tuple[Expr, ...], at: _At) -> tuple[Expr, ...]:
-        """The indices among those of the thread."""
+        """The indices relative to the elements that the thread holds."""
         if not at.threads:
             raise self.refuse(self.s, "it is used outside of threads")
         return tuple([at.lets.once(k, i, partial(self.along, k, at)) for k, i in enumerate(indices)])
@@ -221,7 +223,7 @@ class _Spread:
         return self.lanes(index, self.place(form, dim, at, index.lanes if isinstance(index, Ramp) else 1), dim)
 
     def lanes(self, index: Expr, first: Expr, dim: int) -> Expr:
-        """The places of all lanes, which are side by side as long as they are one thread's."""
+        """The indices of all lanes, which must be adjacent elements of one thread."""
         if isinstance(index, Broadcast):
             return replace(index, value=first)
         if not isinstance(index, Ramp):
@@ -246,27 +248,27 @@ class _Spread:
             {k: t for k, t in form.terms.items() if not (isinstance(t[0], Var) and t[0].name in at.threads)},
         )
         place: Expr = rest.expr()
-        # The longest steps first: inside of each of them, threads that take shorter ones share its values.
+        # The longest steps come first: threads with shorter steps share the values inside each of them.
         moves = sorted((m for m in self.steps[dim] if m.threads > 1), key=lambda move: -move.distance)
         cases = _few_cases(rest)
         if cases is None:
             raise self.refuse(self.s, "clamps around clamps hide which thread has computed what is read")
         if depends(place, at.threads) or not all(_is_own(case, moves, at.scope, lanes) for case in cases):
             raise self.refuse(self.s, "threads would read what others have computed")
-        for move in moves:  # threads with so many values side by side each, and the next ones of each behind
+        for move in moves:  # each thread has so many adjacent values; its next ones follow those of all threads
             each = const(move.distance, INDEX)
             place = place // (each * move.threads) * each + place % each
         return simplify(substitute(place, at.own))
 
 
 def _few_cases(form: Linear) -> list[Linear] | None:
-    """The cases of a place; None where they are too many to look at."""
+    """The alternatives of an index; None if there are too many to examine."""
     cases = list(islice(_cases(form), _MOST_CASES + 1))
     return cases if len(cases) <= _MOST_CASES else None
 
 
 def _cases(form: Linear) -> Iterator[Linear]:
-    """A place as each of the numbers of which it is the least or the largest."""
+    """The alternatives of an index that is a minimum or maximum of several values."""
     for k, (atom, times) in form.terms.items():
         if isinstance(atom, Op) and atom.op in ("min", "max"):
             for case in atom.args:
@@ -276,9 +278,9 @@ def _cases(form: Linear) -> Iterator[Linear]:
 
 
 def _is_own(place: Linear, moves: Iterable[_Step], scope: Scope, lanes: int) -> bool:
-    """Whether the first thread computes what is at a place, and each other one what is as many steps behind."""
+    """Whether the first thread computes the value at an index, and each other thread the one as many steps later."""
     for move in moves:
-        whole = move.distance * move.threads  # what all threads have side by side
+        whole = move.distance * move.threads  # adjacent elements of all threads together
         turns = {k: (atom, times // move.threads) for k, (atom, times) in place.terms.items() if not times % whole}
         inside = Linear(place.constant, {k: t for k, t in place.terms.items() if k not in turns})
         before, last = most(-inside.expr(), scope), most(inside.expr() + lanes - 1, scope)

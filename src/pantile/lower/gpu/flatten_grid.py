@@ -1,4 +1,4 @@
-"""Grid: block loops that are directly inside each other become one, whose variable is the number of a block.
+"""Flatten the grid: directly nested block loops become one, whose variable is the number of a block.
 
 before:  block for yo in 0..m:             after:  block for yo.block in 0..m*n:
              block for xo in 0..n:                     let yo = yo.block // n
@@ -42,7 +42,7 @@ def _visit(s: Stmt, facts: Facts, scope: Scope) -> Stmt:
 
 
 class _Chain:
-    """Block loops, and what is between them, outermost first; the innermost body."""
+    """Nested block loops and the lets between them, outermost first, and the innermost body."""
 
     def __init__(self, s: For, facts: Facts, scope: Scope) -> None:
         self.outermost, self.facts = s, facts
@@ -61,7 +61,7 @@ class _Chain:
         self.body = at
 
     def extent(self, s: For, scope: Scope) -> Expr:
-        """How often a loop runs at most, in names that the host knows."""
+        """An upper bound of a loop's trip count, in names that the host knows."""
         known = simplify(substitute(s.extent, self.values), self.facts)
         if not depends(known, [x.var for x in self.steps if isinstance(x, For)]):
             self.varies.append(False)
@@ -80,7 +80,7 @@ class _Chain:
                 body = rebuild(s, expressions(s), (body,))
                 continue
             rest -= 1
-            # Where there are blocks at all, no extent is 0; saying so spares every thread to look at signs.
+            # Where there are blocks at all, no extent is 0; saying so makes divisions unsigned.
             number: Expr = block if _is_one(inside) else block // maximum(inside, const(1, INDEX))
             number = number % maximum(extents[rest], const(1, INDEX)) if rest else number
             body = Let(s.var, s.min + number, body)

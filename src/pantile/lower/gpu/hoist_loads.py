@@ -1,4 +1,4 @@
-"""Ahead: what stores before it do not touch is loaded before them, so that several loads are on their way at a time.
+"""Hoist loads: a load moves before stores that do not alias it, so that several loads are in flight at a time.
 
 before:  f[y*s + x] = a*f[(y - 1)*s + x] + b*f[y*s + x]        after:  let f.ahead.0 = f[(y + 1)*s + x]
          f[(y + 1)*s + x] = a*f[y*s + x] + b*f[(y + 1)*s + x]          f[y*s + x] = a*f[(y - 1)*s + x] + b*f[y*s + x]
@@ -22,12 +22,12 @@ from ...ir.visit import block, children, expressions, rebuild, walk
 from ...target.kinds import Memory
 from ..names import of_buffer
 
-_Form = dict[tuple[Key, str], int]  # of what, times which name -> how often
+_Form = dict[tuple[Key, str], int]  # (atom, stride) -> coefficient
 _ONE: Key = key(Var(INDEX, 1, ""))  # stands for 1
 
 
 def hoist_loads(body: Stmt) -> Stmt:
-    """Loads of what a run of stores changes, before all of it where none of them decides about the value."""
+    """Move loads before a run of stores where none of the stores changes what they load."""
     private = {s.buffer for s in walk(body) if isinstance(s, Alloc) and s.memory is not Memory.HEAP}
     return _visit(body, count(), private)
 
@@ -49,12 +49,12 @@ def _visit(s: Stmt, numbers: Iterator[int], private: set[str]) -> Stmt:
 
 
 def _loaded_first(run: list[Store], numbers: Iterator[int], private: set[str]) -> Stmt:
-    """Stores, one after the other, with lets around them."""
+    """The stores in order, inside lets that hold the hoisted loads."""
     names: dict[Key, tuple[str, Load]] = {}
     stores = list[Store]()
     for k, s in enumerate(run):
         before = [r for r in run[:k] if r.buffer not in private]
-        first = dict[Key, Expr]()  # what this one loads and none before it has stored
+        first = dict[Key, Expr]()  # loads of this store that no earlier one writes to
         for e in walk_loads(s.value):
             theirs = [r for r in before if r.buffer == e.buffer]
             if theirs and e.mask is None and not loaded(e.indices[0]) and _is_apart(e, theirs):
@@ -72,19 +72,19 @@ def _with(value: Expr, first: dict[Key, Expr]) -> Expr:
 
 
 def _is_apart(e: Load, stores: Iterable[Store]) -> bool:
-    """Whether a load is certainly of another place than all stores: so many rows away from each, or elements."""
+    """Whether a load certainly aliases none of the stores: it is a constant number of rows or of elements away."""
     mine = _form(e.indices[0])
     return all(_differ(mine, _form(s.indices[0])) for s in stores)
 
 
 def _differ(a: _Form, b: _Form) -> bool:
-    """By a number of rows alone, or of elements alone, neither of them 0: strides are not 0 where there are rows."""
+    """Whether two indices differ by a number of rows alone or of elements alone. Strides of existing rows are not 0."""
     gaps = {k: n for k in a.keys() | b.keys() if (n := a.get(k, 0) - b.get(k, 0))}
     return len(gaps) == 1 and all(what == _ONE for what, _ in gaps)
 
 
 def _form(index: Expr) -> _Form:
-    """The index as a sum of products, in which rows and strides are told apart."""
+    """The index as a sum of products, with rows kept apart from their strides."""
     products: _Form = {}
     form = linear(index)
     products[_ONE, ""] = form.constant

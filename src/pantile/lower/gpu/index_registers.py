@@ -1,4 +1,4 @@
-"""Own: places in a thread's registers are numbers, counted from where a region begins.
+"""Index registers: indices into a thread's registers are constants, relative to the start of a region.
 
 before:  let f.y.min = yo*64 + ty*8 - 1                         after:  realize f: [0..10] in register
          realize f: [f.y.min..f.y.min + 10] in register                 f[0] = ...
@@ -6,8 +6,8 @@ before:  let f.y.min = yo*64 + ty*8 - 1                         after:  realize 
          f[row - 1] = ...
          out[row] = f[row - 1] + f[row] + f[row + 1]
 
-What is at places that nobody knows until the code runs is in memory, even if it is called a register. LLVM would find
-out about most of them, but not all: it does not know that nothing overflows here.
+What is indexed dynamically lives in local memory, even if it is called a register. LLVM would resolve most such
+indices, but not all: it does not know that nothing overflows here.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from ...target.kinds import Kind, Memory
 from .let_sums import Named
 
 _NOT_OF_A_THREAD = (Memory.SHARED, Memory.HEAP)
-_Places = tuple[Expr | None, ...]  # per dim: the first lane's, None where it is not a number
+_Places = tuple[Expr | None, ...]  # per dim: the first lane's index, None where it is not constant
 
 
 def index_registers(body: Stmt) -> Stmt:
-    """Registers of threads, indexed by numbers along all dims where these are known."""
-    numbers = _Numbers()
+    """Index the registers of threads by constants along all dims where these are known."""
+    numbers = _ConstantIndices()
     numbers.note(body, Named(), in_thread=False)
     return numbers.rewritten(body, Named()) if numbers.known else body
 
 
 class _Open(NamedTuple):
-    """A realized buffer: along which of its dims all places are numbers, and where it begins."""
+    """A realized buffer: the dims along which all its indices are constant, and where it begins."""
 
     known: set[int]
     lows: tuple[Linear, ...]
 
 
-class _Numbers:
-    """Of all buffers that are a thread's. A stage may be realized several times, not always in registers."""
+class _ConstantIndices:
+    """Constant indices into the buffers of a thread. A stage may be realized several times, not always in registers."""
 
     def __init__(self) -> None:
-        self.known: dict[int, set[int]] = {}  # along which dims of a Realize, by its id, all places are numbers
-        self.open: dict[str, _Open] = {}  # the buffers of a thread that are realized around the statement at hand
+        self.known: dict[int, set[int]] = {}  # id of a Realize -> dims along which all indices are constant
+        self.open: dict[str, _Open] = {}  # buffers of a thread realized around the current statement
 
     def note(self, s: Stmt, named: Named, in_thread: bool) -> None:
-        """Find out about places."""
+        """Find out along which dims indices are constant."""
         is_thread = isinstance(s, For) and s.kind is Kind.THREAD
         if is_thread and not in_thread and not any(isinstance(i, Realize) for i in walk(s)):
             return
@@ -66,12 +66,12 @@ class _Numbers:
 
     @contextmanager
     def inside(self, s: Stmt, named: Named) -> Iterator[None]:
-        """In the body of a Realize its buffer is the one that is meant by the name."""
+        """Let a buffer's name refer to a Realize inside its body."""
         if not isinstance(s, Realize):
             yield
             return
         around = self.open
-        self.open = {buffer: of for buffer, of in around.items() if buffer != s.buffer}
+        self.open = {buffer: opened for buffer, opened in around.items() if buffer != s.buffer}
         if id(s) in self.known:
             self.open[s.buffer] = _Open(self.known[id(s)], tuple([named.form(low) for low, _ in s.box]))
         yield
@@ -83,15 +83,15 @@ class _Numbers:
         return [*loads, (s.buffer, s.indices)] if isinstance(s, Store) and s.buffer in self.open else loads
 
     def places(self, buffer: str, indices: tuple[Expr, ...], named: Named) -> _Places:
-        of = self.open[buffer]
+        opened = self.open[buffer]
         offsets = [
-            named.form(i.base if isinstance(i, Ramp) else i).plus(low, -1) if k in of.known else None
-            for k, (i, low) in enumerate(zip(indices, of.lows, strict=True))
+            named.form(i.base if isinstance(i, Ramp) else i).plus(low, -1) if k in opened.known else None
+            for k, (i, low) in enumerate(zip(indices, opened.lows, strict=True))
         ]
         return tuple([None if f is None or f.terms else const(f.constant, INDEX) for f in offsets])
 
     def rewritten(self, s: Stmt, named: Named) -> Stmt:
-        """With numbers for places."""
+        """The statement with constant indices."""
         with self.inside(s, named):
             memo: dict[int, Expr] = {}
             new = tuple([transform(e, lambda n: self.load(n, named), memo, self.concerns) for e in expressions(s)])

@@ -1,12 +1,12 @@
-"""Barriers: threads of a block wait for each other where one touches what another has stored, and nowhere else.
+"""Insert barriers: threads of a block wait for each other where one accesses what another has stored, and only there.
 
 before:  thread for p in 0..340: g[p] = ...        after:  thread for p in 0..340: g[p] = ...
          thread for q in 0..256: f[q] = g[q + 1]           barrier
                                                            thread for q in 0..256: f[q] = g[q + 1]
 
-One after the other, statements are compared with what was accessed since the last barrier. What a loop leaves behind
-meets its own beginning. Of buffers that have slots, those of different iterations are apart (`computed_ahead`, which
-has put a barrier where these are told apart).
+Each statement is compared with the accesses since the last barrier; those at the end of a loop body also with those at
+its beginning. In multi-buffered memory, slots of different iterations do not alias (`software_pipeline` has inserted
+the barrier that makes it so).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from ...ir.visit import block, children, expressions, rebuild, walk
 from ...target.kinds import Kind, Memory
 
 
-class _Place(NamedTuple):
-    """Memory that threads of a block share: bytes of the block's own, or a buffer outside of it."""
+class _SharedBytes(NamedTuple):
+    """Memory that the threads of a block share: bytes of the block's own, or a buffer outside of it."""
 
     buffer: str
     begin: int = 0
     end: int = 0
 
-    def meets(self, other: _Place) -> bool:
+    def overlaps(self, other: _SharedBytes) -> bool:
         if self.end and other.end:
             return self.begin < other.end and other.begin < self.end
         return self.buffer == other.buffer
 
 
 class _Slot(NamedTuple):
-    """One of several slots: that of an iteration of a loop, counted from the present one."""
+    """The slot of a multi-buffered allocation that an iteration of a loop uses, counted from the current iteration."""
 
     loop: str
     distance: int
@@ -48,15 +48,15 @@ class _Slot(NamedTuple):
 
 
 class _Access(NamedTuple):
-    place: _Place
+    place: _SharedBytes
     stores: bool
-    alone: bool  # by the first thread
-    slot: _Slot | None = None  # None: any
+    alone: bool  # by the first thread alone
+    slot: _Slot | None = None  # None for any slot
 
     def needs_barrier(self, after: _Access) -> bool:
         if self.place == after.place and self.slot is not None and self.slot.is_apart(after.slot):
             return False
-        return (self.stores or after.stores) and not (self.alone and after.alone) and self.place.meets(after.place)
+        return (self.stores or after.stores) and not (self.alone and after.alone) and self.place.overlaps(after.place)
 
     def before(self, loop: str) -> _Access:
         """This access as the next iteration of a loop sees it."""
@@ -74,18 +74,19 @@ _NOTHING: _Accesses = frozenset()
 
 
 def insert_barriers(program: Program) -> Program:
-    """The kernels with the barriers that they need."""
+    """Insert the barriers that the kernels need."""
     kernels = [replace(k, body=_Barriers().visit(k.body, _NOTHING)[0]) for k in program.kernels]
     return replace(program, kernels=tuple(kernels))
 
 
 class _Barriers:
     def __init__(self) -> None:
-        self.places: dict[str, _Place | None] = {}  # of buffers of the kernel's own; None: a thread's
-        self.slots: dict[str, tuple[int, int]] = {}  # of those that have some: how many, of how many elements
+        self.places: dict[str, _SharedBytes | None] = {}  # memory of the kernel's own buffers; None for a thread's
+        self.slots: dict[str, tuple[int, int]] = {}  # multi-buffered: number of slots, and elements of each
 
     def visit(self, s: Stmt, open_: _Accesses) -> tuple[Stmt, _Accesses]:
-        """The statement with barriers, and what was accessed since the last of them; `open_`: before it."""
+        """The statement with barriers, and the accesses since the last of them; `open_` are those before the
+        statement."""
         if isinstance(s, Barrier):
             return s, _NOTHING
         if isinstance(s, For) and s.kind is Kind.THREAD or not children(s) and not isinstance(s, Block):
@@ -95,7 +96,7 @@ class _Barriers:
             self.places[s.buffer] = _place(s)
             if s.slots > 1 and isinstance(s.size, Const):
                 self.slots[s.buffer] = s.slots, int(s.size.value) // s.slots
-        own = self.loaded(s)  # what all threads load to decide or to count
+        own = self.loaded(s)  # what all threads load for conditions and bounds
         waits = _must_wait(own, open_)
         made, after = self.inside(s, own if waits else open_ | own)
         return block(Barrier(), made) if waits else made, after
@@ -124,7 +125,7 @@ class _Barriers:
             before |= again
 
     def accesses(self, s: Stmt) -> _Accesses:
-        """What threads touch in a statement, of what others see."""
+        """The accesses of threads in a statement to memory that other threads see."""
         alone = isinstance(s, For) and isinstance(s.extent, Const) and int(s.extent.value) == 1
         own = {i.buffer for i in walk(s) if isinstance(i, Alloc)}
         stored = {(i.buffer, self.slot(i.buffer, i.indices)) for i in walk(s) if isinstance(i, Store)}
@@ -138,11 +139,11 @@ class _Barriers:
     def of(
         self, accesses: Iterable[tuple[str, _Slot | None]], own: Collection[str], stores: bool, alone: bool
     ) -> list[_Access]:
-        places = [(self.places.get(b, _Place(b)), slot) for b, slot in accesses if b not in own]
+        places = [(self.places.get(b, _SharedBytes(b)), slot) for b, slot in accesses if b not in own]
         return [_Access(p, stores, alone, slot) for p, slot in places if p is not None]
 
     def slot(self, buffer: str, indices: tuple[Expr, ...]) -> _Slot | None:
-        """Which one is accessed, where that is known: (loop + distance) % slots * elements + ..."""
+        """The slot that is accessed, where it is known: (loop + distance) % slots * elements + ..."""
         if buffer not in self.slots:
             return None
         slots, elements = self.slots[buffer]
@@ -168,9 +169,9 @@ def _all(branches: Iterable[tuple[Stmt, _Accesses]]) -> _Accesses:
     return _NOTHING.union(*(after for _, after in branches))
 
 
-def _place(s: Alloc) -> _Place | None:
+def _place(s: Alloc) -> _SharedBytes | None:
     if s.memory is not Memory.SHARED:
         return None
     assert isinstance(s.offset, Const) and isinstance(s.size, Const)
     begin = int(s.offset.value)
-    return _Place("", begin, begin + int(s.size.value) * s.dtype.bytes)
+    return _SharedBytes("", begin, begin + int(s.size.value) * s.dtype.bytes)

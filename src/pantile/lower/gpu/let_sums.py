@@ -1,4 +1,4 @@
-"""What names of lets stand for, as sums: places are told apart by their difference, which mostly is a number.
+"""The values of lets as sums: whether two indices are equal is decided by their difference, which is mostly constant.
 
 let f.y.min = yo*64 + ty*8 - 1
 let row = yo*64 + ty*8                      form(row + 1) - form(f.y.min) = 2
@@ -16,17 +16,17 @@ from ...ir.nodes import Let, Stmt
 
 
 class Named:
-    """The names at a place, each in terms of others that no let has made."""
+    """The names visible at a statement, each as a sum of names that are not lets."""
 
     def __init__(self, forms: Mapping[str, Linear] | None = None) -> None:
         self._forms = forms or {}
 
     def inside(self, s: Stmt) -> Named:
-        """What is known inside of a statement."""
+        """The names visible inside a statement."""
         return self.where(s.name, self.form(s.value)) if isinstance(s, Let) and s.value.dtype is INDEX else self
 
     def where(self, name: str, form: Linear) -> Named:
-        """With one more name."""
+        """These names and one more."""
         return Named({**self._forms, name: form})
 
     def form(self, e: Expr) -> Linear:
@@ -41,7 +41,7 @@ class Named:
         return result
 
     def _part(self, atom: Expr) -> Linear | None:
-        """None: the atom itself."""
+        """The value of an atom; None stands for the atom itself."""
         if isinstance(atom, Var):
             return self._forms.get(atom.name)
         if isinstance(atom, Op) and atom.op == "mod" and isinstance(atom.args[1], Const):

@@ -1,4 +1,4 @@
-"""Values of the lets around a statement, and what was found of indices there.
+"""Values of the lets around a statement, and memoized results of analyses of indices there.
 
 Iterations that were unrolled are many, and share most of their nodes: they have lets of the same values, and access the
 same places. What is found of one is looked up for the others, by the identity of nodes.
@@ -19,25 +19,25 @@ _Results = dict[tuple[Hashable, ...], tuple[object, ...]]  # by nodes, which sta
 
 
 class Lets:
-    """What names stand for."""
+    """The values that names stand for."""
 
     def __init__(self, values: Mapping[str, Expr], results: _Results | None = None) -> None:
         self.values = values
         self._results: _Results = {} if results is None else results
 
     def inside(self, s: Stmt) -> Lets:
-        """Those around what is in a statement."""
+        """The lets around the body of a statement."""
         if not isinstance(s, Let) or s.value.dtype != INDEX:
             return self
         value = self.once("let", s.value, lambda e: substitute(e, self.values))
         return Lets({**self.values, s.name: value}, self._results)
 
     def having(self, name: str, value: Expr) -> Lets:
-        """With one more, and nothing found."""
+        """These lets and one more, without memoized results."""
         return Lets({**self.values, name: value})
 
     def once(self, what: Hashable, e: Expr, find: Callable[[Expr], T]) -> T:
-        """What `find` makes of an expression and the values of its names, once for all that have the same."""
+        """Apply `find` to an expression, memoized by the expression and the values of its names."""
         values = [self.values[n] for n in names(e) if n in self.values]
         key = (what, id(e), *map(id, values))
         known: Any = self._results.get(key)

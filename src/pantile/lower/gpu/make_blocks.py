@@ -1,4 +1,4 @@
-"""Blocks: all that stores is in a block loop, and block loops that belong together are directly inside each other.
+"""Make blocks: every store is in a block loop, and block loops that belong together are directly nested.
 
 before:  for y: for x: f[y, x] = ...         after:  block for f.block in 0..1:
          block for yo:                                   for y: for x: f[y, x] = ...
@@ -29,12 +29,12 @@ _OF_A_BLOCK = (Memory.SHARED, Memory.STACK, Memory.REGISTER)
 
 
 def make_blocks(body: Stmt) -> Stmt:
-    """Loops as a host's part and block loops."""
+    """Divide loops into a host part and block loops."""
     return _host(body, "")
 
 
 def has_blocks(s: Stmt) -> bool:
-    """Whether a block loop is inside."""
+    """Whether the statement contains a block loop."""
     return any(isinstance(i, For) and i.kind is Kind.BLOCK for i in walk(s))
 
 
@@ -62,7 +62,7 @@ def _host(s: Stmt, stage: str) -> Stmt:
 
 
 def _apart(s: Stmt, around: _Around) -> Stmt:
-    """What is inside of a block loop, `around` which it is: block loops inside of it directly, the rest on its own."""
+    """Distribute a block loop over its body (`around` is the loop): nested block loops on their own, then the rest."""
     if not has_blocks(s):
         return around(s)
     if isinstance(s, Block):

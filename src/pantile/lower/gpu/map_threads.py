@@ -1,4 +1,4 @@
-"""Threads: the points of thread loops are taken in turn by the threads of a block.
+"""Map threads: the points of thread loops are distributed cyclically to the threads of a block.
 
 before:  thread for y in lo..lo + 10:          after:  thread for y.thread in 0..340:
              thread for x in 0..n:                         let y = lo + y.thread // 34
@@ -6,10 +6,10 @@ before:  thread for y in lo..lo + 10:          after:  thread for y.thread in 0.
          s[] = ...                                         if x < n: g[y, x] = ...      (n is at most 34)
                                                        thread for s.thread in 0..1: s[] = ...
 
-Stages of different extents so share one block. How many threads a block has, those thread loops say that belong to the
-stage whose block loops it is made of. Where the extents of loops have no constant bound, each thread goes through
-them on its own, except the innermost, of which it takes every so many-th iteration. What is in no thread loop is done
-by one thread.
+Stages of different extents thus share one block. The thread loops of the stage whose block loops form the block decide
+how many threads it has. Where the extents of loops have no constant bound, each thread runs the outer ones itself and
+takes the iterations of the innermost in strides of the number of threads. What is in no thread loop is done by one
+thread.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from ..extent_bounds import most
 from ..footprint import step
 from ..names import loop_name, of_buffer, of_loop
 
-_USUAL = 256  # threads, where no loop says how many
-_LARGEST = 1 << 20  # points of a loop that threads share by a constant number
+_DEFAULT_THREADS = 256  # of a block, where no loop has a constant extent
+_LARGEST = 1 << 20  # points that are distributed to threads by constant bounds
 _ZERO, _ONE = const(0, INDEX), const(1, INDEX)
 _OF_A_THREAD = (Memory.STACK, Memory.REGISTER)
 _SHARED_OUT = (Kind.THREAD, Kind.WARP)
-_Depths = list[int | None]  # the most iterations of loops inside each other, None where there is no bound
+_Depths = list[int | None]  # bounds of the trip counts of nested loops, None where there is none
 
 
 def map_threads(body: Stmt, graph: Graph, plan: Plan, scope: Scope) -> Stmt:
-    """Thread loops that count from 0 to constants, and how many threads each block has."""
+    """Normalize thread loops to count from 0 to constants, and set the number of threads of each block."""
     ahead = frozenset(p.name for p in plan.stages.values() if p.ahead)
-    return _on_host(body, _Plan(_owners(graph, plan), ahead), scope)
+    return _on_host(body, _ThreadPlan(_owners(graph, plan), ahead), scope)
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What a schedule says of threads."""
+class _ThreadPlan:
+    """The part of a schedule that concerns threads."""
 
     owners: Mapping[str, frozenset[str]]  # block loop -> the thread or warp loops of the same definition
-    ahead: frozenset[str]  # stages that are computed ahead of what uses them
+    ahead: frozenset[str]  # prefetched stages
 
 
 def _owners(graph: Graph, plan: Plan) -> dict[str, frozenset[str]]:
-    """Block loop -> the thread or warp loops of the same definition."""
+    """Map each block loop to the thread or warp loops of the same definition."""
     owners = {}
     for stage in graph.stages:
         for k, nest in enumerate(plan.stages[stage.name].nests if stage.name in plan.stages else ()):
@@ -64,31 +64,33 @@ def _owners(graph: Graph, plan: Plan) -> dict[str, frozenset[str]]:
     return owners
 
 
-def _on_host(s: Stmt, plan: _Plan, scope: Scope) -> Stmt:
+def _on_host(s: Stmt, plan: _ThreadPlan, scope: Scope) -> Stmt:
     if isinstance(s, For) and s.kind is Kind.BLOCK:
         return _in_block(s, plan, scope)
     return rebuild(s, expressions(s), tuple([_on_host(c, plan, inner) for c, inner in step(s, scope)]))
 
 
-def _in_block(s: For, plan: _Plan, scope: Scope) -> Stmt:
-    """The outermost of block loops that are directly inside each other."""
+def _in_block(s: For, plan: _ThreadPlan, scope: Scope) -> Stmt:
+    """Map the threads of the outermost of directly nested block loops."""
     loops = list(_outermost(s, scope))
     count = _count(loops, plan.owners.get(s.var, frozenset()))
     ((body, inner),) = step(s, scope)
-    dealer = _Dealer(count, (depths for _, depths in loops), plan.ahead)
-    return replace(s, body=dealer.visit(body, inner), threads=count)
+    mapper = _ThreadMapper(count, (depths for _, depths in loops), plan.ahead)
+    return replace(s, body=mapper.visit(body, inner), threads=count)
 
 
 def _count(loops: Iterable[tuple[str, _Depths]], own: frozenset[str]) -> int:
-    """How many threads a block has: those of its own stage's loops if there are some, or of any, in whole warps."""
-    counts = [(name in own, math.prod(n or _USUAL for n in depths)) for name, depths in loops]
+    """The number of threads of a block, in whole warps: those of its own stage's loops if it has any, else of all
+    loops.
+    """
+    counts = [(name in own, math.prod(n or _DEFAULT_THREADS for n in depths)) for name, depths in loops]
     is_own = any(mine for mine, _ in counts)
     points = max((points for mine, points in counts if mine or not is_own), default=1)
     return min(MOST_THREADS, -(-points // WARP_SIZE) * WARP_SIZE)
 
 
 def _outermost(s: Stmt, scope: Scope) -> Iterator[tuple[str, _Depths]]:
-    """The thread loops that are in no others, in program order, and the most iterations at each depth of them."""
+    """The outermost thread loops in program order, with bounds of the trip counts at each depth."""
     if isinstance(s, For) and s.kind is Kind.THREAD:
         depths: _Depths = []
         _bounds(s, scope, 0, depths)
@@ -99,14 +101,14 @@ def _outermost(s: Stmt, scope: Scope) -> Iterator[tuple[str, _Depths]]:
 
 
 def _most(extent: Expr, scope: Scope) -> int | None:
-    """Iterations of a loop at most, if that is a number which threads can share."""
+    """An upper bound of a loop's trip count, if it is small enough for threads to share."""
     bound = most(extent, scope)
     return max(bound, 1) if bound is not None and bound <= _LARGEST else None
 
 
 @dataclass(frozen=True)
-class _Shared:
-    """Points that threads share: the name that counts them, and per depth how many there are at most."""
+class _LinearizedPoints:
+    """The points of nested loops in one numbering: the name that counts them, and a trip count per depth."""
 
     name: str
     most: tuple[int, ...]
@@ -118,36 +120,41 @@ class _Shared:
         return number if outside == 1 else number % self.most[depth]
 
 
-class _Dealer:
-    """Deals out what is in a block. `depths`: of its thread loops, as they come. `ahead`: stages computed ahead."""
+class _ThreadMapper:
+    """Distributes the work of a block to threads.
+
+    `depths` are those of its thread loops in order, `ahead` has the prefetched stages.
+    """
 
     def __init__(self, count: int, depths: Iterator[_Depths], ahead: frozenset[str]) -> None:
         self.count, self.depths, self.ahead = count, depths, ahead
 
     def visit(self, s: Stmt, scope: Scope) -> Stmt:
         if isinstance(s, For) and s.kind is Kind.THREAD:
-            return self.dealt(s, next(self.depths))
+            return self.mapped(s, next(self.depths))
         if self.is_for_one_thread(s):
             stored = [i.buffer for i in walk(s) if isinstance(i, Store)]
             return For(of_buffer(stored[0], "thread"), _ZERO, _ONE, Kind.THREAD, s) if stored else s
         return rebuild(s, expressions(s), tuple([self.visit(c, inner) for c, inner in step(s, scope)]))
 
     def is_for_one_thread(self, s: Stmt) -> bool:
-        """Whether one thread does all of it, and none of it apart from the rest, as what is computed ahead is."""
+        """Whether one thread does all of the statement, with no part to separate, as prefetched stages are."""
         if any(isinstance(i, For) and i.kind in (Kind.THREAD, Kind.BLOCK) for i in walk(s)):
             return False
         return _is_one_piece(s) and not any(isinstance(i, Produce) and i.stage in self.ahead for i in walk(s))
 
-    def dealt(self, s: For, depths: _Depths) -> Stmt:
+    def mapped(self, s: For, depths: _Depths) -> Stmt:
         known = tuple(n for n in depths if n is not None)
         if len(known) < len(depths):
             return self.strided(s, len(depths) - 1)
-        shared = _Shared(of_loop(s.var, "thread"), known)
+        shared = _LinearizedPoints(of_loop(s.var, "thread"), known)
         return For(shared.name, _ZERO, const(math.prod(known), INDEX), Kind.THREAD, _points(s, shared, 0))
 
     def strided(self, s: For, last: int) -> Stmt:
-        """Outer loops by every thread, and of the innermost every so many-th iteration. What is in none of the
-        innermost, where blocks leave something over, is done by one thread."""
+        """Every thread runs the outer loops and takes the innermost iterations in strides of the number of threads.
+
+        Statements outside of the innermost loops, such as the tails of splits, are done by one thread.
+        """
         name = of_loop(s.var, "thread")
 
         def visit(s: Stmt, depth: int) -> Stmt:
@@ -168,24 +175,24 @@ class _Dealer:
 
 
 def _deepest(s: Stmt) -> int:
-    """How many thread loops are inside each other."""
+    """The nesting depth of thread loops."""
     own = int(isinstance(s, For) and s.kind is Kind.THREAD)
     return own + max([_deepest(c) for c in children(s)], default=0)
 
 
 def _one_after_another(s: Stmt) -> Stmt:
-    """Thread loops as one thread goes through them."""
+    """The thread loops as serial loops of one thread."""
     s = rebuild(s, expressions(s), tuple([_one_after_another(c) for c in children(s)]))
     return replace(s, kind=Kind.SERIAL) if isinstance(s, For) and s.kind is Kind.THREAD else s
 
 
 def _is_one_piece(s: Stmt) -> bool:
-    """Whether one thread does all of it: memory of the block is not its own."""
+    """Whether one thread does all of the statement; it may not allocate memory of the block then."""
     return not any(isinstance(i, (Realize, Alloc)) and i.memory not in _OF_A_THREAD for i in walk(s))
 
 
 def _bounds(s: Stmt, scope: Scope, depth: int, bounds: _Depths) -> None:
-    """Per depth, the most iterations of the thread loops there."""
+    """Update the upper bounds of trip counts, per depth of nested thread loops."""
     if isinstance(s, For) and s.kind is Kind.THREAD:
         here = _most(s.extent, scope)
         if depth == len(bounds):
@@ -198,9 +205,12 @@ def _bounds(s: Stmt, scope: Scope, depth: int, bounds: _Depths) -> None:
         _bounds(c, inner, depth, bounds)
 
 
-def _points(s: Stmt, shared: _Shared, depth: int) -> Stmt:
-    """One point's part of thread loops. What is in fewer of them, where blocks leave something over, is done by the
-    first of the points that differ in the others alone."""
+def _points(s: Stmt, shared: _LinearizedPoints, depth: int) -> Stmt:
+    """The work of one point of nested thread loops.
+
+    Statements in fewer loops, such as the tails of splits, are done by the first of the points that differ only in the
+    others.
+    """
     if not (isinstance(s, For) and s.kind is Kind.THREAD):
         others = math.prod(shared.most[depth:])
         if others > 1 and not _deepest(s) and any(isinstance(i, Store) for i in walk(s)):

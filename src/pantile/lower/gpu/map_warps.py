@@ -1,4 +1,4 @@
-"""Warps: the iterations of a warp loop are warps of 32 threads, those of the lane loops in it their lanes.
+"""Map warps: the iterations of a warp loop are warps of 32 threads, those of the lane loops inside it their lanes.
 
 before:  warp for w in 0..4:                             after:  thread for w in 0..4: thread for lane in 0..32:
              realize g: [x.min..x.min + 32]                          realize g: [0..1], g.from.2: [0..1]
@@ -8,13 +8,13 @@ before:  warp for w in 0..4:                             after:  thread for w in
                  f[x] = g[x] + g[x + 2]                              let x = x.min + min(lane, 29)
                                                                      if lane < 30: f[x] = g[0] + g.from.2[0]
 
-All lanes do all of it, so that each may ask the others for what they have (one overlapped tile per warp, as Jangda and
-Guha describe it: Model-Based Warp Overlapped Tiling for Image Processing Programs on GPUs, PACT 2020). Those for which
-there is nothing left to do do what the last one does, and store nothing that others see. How lanes share what they
-compute, and read each other's parts, is told in `exchanged`.
+All lanes execute all of it, so that each can take part in warp shuffles (one overlapped tile per warp, as Jangda and
+Guha describe it: Model-Based Warp Overlapped Tiling for Image Processing Programs on GPUs, PACT 2020). Lanes beyond the
+trip count repeat the work of the last one and store nothing that others see. How a buffer is distributed over lanes,
+and read from other lanes, is described in `warp_shuffles`.
 
-Lanes combine the terms of a sum, a minimum and the like in pairs, which are neighbours at distance 16, 8, 4, 2 and 1:
-then all of them have the same result.
+Sums, minima and other associative reductions are butterfly reductions over distances 16, 8, 4, 2 and 1, after which all
+lanes have the result.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from ..extent_bounds import most
 from ..footprint import step
 from ..names import of_buffer, of_loop
 from .let_sums import Named
-from .warp_shuffles import Access, At, Exchanged, Refuse, first_lane, without
+from .warp_shuffles import At, DistributedBuffer, Refuse, WarpAccess, first_lane, without
 
 _ZERO = const(0, INDEX)
 _OF_BLOCKS = (Kind.BLOCK, Kind.WARP, Kind.THREAD, Kind.LANE)
 
 
 def map_warps(body: Stmt, refuse: Refuse) -> Stmt:
-    """Thread loops instead of warp and lane loops."""
+    """Replace warp and lane loops by thread loops."""
     has_lanes = any(isinstance(s, For) and s.kind in (Kind.WARP, Kind.LANE) for s in statements(body))
     return _visit(body, refuse, Named(), {}) if has_lanes else body
 
@@ -62,86 +62,86 @@ def _visit(s: Stmt, refuse: Refuse, named: Named, scope: Scope) -> Stmt:
             made = For(lane, _ZERO, const(WARP_SIZE, INDEX), Kind.THREAD, made)
         return For(s.var, s.min, s.extent, Kind.THREAD, made)
     alone = _lanes_alone(s)
-    if alone is not None:  # what whole blocks of a warp loop leave over, for one warp
-        one = For(of_loop(alone.var, "warp"), _ZERO, const(1, INDEX), Kind.WARP, s)
-        return _visit(one, refuse, named, scope)
+    if alone is not None:  # the tail of a warp loop, for one warp
+        warp = For(of_loop(alone.var, "warp"), _ZERO, const(1, INDEX), Kind.WARP, s)
+        return _visit(warp, refuse, named, scope)
     named = named.inside(s)
     return rebuild(s, expressions(s), tuple([_visit(c, refuse, named, inner) for c, inner in step(s, scope)]))
 
 
 def _lanes_alone(s: Stmt) -> For | None:
-    """The first lane loop of a statement that is in a block and has no loops of warps or threads."""
+    """The first lane loop of a statement that has lane loops but no block, warp or thread loops."""
     loops = [i for i in statements(s) if isinstance(i, For) and i.kind in _OF_BLOCKS]
     return loops[0] if loops and all(i.kind is Kind.LANE for i in loops) else None
 
 
 class _Warp:
-    """What one warp does; `lane` is the name of a thread's number in it."""
+    """The work of one warp; `lane` is the name of a thread's number in it."""
 
     def __init__(self, lane: str, refuse: Refuse, body: Stmt) -> None:
         self.lane, self.refuse, self.body = var(lane), refuse, body
         self.own = {i.buffer for i in statements(body) if isinstance(i, Realize)}
-        self.parts = set[str]()  # of these, what each lane has values of its own in
-        self.spread: dict[int, Exchanged] = {}  # by id of what realizes them, in no lane loop
-        self.others: dict[str, list[Access]] = {}  # accesses of what is not the warp's own
-        self.changed = set[str]()  # of these, what it both stores and reads
+        self.parts = set[str]()  # those of which each lane has its own values
+        self.distributed: dict[int, DistributedBuffer] = {}  # by id of their Realize, which is in no lane loop
+        self.others: dict[str, list[WarpAccess]] = {}  # accesses of buffers that are not the warp's own
+        self.changed = set[str]()  # those that the warp both stores to and reads
         self.count = 0
 
     def made(self, named: Named, scope: Scope) -> Stmt:
         at = At(named, scope)
         self.note(self.body, at, {})
         self.check_others()
-        for spread in self.spread.values():
-            spread.decide()
-            if spread.how is not None:
-                self.own.update(spread.buffers)
-                self.parts.update(spread.buffers)
+        for buffer in self.distributed.values():
+            buffer.decide()
+            if buffer.distribution is not None:
+                self.own.update(buffer.buffers)
+                self.parts.update(buffer.buffers)
         return self.lanes(self.rewritten(self.body, at, {}), at)
 
     def check_others(self) -> None:
-        """What others see, too, and this warp stores: a lane reads of it what it has stored itself, where it has done
-        so. Lanes do not wait for each other's stores."""
+        """Refuse stores to shared buffers that another lane of the warp reads, since lanes do not wait for each other's
+        stores.
+        """
         for buffer, accesses in self.others.items():
             if {a.is_store for a in accesses} == {True, False}:
                 self.changed.add(buffer)
                 if len({self.moved(a) for a in accesses}) > 1:
                     raise self.refuse(buffer, "one lane would read what another has stored in memory")
 
-    def moved(self, a: Access) -> tuple[tuple[int, str], ...]:
-        """Which elements of each dim a lane accesses, as far as that depends on its number: so many side by side."""
+    def moved(self, a: WarpAccess) -> tuple[tuple[int, str], ...]:
+        """The elements of each dim that a lane accesses, as far as they depend on its number: stride and start."""
         forms = [a.at.named.form(first_lane(i)) for i in a.indices]
         steps = [(f, f.coefficient(a.at.number)) for f in forms]
         return tuple((n, str(simplify(self.begin(f, n, a.at)))) if n else (0, "") for f, n in steps)
 
     def begin(self, form: Linear, step: int, at: At) -> Expr:
-        """Where what a lane accesses begins, without its number: loops of a lane that go over no more than its elements
-        do not count."""
+        """The start of a lane's elements without its number; loops that stay within its elements do not count."""
         turns = [(name, form.coefficient(name), turn.most) for name, turn in at.turns.items()]
         far = sum(n * (most - 1) if most is not None and n >= 0 else step for _, n, most in turns if n)
         return without(form, at.number, *(at.turns if far < step else ()))
 
     # Registers of lanes
 
-    def note(self, s: Stmt, at: At, current: Mapping[str, Exchanged]) -> None:
-        """Who accesses what. `current`: buffers that lanes may share, by name."""
-        accesses = [(e.buffer, Access(e.indices, at, False)) for e in walk_loads(*expressions(s))]
+    def note(self, s: Stmt, at: At, current: Mapping[str, DistributedBuffer]) -> None:
+        """Collect accesses; `current` has the buffers that may be distributed over lanes, by name."""
+        accesses = [(e.buffer, WarpAccess(e.indices, at, False)) for e in walk_loads(*expressions(s))]
         if isinstance(s, Store):
-            accesses.append((s.buffer, Access(s.indices, at, True)))
+            accesses.append((s.buffer, WarpAccess(s.indices, at, True)))
         for buffer, access in accesses:
             if buffer in current:
                 current[buffer].accesses.append(access)
             elif buffer not in self.own:
                 self.others.setdefault(buffer, []).append(access)
         if isinstance(s, Realize) and at.loop is None and s.memory not in (Memory.SHARED, Memory.HEAP):
-            self.spread[id(s)] = Exchanged(s, at, self.lane, self.refuse)
-            current = {**current, s.buffer: self.spread[id(s)]}
+            self.distributed[id(s)] = DistributedBuffer(s, at, self.lane, self.refuse)
+            current = {**current, s.buffer: self.distributed[id(s)]}
         for c, scope in step(s, at.scope):
             self.note(c, at.inside(s, scope), current)
 
-    def rewritten(self, s: Stmt, at: At, current: Mapping[str, Exchanged]) -> Stmt:
-        """With accesses of what a lane has."""
-        mine = self.spread.get(id(s))
-        if mine is not None and mine.how is not None:
+    def rewritten(self, s: Stmt, at: At, current: Mapping[str, DistributedBuffer]) -> Stmt:
+        """The statement with accesses of distributed buffers replaced by those of lanes."""
+        mine = self.distributed.get(id(s))
+        if mine is not None and mine.distribution is not None:
             current = {**current, mine.s.buffer: mine}
         inside = tuple([self.rewritten(c, at.inside(s, scope), current) for c, scope in step(s, at.scope)])
         touched = [n for n in current if any(n in loaded(e) for e in expressions(s))]
@@ -160,12 +160,16 @@ class _Warp:
         s = rebuild(s, new, inside)
         if isinstance(s, Store) and s.buffer in current:
             return current[s.buffer].store(s, at)
-        return mine.realized(s.body) if mine is not None and mine.how is not None and isinstance(s, Realize) else s
+        return (
+            mine.realized(s.body)
+            if mine is not None and mine.distribution is not None and isinstance(s, Realize)
+            else s
+        )
 
     # Loops of lanes
 
     def lanes(self, s: Stmt, at: At) -> Stmt:
-        """What one lane does."""
+        """The work of one lane."""
         if isinstance(s, Store):
             return self.store(s, at)
         if isinstance(s, Realize) and at.loop is not None:
@@ -197,15 +201,17 @@ class _Warp:
         return self.by(self.works(at), self.with_reads(s, (), at, guarded=True))
 
     def works(self, at: At) -> Expr:
-        """Whether a lane is one of those that store what others see."""
+        """Whether a lane is one of those that store to memory that others see."""
         return self.lane < 1 if at.loop is None else self.lane < at.loop.extent
 
     def with_reads(self, s: Stmt, inside: tuple[Stmt, ...], at: At, guarded: bool = False) -> Stmt:
         return rebuild(s, tuple([self.read(e, at, guarded) for e in expressions(s)]), inside)
 
     def read(self, e: Expr, at: At, guarded: bool = False) -> Expr:
-        """With loads of what this warp stores by the lane that has stored it, from which others have it. `guarded`:
-        only lanes that store come here."""
+        """Read what this warp stores by the lane that has stored it, from which other lanes get it by a shuffle.
+
+        With `guarded`, only storing lanes execute this.
+        """
 
         def load(n: Expr) -> Expr | None:
             if not isinstance(n, Load) or n.buffer not in self.changed:
@@ -223,8 +229,11 @@ class _Warp:
         return replace(e, mask=mask if e.mask is None else mask & e.mask)
 
     def by(self, condition: Expr, s: Stmt) -> Stmt:
-        """A store by some lanes. All of them take part in what it exchanges, and compute what is made of that, but for
-        what is made of what the warp stores: that is read by the lane that has stored it."""
+        """Predicate a store.
+
+        All lanes take part in its shuffles and compute what depends on these, except for values that depend on the
+        warp's own stores: those are read by the lane that has stored them.
+        """
         assert isinstance(s, Store)
         buffer, memo, lets = s.buffer, dict[int, Expr](), list[tuple[str, Expr]]()
 
@@ -253,7 +262,7 @@ class _Warp:
         return of_buffer(buffer, "combined", self.count)
 
     def combined(self, s: Store, at: At) -> Stmt:
-        """What lanes add to one place, and the like: in pairs, so that in the end all have the same."""
+        """Reduce the values that lanes accumulate at one place by a butterfly of shuffles."""
         assert at.loop is not None
         accumulation = _accumulated(s)
         if accumulation is None:
@@ -278,12 +287,12 @@ class _Warp:
 
 class _Accumulated(NamedTuple):
     operation: str
-    kept: Expr  # what the place holds
+    kept: Expr  # the load of the place itself
     term: Expr
 
 
 def _accumulated(s: Store) -> _Accumulated | None:
-    """What a store adds to its place, or combines with it otherwise."""
+    """The term that a store accumulates at its place, and the operation."""
     value = s.value
     if not isinstance(value, Op) or value.op not in ASSOCIATIVE or value.lanes > 1 or s.mask is not None:
         return None

@@ -1,4 +1,4 @@
-"""Edges: a block that lies inside of the picture computes without clamps and conditions, decided once for all of it.
+"""Partition blocks: a block in the interior of an image computes without clamps and conditions, tested once per block.
 
 before:  block for yo, xo:                        after:  block for yo, xo:
              f[clamp(8*yo + yi - 1, 0, h - 1)]                if 1 <= yo and yo < h//8:
@@ -6,11 +6,11 @@ before:  block for yo, xo:                        after:  block for yo, xo:
                                                               else:
                                                                   f[clamp(8*yo + yi - 1, 0, h - 1)]
 
-As `partition` cuts loops of CPUs into a steady middle and edges. All threads of a block go the same way, so that the
-decision costs next to nothing, whereas kernels for edges would each be one more launch.
+This is what `partition` does with loops on CPUs: a steady middle and edges. The branch is uniform over a block and
+costs next to nothing, whereas separate kernels for edges would each be one more launch.
 
-Where it is only the last block that is moved inwards, with its tiles in shared memory, nothing is decided:
-`min(8*yo, h - 8)` is computed once per block, too, and a second version would be as much code again (`starts`).
+Where versions would differ only in that the last block is shifted inwards, there is one version: `min(8*yo, h - 8)` is
+computed once per block as well, and a second version would double the code (`block_starts`).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from ..size import Room, size
 from .block_starts import Starts
 from .make_blocks import has_blocks
 
-_MOST_OF_ALL = 32_000  # added to a program
+_MOST_OF_ALL = 32_000  # expressions added to a program
 
 
 def partition_blocks(
     body: Stmt, facts: Facts, never: Collection[str], refused: Callable[[str], None], starts: Starts
 ) -> Stmt:
-    """Decide per block what all its threads need not. `never`: block loops that nothing is decided for."""
+    """Version blocks by conditions that are uniform over a block. `never` names the block loops to leave alone."""
     return _Edges(facts, never, Room(_MOST_OF_ALL, larger=lambda: size(body)), refused, starts).visit(
         body, (), {}, facts.classes
     )
@@ -52,8 +52,11 @@ class _Edges:
         self.facts, self.never, self.room, self.refused, self.starts = facts, never, room, refused, starts
 
     def visit(self, s: Stmt, around: tuple[str, ...], scope: Scope, classes: Mapping[str, Class]) -> Stmt:
-        """`around`: the block loops that it is in, with what is left over of some, which goes through blocks, too;
-        `scope`: what lets between them stand for; `classes`: of what names around it are multiples."""
+        """Visit a statement.
+
+        `around` are the block loops around it, including loops over tails that contain block loops; `scope` has the
+        ranges of lets between them; `classes` says what names are multiples of.
+        """
         if isinstance(s, For) and (s.kind is Kind.BLOCK or (around and has_blocks(s.body))):
             around = (*around, s.var)
         elif around and isinstance(s, Let) and s.value.dtype == INDEX and has_blocks(s.body):
@@ -88,7 +91,7 @@ class _Edges:
 
 
 def _decides_blocks(s: Let) -> bool:
-    """Whether bounds of block loops, or other lets, are made of it."""
+    """Whether bounds of block loops, or other lets between them, depend on the let."""
     inner = s.body
     while has_blocks(inner):
         if any(depends(e, [s.name]) for e in expressions(inner)):
@@ -98,7 +101,7 @@ def _decides_blocks(s: Let) -> bool:
 
 
 def _innermost(let: Let, s: Stmt) -> Stmt:
-    """The let inside of all block loops: what it stands for may be simpler in blocks that lie inside."""
+    """Sink the let into all block loops, where its value may be simpler in interior blocks."""
     if not has_blocks(s):
         return Let(let.name, let.value, s)
     (inner,) = children(s)

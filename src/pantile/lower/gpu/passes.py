@@ -1,4 +1,4 @@
-"""The passes of lowering that are for GPUs alone. Each is a function of its own module, and all have the same name."""
+"""The lowering passes that are for GPUs alone. Each is a function of the module of the same name."""
 
 from .async_copies import async_copies
 from .block_starts import Starts

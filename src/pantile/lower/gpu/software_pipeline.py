@@ -1,4 +1,4 @@
-"""Computed ahead: while threads use what one iteration of a loop needs, what a later one needs is on its way.
+"""Software pipelining: while threads compute one iteration of a loop, the data of a later one is being prefetched.
 
 before:  for k in 0..n:                          after:  realize f: [0..2, 0..64] in shared
              realize f: [16*k..16*k + 64]                if 0 < n: thread for p: f[0, p] = img[p]
@@ -10,8 +10,8 @@ before:  for k in 0..n:                          after:  realize f: [0..2, 0..64
                                                              commit
                                                              thread for q: sums[q] += f[k%2, q]
 
-One barrier is enough: behind it, all threads see what was computed ahead for this iteration, and all are done with the
-one before, whose slot is the next to be filled. Which copies are asynchronous is decided later (`asynchronous`).
+One barrier is enough: behind it, all threads see what was prefetched for this iteration, and all are done with the
+previous one, whose slot is the next to be filled. Which copies are asynchronous is decided later (`async_copies`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NOTHING = Block(())
 
 
 def software_pipeline(body: Stmt, graph: Graph, plan: Plan) -> Stmt:
-    """Loops at which stages are computed ahead, with a slot for each iteration whose values there are at one time."""
+    """Pipeline the loops at which stages are prefetched, with multi-buffering: a slot for each iteration in flight."""
     stages: dict[str, dict[str, int]] = {}
     for p in plan.stages.values():
         if p.ahead and p.compute is not None:
@@ -54,33 +54,33 @@ def software_pipeline(body: Stmt, graph: Graph, plan: Plan) -> Stmt:
 
 
 def _visit(s: Stmt, graph: Graph, stages: Mapping[str, Mapping[str, int]], scope: Scope, lets: Lets) -> Stmt:
-    """`lets`: those around."""
+    """Visit a statement; `lets` are those around it."""
     within = lets.inside(s)
     s = rebuild(s, expressions(s), tuple([_visit(c, graph, stages, inner, within) for c, inner in step(s, scope)]))
     if isinstance(s, For) and s.kind is Kind.SERIAL and s.var in stages:
-        return _Ahead(s, graph, stages[s.var], scope, lets).loop()
+        return _PipelinedLoop(s, graph, stages[s.var], scope, lets).loop()
     return s
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a statement does ahead, and what it does in time."""
+    """The part of a statement that is prefetched, and the rest."""
 
     ahead: Stmt
     rest: Stmt
 
 
-class _Ahead:
-    """One loop, and the stages computed ahead in it."""
+class _PipelinedLoop:
+    """One loop, and the stages prefetched in it."""
 
     def __init__(self, s: For, graph: Graph, stages: Mapping[str, int], scope: Scope, lets: Lets) -> None:
         self.lets = lets
         self.s, self.graph, self.stages, self.scope = s, graph, stages, scope
         self.distance = max(stages.values())
         self.slots = self.distance + 1
-        self.slot = simplify(Var(INDEX, 1, s.var) - s.min) % self.slots  # of an iteration
-        self.realized: dict[str, Realize] = {}  # by buffer, as the loop has it
-        self.made: list[Realize] = []
+        self.slot = simplify(Var(INDEX, 1, s.var) - s.min) % self.slots  # that of the current iteration
+        self.realized: dict[str, Realize] = {}  # the original ones, by buffer
+        self.multi_buffered: list[Realize] = []
 
     def loop(self) -> Stmt:
         ((body, scope),) = step(self.s, self.scope)
@@ -91,18 +91,18 @@ class _Ahead:
         v, end = var(self.s.var), self.s.min + self.s.extent
         later = self.at(ahead, v + self.distance)
         result = block(
-            self.first(ahead, end),
+            self.prologue(ahead, end),
             replace(
                 self.s,
                 body=block(Wait(self.distance - 1), Barrier(), If(v + self.distance < end, later), Commit(), rest),
             ),
         )
-        for r in reversed(self.made):
+        for r in reversed(self.multi_buffered):
             result = replace(r, body=result)
         return result
 
-    def first(self, ahead: Stmt, end: Expr) -> Stmt:
-        """What the first iterations need."""
+    def prologue(self, ahead: Stmt, end: Expr) -> Stmt:
+        """The prologue: prefetch the data of the first iterations."""
         if self.distance == 1:
             return block(If(self.s.extent > 0, self.at(ahead, self.s.min)), Commit())
         early = var(of_loop(self.s.var, "early"))
@@ -110,24 +110,24 @@ class _Ahead:
         return For(early.name, self.s.min, const(self.distance, INDEX), Kind.SERIAL, each)
 
     def at(self, s: Stmt, value: Expr) -> Stmt:
-        """A statement as it runs in another iteration of the loop."""
+        """The statement as it runs in another iteration of the loop."""
         return map_exprs(s, lambda e: substitute(e, {self.s.var: value}))
 
-    # Taking apart
+    # Separating the prefetched part
 
     def parts(self, s: Stmt, scope: Scope) -> _Parts:
         if isinstance(s, Produce) and s.stage in self.stages:
             return _Parts(s, _NOTHING)
         if isinstance(s, Realize) and self.is_ahead(s):
             self.realized[s.buffer] = s
-            self.made.append(self.with_slots(s, scope))
+            self.multi_buffered.append(self.with_slots(s, scope))
             return self.parts(s.body, scope)
         if isinstance(s, For) or not any(isinstance(i, Produce) and i.stage in self.stages for i in walk(s)):
             return _Parts(_NOTHING, s)
         inside = [self.parts(c, inner) for c, inner in step(s, scope)]
         if isinstance(s, Block):
             return _Parts(block(*(p.ahead for p in inside)), block(*(p.rest for p in inside)))
-        if isinstance(s, Realize):  # of something else, which only the rest can use
+        if isinstance(s, Realize):  # a buffer that is not prefetched is used by the rest alone
             return _Parts(inside[0].ahead, replace(s, body=inside[0].rest))
         return _Parts(
             *(rebuild(s, expressions(s), of) for of in (tuple(p.ahead for p in inside), tuple(p.rest for p in inside)))
@@ -138,7 +138,7 @@ class _Ahead:
         return stage is not None and stage.name in self.stages
 
     def with_slots(self, s: Realize, scope: Scope) -> Realize:
-        """As much memory as an iteration needs at most, for each slot."""
+        """The allocation with a slot for each iteration in flight, of as much memory as an iteration needs at most."""
         zero, sides = const(0, INDEX), list[tuple[Expr, Expr]]()
         for _, extent in s.box:
             n = most(extent, scope)
@@ -150,8 +150,8 @@ class _Ahead:
     # Accesses
 
     def in_slots(self, s: Stmt, lets: Lets) -> Stmt:
-        """Accesses in the slot of the iteration, counted from where its values begin. `lets`: those around, in whose
-        values what threads have in common cancels out."""
+        """Redirect accesses to the slot of the iteration, with indices relative to where its values begin. In the
+        values of the lets around (`lets`), terms that all threads share cancel out."""
         inner = lets.inside(s)
         s = rebuild(
             s,
@@ -163,8 +163,8 @@ class _Ahead:
         return s
 
     def copied(self, ahead: Stmt) -> Stmt:
-        """With copies that no thread waits for one by one, of buffers in which they are all at different places: nobody
-        knows which one of two arrives last, and what is there if they are of one group is undefined."""
+        """Mark asynchronous copies, in buffers where no two of them have the same destination: which of two arrives
+        last is not known, and the result is undefined if both are of one group."""
         apart = {buffer for buffer in self.realized if stores_once(ahead, buffer)}
 
         def change(s: Stmt) -> Stmt | None:
@@ -175,7 +175,7 @@ class _Ahead:
         return ir.transform(ahead, change)
 
     def is_copied(self, s: Store) -> bool:
-        """Whether a store is a copy that nothing computed ahead depends on: updates follow what they change."""
+        """Whether a store is a copy that no other prefetched statement depends on; updates depend on earlier stores."""
         is_plain = s.manner is Manner.PLAIN and s.mask is None
         return is_plain and isinstance(s.value, Load) and not self.graph.producer[s.buffer].updates
 
@@ -196,7 +196,7 @@ class _Ahead:
 
 
 def _from(index: Expr, low: Expr, values: Mapping[str, Expr]) -> Expr:
-    """How far an index is from the first one."""
+    """The index relative to the first one."""
     if isinstance(index, Ramp):
         return replace(index, base=_from(index.base, low, values))
     if index.lanes > 1:

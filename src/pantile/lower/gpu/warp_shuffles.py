@@ -1,4 +1,4 @@
-"""Exchanged: a buffer that the lanes of a warp share, as registers of each of them.
+"""Warp shuffles: a buffer of a warp is distributed over registers of its lanes.
 
 before:  realize g: [x.min..x.min + 32]                  after:  realize g: [0..1], g.from.2: [0..1]
          lane for q in x.min..x.min + 32: g[q] = a[q]            lane for q in x.min..x.min + 32:
@@ -7,8 +7,8 @@ before:  realize g: [x.min..x.min + 32]                  after:  realize g: [0..
                                                                  lane for x in x.min..x.min + 30:
                                                                      f[x] = g[0] + g.from.2[0]
 
-A value goes to other lanes as soon as it is there, once for each constant distance at which somebody reads it. Those of
-lanes that only data, or a loop, tells are asked for where they are read.
+A value is shuffled to other lanes as soon as it is stored, once for each constant distance at which it is read. Where
+data or a loop decides which lane to read from, the shuffle is at the read.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from ..extent_bounds import most
 from ..names import of_buffer, of_loop
 from .let_sums import Named
 
-Refuse = Callable[[str, str], UserError]  # of which buffer, and why
+Refuse = Callable[[str, str], UserError]  # a buffer, and the reason
 _ZERO = const(0, INDEX)
 _Indices = tuple[Expr, ...]
 
 
 class Turn(NamedTuple):
-    """How far a loop is that begins elsewhere in each lane."""
+    """The progress of a loop that begins elsewhere in each lane."""
 
     value: Expr
-    most: int | None  # iterations, if that is known
+    most: int | None  # bound of the trip count, if it is known
 
 
 @dataclass(frozen=True)
 class At:
-    """Where a statement of a warp is."""
+    """The context of a statement of a warp."""
 
-    named: Named  # lets, and the variable of the lane loop around by the number of a lane
+    named: Named  # lets, and the variable of the lane loop in terms of the lane's number
     scope: Scope
-    loop: For | None = None  # of lanes, that it is in
-    alike: bool = True  # whether all lanes come here
-    turns: Mapping[str, Turn] = field(default_factory=dict)  # of loops that begin elsewhere in each lane
+    loop: For | None = None  # the lane loop around
+    alike: bool = True  # whether control flow here is uniform
+    turns: Mapping[str, Turn] = field(default_factory=dict)  # loops that begin elsewhere in each lane
 
     @property
     def number(self) -> str:
-        """The name of a lane's own number in the loop that it is in."""
+        """The name of a lane's number in the loop around."""
         return "" if self.loop is None else of_loop(self.loop.var, "lane")
 
     @property
@@ -79,12 +79,14 @@ class At:
         return replace(self, named=self.named.inside(s), scope=scope, alike=alike)
 
     def decides_alike(self, s: Stmt) -> bool:
-        """Whether all lanes take the same branch of a statement, or go through it as often as the others."""
+        """Whether control flow in a statement is uniform: all lanes take the same branch and the same number of
+        iterations.
+        """
         decides = s.condition if isinstance(s, If) else s.extent if isinstance(s, For) else None
         return decides is None or not self.differs(decides)
 
     def differs(self, e: Expr) -> bool:
-        """Whether a value may be another one in each lane."""
+        """Whether a value may differ between lanes."""
         if self.loop is None:
             return False
         if e.dtype is INDEX and e.lanes == 1:
@@ -92,7 +94,7 @@ class At:
         return bool(loaded(e)) or any(self.differs(var(n)) for n in names(e))
 
 
-class Access(NamedTuple):
+class WarpAccess(NamedTuple):
     indices: _Indices
     at: At
     is_store: bool
@@ -105,7 +107,7 @@ def first_lane(index: Expr) -> Expr:
 
 
 def _is_alike(e: Expr) -> bool:
-    """Whether all lanes of a vector are the same."""
+    """Whether all lanes of a vector hold the same value."""
     return e.lanes == 1 or isinstance(e, Broadcast)
 
 
@@ -117,14 +119,14 @@ def _nth(e: Expr, k: int) -> Expr:
 
 
 def _element(e: Load, k: int) -> Load:
-    """What one lane of a vector reads."""
+    """The load of one lane of a vector."""
     mask = None if e.mask is None else _nth(e.mask, k)
     return Load(e.dtype, 1, e.buffer, tuple([_nth(i, k) for i in e.indices]), mask)
 
 
 @dataclass(frozen=True)
-class _Shared:
-    """How lanes share a buffer: along which dim, and how many elements each has."""
+class _Distribution:
+    """How a buffer is distributed over lanes: along which dim, and how many elements each lane holds."""
 
     dim: int
     each: int
@@ -135,27 +137,28 @@ def without(form: Linear, *left_out: str) -> Expr:
     return Linear(form.constant, terms).expr()
 
 
-class Exchanged:
+class DistributedBuffer:
     """A buffer of a warp as registers of its lanes: element i of the shared dim belongs to lane i // each."""
 
     def __init__(self, s: Realize, around: At, lane: Expr, refuse: Refuse) -> None:
-        """`lane`: the number of a thread in its warp."""
+        """`lane` is the number of a thread in its warp."""
         self.s, self.lane, self.refuse = s, lane, refuse
         self.lows = [around.named.form(low) for low, _ in s.box]
-        self.accesses = list[Access]()
-        self.how: _Shared | None = None  # None: each lane has all of it
-        self.extent: Expr | None = None  # of the loop that stores it first
-        self.distances: dict[int, str] = {}  # at which values of other lanes are read -> where they are kept
+        self.accesses = list[WarpAccess]()
+        self.distribution: _Distribution | None = None  # None: each lane has all of it
+        self.extent: Expr | None = None  # trip count of the loop that stores to it first
+        self.distances: dict[int, str] = {}  # distance in lanes -> the buffer of values shuffled from there
 
     def decide(self) -> None:
-        """How lanes share it, and at which distances they read it. An element that is read at a constant distance goes
-        there as soon as it is there."""
+        """Decide the distribution over lanes, and the constant distances at which values are shuffled when they are
+        stored.
+        """
         stores = [a for a in self.accesses if a.is_store]
         distributions = {self.moves(a) for a in stores}
         if len(distributions) > 1:
             raise self.refuse(self.s.buffer, "lanes of one loop share it otherwise than those of another")
-        self.how = next(iter(distributions), None)
-        if self.how is None:
+        self.distribution = next(iter(distributions), None)
+        if self.distribution is None:
             return
         if any(not a.at.alike for a in stores):
             why = "a condition that is not the same for all lanes decides about it"
@@ -166,28 +169,28 @@ class Exchanged:
                 if far:
                     self.distances[far] = of_buffer(self.s.buffer, "from", far)
 
-    def moves(self, store: Access) -> _Shared | None:
-        """Along which dim a store moves with the lane, and how far."""
+    def moves(self, store: WarpAccess) -> _Distribution | None:
+        """The dim along which a store moves with the lane, and how far."""
         forms, number = self.forms(store.indices, store.at), store.at.number
         strides = [(k, f.coefficient(number)) for k, f in enumerate(forms) if f.coefficient(number)]
         others = [a for f in forms for a, _ in f.terms.values() if not isinstance(a, Var) and depends(a, [number])]
         if any(n <= 0 for _, n in strides) or len(strides) > 1 or others:
             raise self.refuse(self.s.buffer, "what a lane computes of it is not side by side")
-        return _Shared(*strides[0]) if strides else None
+        return _Distribution(*strides[0]) if strides else None
 
     def forms(self, indices: _Indices, at: At) -> list[Linear]:
-        """The indices, counted from where the buffer begins, in numbers of lanes."""
+        """The indices relative to the start of the buffer, in terms of the lane's number."""
         return [at.named.form(first_lane(i)).plus(low, -1) for i, low in zip(indices, self.lows, strict=True)]
 
     @property
     def buffers(self) -> list[str]:
-        """Its own, and those of what came from other lanes."""
+        """The lane's own registers, and those of values shuffled from other lanes."""
         return [self.s.buffer, *self.distances.values()]
 
     def realized(self, body: Stmt) -> Stmt:
-        assert self.how is not None
-        each = (_ZERO, const(self.how.each, INDEX))
-        box = tuple(each if k == self.how.dim else side for k, side in enumerate(self.s.box))
+        assert self.distribution is not None
+        each = (_ZERO, const(self.distribution.each, INDEX))
+        box = tuple(each if k == self.distribution.dim else side for k, side in enumerate(self.s.box))
         for name in self.buffers:
             body = Realize(name, self.s.dtype, box, self.s.memory, body)
         return body
@@ -207,7 +210,7 @@ class Exchanged:
         return block(*made)
 
     def kept(self, value: Expr, before: Load, at: At) -> Expr:
-        """A value that lanes store. What an update has nothing to do with stays as it is."""
+        """The value that a lane stores; lanes that an update does not reach keep theirs."""
         assert at.loop is not None
         extent = at.named.form(at.loop.extent).expr()
         self.extent = extent if self.extent is None else self.extent
@@ -225,17 +228,17 @@ class Exchanged:
         return Shuffle(e.dtype, len(parts), tuple(parts), tuple(range(len(parts)))) if whole is None else whole
 
     def is_of_one_lane(self, indices: _Indices) -> bool:
-        """Whether one lane has all that a vector is made of."""
+        """Whether one lane holds all elements of a vector."""
         return _is_alike(indices[self.shared.dim])
 
     def elements(self, indices: _Indices) -> list[_Indices]:
-        """The places of what lanes have, one lane's after the other's."""
+        """The indices of a vector access, separated by the lanes that hold its elements."""
         if self.is_of_one_lane(indices):
             return [indices]
         return [tuple([_nth(i, k) for i in indices]) for k in range(indices[self.shared.dim].lanes)]
 
     def side_by_side(self, parts: list[Expr]) -> Expr | None:
-        """All of one lane, as one load."""
+        """The parts of a vector as one load, if they are adjacent elements of one lane."""
         first = parts[0]
         if not isinstance(first, Load):
             return None
@@ -249,7 +252,7 @@ class Exchanged:
         return Load(first.dtype, len(parts), first.buffer, self.replaced(first.indices, index))
 
     def element(self, e: Load, at: At, is_place: bool) -> Expr:
-        """What one lane has: this one's own, what came from another lane, or what is asked for now."""
+        """An element: from this lane's own registers, from values shuffled before, or by a shuffle here."""
         form = self.form(e.indices, at)
         if form.coefficient(at.number) % self.shared.each:
             raise self.refuse(self.s.buffer, "neighbouring lanes read it at distances that are no lane's")
@@ -267,10 +270,12 @@ class Exchanged:
             + rest // self.shared.each
         )
         lane = substitute(lane, {name: turn.value for name, turn in at.turns.items()})
-        return self.asked(replace(e, indices=indices), lane, at)
+        return self.shuffled(replace(e, indices=indices), lane, at)
 
-    def asked(self, e: Load, lane: Expr, at: At) -> Expr:
-        """What another lane has, at a place that is the same in all lanes: each reads it for those that ask for it."""
+    def shuffled(self, e: Load, lane: Expr, at: At) -> Expr:
+        """Shuffle the value of another lane, at an index that all lanes share: each lane loads for those that read from
+        it.
+        """
         if any(at.differs(i) for k, i in enumerate(e.indices) if k != self.shared.dim):
             raise self.refuse(self.s.buffer, "lanes ask each other for values at places that differ")
         if e.mask is None:
@@ -280,7 +285,7 @@ class Exchanged:
         return FromLane(e.dtype, e.lanes, mine, select(asks, lane, self.lane))
 
     def is_there(self, e: Load, asks: Expr, at: At) -> Expr:
-        """Whether any lane may ask for a value, which is the same in all lanes. `asks`: whether this one does."""
+        """The uniform condition under which any lane may read a value. `asks` is this lane's own condition."""
         conditions = conjuncts(asks)
         alike = [c for c in conditions if not at.differs(c)]
         if len(alike) < len(conditions):
@@ -291,21 +296,22 @@ class Exchanged:
         return logical_and(*alike)
 
     def is_stored(self) -> list[Expr]:
-        """Whether the lanes have any values, as far as that is known where they are read: the loop that stores them may
-        have no iterations."""
+        """Whether the lanes hold values, as far as that is known at the load: the loop that stores them may run no
+        iterations.
+        """
         loops = [i.var for i in walk(self.s.body) if isinstance(i, For)]
         return [] if self.extent is None or depends(self.extent, loops) else [self.extent >= 1]
 
     def distance(self, form: Linear, at: At) -> int | None:
-        """How many lanes away an element is, if that is constant."""
+        """The distance in lanes to the lane that holds an element, if it is constant."""
         rest = simplify(without(form, at.number))
         alike = bool(at.number) and form.coefficient(at.number) == self.shared.each and isinstance(rest, Const)
         return int(rest.value) // self.shared.each if alike and isinstance(rest, Const) else None
 
     @property
-    def shared(self) -> _Shared:
-        assert self.how is not None
-        return self.how
+    def shared(self) -> _Distribution:
+        assert self.distribution is not None
+        return self.distribution
 
     def form(self, indices: _Indices, at: At) -> Linear:
         return self.forms(indices, at)[self.shared.dim]

@@ -1,9 +1,9 @@
-"""Wide: places that are found by data are computed in 64 bits, where they may not fit the 32 of indices.
+"""Widen indices: indices that depend on data are computed in 64 bits where they may not fit the 32 of other indices.
 
 before:  lut[max(min(index(b[x]) + x, n), 0)]      after:  lut[index(max(min(int64(b[x]) + int64(x), int64(n)), 0))]
 
-Coordinates and extents are those of arrays of less than 2^31 elements, and so is what is limited by them: all that is
-made of these alone stays as it is. Data may be any number of its type, unless it is clamped.
+Coordinates and extents are those of arrays of less than 2^31 elements, and so is everything clamped to them:
+expressions of these alone stay as they are. Data may be any number of its type, unless it is clamped.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ...ir.visit import children, expressions, rebuild
 
 _Range = tuple[int, int]
 _NEAR = 1 << 30
-_PLACE: _Range = (-_NEAR, _NEAR)  # where coordinates are, and what stencils add to them
+_PLACE: _Range = (-_NEAR, _NEAR)  # coordinates, and what stencils add to them
 _ANY: _Range = (INT64.min, INT64.max)
 
 
-class _Made(NamedTuple):
-    """An expression as it is now, and where its values are; no range for a place, which is near."""
+class _Ranged(NamedTuple):
+    """A rewritten expression and the range of its values; no range for a plain index, which is near."""
 
     e: Expr
     range: _Range | None = None
@@ -50,18 +50,18 @@ class _Made(NamedTuple):
         return INT32.min <= self.numbers[0] and self.numbers[1] <= INT32.max
 
     def narrow(self) -> Expr:
-        """As an index, which it is by what the program promises."""
+        """The expression as an index; the program promises that it fits."""
         return cast(INDEX, self.e) if self.e.dtype is INT64 else self.e
 
 
 def widen_indices(program: Program) -> Program:
-    """Kernels whose places are right whatever data says."""
+    """Compute indices that depend on data in 64 bits, so that they are right whatever the data is."""
     return replace(program, kernels=tuple([replace(k, body=_visit(k.body, {})) for k in program.kernels]))
 
 
 def _visit(s: Stmt, known: Mapping[str, _Range]) -> Stmt:
-    """`known`: names of lets that have 64 bits."""
-    made = [_Expressions(known).made(e) if _concerns(e, known) else _Made(e) for e in expressions(s)]
+    """Visit a statement; `known` has the lets of 64 bits."""
+    made = [_Expressions(known).made(e) if _concerns(e, known) else _Ranged(e) for e in expressions(s)]
     if isinstance(s, Let) and s.value.dtype is INDEX and made[0].e.dtype is INT64:
         return Let(s.name, made[0].e, _visit(s.body, {**known, s.name: made[0].numbers}))
     if isinstance(s, Let) and s.name in known:
@@ -71,7 +71,7 @@ def _visit(s: Stmt, known: Mapping[str, _Range]) -> Stmt:
 
 
 def _concerns(e: Expr, known: Mapping[str, _Range]) -> bool:
-    """Whether data, or a number that is far away, takes part in a place."""
+    """Whether data, or a constant of large magnitude, is part of an index."""
     return any(
         isinstance(n, Cast)
         and n.dtype is INDEX
@@ -87,34 +87,34 @@ def _concerns(e: Expr, known: Mapping[str, _Range]) -> bool:
 class _Expressions:
     def __init__(self, known: Mapping[str, _Range]) -> None:
         self.known = known
-        self.memo: dict[int, _Made] = {}
+        self.memo: dict[int, _Ranged] = {}
 
-    def made(self, e: Expr) -> _Made:
+    def made(self, e: Expr) -> _Ranged:
         if id(e) not in self.memo:
             self.memo[id(e)] = self.of_index(e) if e.dtype is INDEX else self.of_data(e)
         return self.memo[id(e)]
 
-    def of_data(self, e: Expr) -> _Made:
+    def of_data(self, e: Expr) -> _Ranged:
         parts = [self.made(c) for c in operands(e)]
         if isinstance(e, Op) and e.op in COMPARISON and any(p.e.dtype is INT64 for p in parts):
-            return _Made(rebuild_op(e.op, tuple([cast(INT64, p.e) for p in parts])))
+            return _Ranged(rebuild_op(e.op, tuple([cast(INT64, p.e) for p in parts])))
         if isinstance(e, Cast):
-            return _Made(cast(e.dtype, parts[0].e))
+            return _Ranged(cast(e.dtype, parts[0].e))
         return self.as_it_is(e, parts)
 
-    def as_it_is(self, e: Expr, parts: list[_Made]) -> _Made:
+    def as_it_is(self, e: Expr, parts: list[_Ranged]) -> _Ranged:
         if all(new.e is old for new, old in zip(parts, operands(e), strict=True)):
-            return _Made(e)
+            return _Ranged(e)
         narrow = [p.narrow() if c.dtype is INDEX else p.e for c, p in zip(operands(e), parts, strict=True)]
-        return _Made(rebuilt(e, tuple(narrow)))
+        return _Ranged(rebuilt(e, tuple(narrow)))
 
-    def of_index(self, e: Expr) -> _Made:
+    def of_index(self, e: Expr) -> _Ranged:
         if isinstance(e, Const):
             value = int(e.value)
-            made = _Made(e, (value, value))
-            return made if made.fits else _Made(const(value, INT64, e.lanes), made.range)
+            made = _Ranged(e, (value, value))
+            return made if made.fits else _Ranged(const(value, INT64, e.lanes), made.range)
         if isinstance(e, Var):
-            return _Made(Var(INT64, e.lanes, e.name), self.known[e.name]) if e.name in self.known else _Made(e)
+            return _Ranged(Var(INT64, e.lanes, e.name), self.known[e.name]) if e.name in self.known else _Ranged(e)
         parts = [self.made(c) for c in operands(e)]
         if isinstance(e, Cast):
             return _of_cast(e, parts[0].e)
@@ -124,46 +124,46 @@ class _Expressions:
             return self.as_it_is(e, parts)
         return self.of_operation(e, parts[1:] if e.op == "select" else parts, parts)
 
-    def of_lanes(self, e: Broadcast | Ramp | Shuffle, parts: list[_Made]) -> _Made:
-        """A vector made of scalars, or of other vectors."""
+    def of_lanes(self, e: Broadcast | Ramp | Shuffle, parts: list[_Ranged]) -> _Ranged:
+        """Rewrite a vector made of scalars or of other vectors."""
         values = _range_of_steps(e.lanes, *parts) if isinstance(e, Ramp) else _range_of_any(parts)
-        if values is None or all(p.e.dtype is INDEX for p in parts) and _Made(e, values).fits:
-            return _Made(self.as_it_is(e, parts).e, values)
+        if values is None or all(p.e.dtype is INDEX for p in parts) and _Ranged(e, values).fits:
+            return _Ranged(self.as_it_is(e, parts).e, values)
         wider = tuple([cast(INT64, p.e) for p in parts])
-        return _Made(Shuffle(INT64, e.lanes, wider, e.order) if isinstance(e, Shuffle) else rebuilt(e, wider), values)
+        return _Ranged(Shuffle(INT64, e.lanes, wider, e.order) if isinstance(e, Shuffle) else rebuilt(e, wider), values)
 
-    def of_operation(self, e: Op, values: list[_Made], parts: list[_Made]) -> _Made:
+    def of_operation(self, e: Op, values: list[_Ranged], parts: list[_Ranged]) -> _Ranged:
         if all(v.range is None for v in values):
             return self.as_it_is(e, parts)
         result_range = _range(e.op, values)
-        if all(v.e.dtype is INDEX for v in values) and _Made(e, result_range).fits:
-            return _Made(self.as_it_is(e, parts).e, result_range)
-        wider = [p if p.e.dtype.is_bool else _Made(cast(INT64, p.e)) for p in parts]
-        result = _Made(rebuild_op(e.op, tuple([w.e for w in wider])), result_range)
-        return _Made(result.narrow(), result_range) if result.is_near else result
+        if all(v.e.dtype is INDEX for v in values) and _Ranged(e, result_range).fits:
+            return _Ranged(self.as_it_is(e, parts).e, result_range)
+        wider = [p if p.e.dtype.is_bool else _Ranged(cast(INT64, p.e)) for p in parts]
+        result = _Ranged(rebuild_op(e.op, tuple([w.e for w in wider])), result_range)
+        return _Ranged(result.narrow(), result_range) if result.is_near else result
 
 
-def _of_cast(e: Cast, value: Expr) -> _Made:
-    """Data as part of a place."""
+def _of_cast(e: Cast, value: Expr) -> _Ranged:
+    """Data as part of an index."""
     numbers = _of_data(value)
-    made = _Made(cast(INDEX, value), numbers)
-    return made if made.fits else _Made(cast(INT64, value), numbers)
+    made = _Ranged(cast(INDEX, value), numbers)
+    return made if made.fits else _Ranged(cast(INT64, value), numbers)
 
 
 def _of_data(value: Expr) -> _Range:
-    """The numbers that data may be, as an integer: those of its type, or fewer where it is clamped."""
+    """The range of data converted to an integer: that of its type, or less where it is clamped."""
     t = value.dtype
     own = _ANY if t.is_float else (0, 1) if t.is_bool else (t.min, t.max)
     bounds = interval(value, {})
     if is_number(bounds.low) and is_number(bounds.high) and own[0] < bounds.low and bounds.high < own[1]:
         own = (floor(bounds.low), ceil(bounds.high))
     if t.is_float and own is not _ANY:
-        own = (min(own[0], 0), max(own[1], 0))  # what is no number becomes 0
+        own = (min(own[0], 0), max(own[1], 0))  # NaN becomes 0
     return _ANY if own[1] > INT64.max else own
 
 
-def _range(name: str, values: list[_Made]) -> _Range | None:
-    """Where the values of an operation are; None: near, since places are."""
+def _range(name: str, values: list[_Ranged]) -> _Range | None:
+    """The range of an operation's result; None for one that is near, as indices are."""
     rule = _RULES.get(name)
     if any(v.range is None for v in values) and all(v.is_near for v in values):
         return None
@@ -171,17 +171,17 @@ def _range(name: str, values: list[_Made]) -> _Range | None:
     return max(low, _ANY[0]), min(high, _ANY[1])
 
 
-def _range_of_any(parts: list[_Made]) -> _Range | None:
-    """Where what is one of several is."""
+def _range_of_any(parts: list[_Ranged]) -> _Range | None:
+    """The range of a value that is one of several."""
     if any(p.range is None for p in parts) and all(p.is_near for p in parts):
         return None
     return min(p.numbers[0] for p in parts), max(p.numbers[1] for p in parts)
 
 
-def _range_of_steps(lanes: int, base: _Made, stride: _Made) -> _Range | None:
-    """Where the lanes of a ramp are."""
+def _range_of_steps(lanes: int, base: _Ranged, stride: _Ranged) -> _Range | None:
+    """The range of the lanes of a ramp."""
     far = None if stride.range is None else _times(stride.range, (0, lanes - 1))
-    return _range("add", [base, _Made(stride.e, far)])
+    return _range("add", [base, _Ranged(stride.e, far)])
 
 
 def _times(a: _Range, b: _Range) -> _Range:
