@@ -14,7 +14,7 @@ from pantile.expr.nodes import Cast, Expr, Op, const, op, var
 from pantile.expr.types import FLOAT32, INDEX
 from pantile.expr.visit import walk
 from pantile.ir.nodes import For, Let, Stmt, Store
-from pantile.lower.narrow_indices import _Tightener, narrow_indices
+from pantile.lower.narrow_indices import _IndexNarrower, narrow_indices
 from pantile.target.kinds import Kind
 
 from .lowered import all_expressions, lowered
@@ -111,13 +111,13 @@ def test_the_last_block_begins_elsewhere_and_is_one_alone() -> None:
 def test_names_in_terms_of_each_other_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is made of two readings of the one before: a million million of the first."""
     asked = count()
-    end = _Tightener.end
+    end = _IndexNarrower.end
 
-    def counted(self: _Tightener, e: Expr, side: int) -> Expr:
+    def counted(self: _IndexNarrower, e: Expr, side: int) -> Expr:
         assert next(asked) < 1000
         return end(self, e, side)
 
-    monkeypatch.setattr(_Tightener, "end", counted)
+    monkeypatch.setattr(_IndexNarrower, "end", counted)
     body: Stmt = Store("f", (X_INDEX,), Cast(FLOAT32, 1, var("n40")))
     for i in reversed(range(40)):
         before = var(f"n{i}")

@@ -12,14 +12,15 @@
             for out.x in 0..w:
                 out[out.y, out.x] = f[out.y - 1, out.x] + f[out.y + 1, out.x]
 
-Works from consumers to producers: the region of a stage is what the statements after it read of it, over the loops in
-between, so each stage's loops are built knowing their extents. Where a stage is stored outside the loop it is computed
-in, `slide` cuts its region down to what is new. Names: loop variables are stage.loop, regions stage.dim.min and .max.
+The nest is built from consumers to producers: the required region of a stage is what the statements after it read, over
+the loops in between, so that each stage's loops are built knowing their extents. Where a stage is stored outside the
+loop it is computed in, `slide` cuts its region down to what is new. Names: loop variables are stage.loop, regions
+stage.dim.min and .max.
 
-    build           the way through the rooms: stages around what needs them
-    here            what is known at the place where a statement is built
+    build           the driver: puts stages around their consumers
+    here            the context in which a statement is built
     sites           which stages are computed and stored where
-    regions         the box that is needed of a stage, and what of it can be computed (`required`, `extents`)
+    regions         the required region of a stage, and what of it can be computed (`required`, `extents`)
     slide, early    what earlier iterations have computed; loops that start early for that, and what waits in them
     storage, rows   memory for a box, and how many rows of it are in use at one time
     specialize      versions of a stage's loops, each for a condition

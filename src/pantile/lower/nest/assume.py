@@ -1,4 +1,4 @@
-"""What a condition teaches: values of scalars that it fixes, bounds of those it limits."""
+"""Facts that follow from a condition: values of scalars that it fixes, bounds of those it limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MIRROR = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt", "eq": "eq"}
 
 
 def assume(condition: Expr, bounds: Mapping[str, tuple[int | None, int | None]]) -> tuple[dict[str, Expr], Bounds]:
-    """Scalars the condition makes constant, and `bounds` with what it adds."""
+    """The scalars that the condition makes constant, and `bounds` with those that it adds."""
     known: dict[str, Expr] = {}
     result: Bounds = dict(bounds)
     for c in conjuncts(condition):
@@ -21,7 +21,7 @@ def assume(condition: Expr, bounds: Mapping[str, tuple[int | None, int | None]])
         if fact is None:
             continue
         name, op, value = fact
-        if op == "eq" and (name.dtype.is_int or value.value != 0):  # a float that equals 0 may be -0
+        if op == "eq" and (name.dtype.is_int or value.value != 0):  # a float equal to 0 may be -0
             known[name.name] = Const(name.dtype, 1, value.value)
         if name.dtype.is_int:
             result[name.name] = _narrow(result.get(name.name, (None, None)), op, int(value.value))
@@ -29,12 +29,12 @@ def assume(condition: Expr, bounds: Mapping[str, tuple[int | None, int | None]])
 
 
 def is_impossible(bounds: Mapping[str, tuple[int | None, int | None]]) -> bool:
-    """Whether no number is within some of the bounds."""
+    """Whether some of the bounds are an empty range."""
     return any(low is not None and high is not None and low > high for low, high in bounds.values())
 
 
 def _comparison(e: Expr) -> tuple[Var, str, Const] | None:
-    """A condition of the form variable <op> constant."""
+    """The condition in the form variable <op> constant, if it has it."""
     if not (isinstance(e, Op) and e.op in _MIRROR):
         return None
     a, b = (x.value if isinstance(x, Cast) and _keeps(x) else x for x in e.args)
@@ -44,7 +44,7 @@ def _comparison(e: Expr) -> tuple[Var, str, Const] | None:
 
 
 def _keeps(e: Cast) -> bool:
-    """Whether a cast changes no number."""
+    """Whether a cast preserves all values."""
     return e.dtype is INDEX and e.value.dtype.is_int and e.value.dtype is not UINT64
 
 

@@ -21,7 +21,7 @@ from .here import Here
 from .loop_builder import LoopBuilder
 from .regions import Region, Regions
 from .required import Required
-from .rows import Rows
+from .rows import LiveRows
 from .sites import Sites
 from .slide import Sliding, slide
 from .specialize import specialized
@@ -30,8 +30,11 @@ from .storage import realized
 
 @dataclass(frozen=True)
 class LoopNest:
-    """The statement, per buffer the circular extent of each dim along which its stage slides, and the loops whose
-    iterations depend on earlier ones: those of updates, and those along which something slides."""
+    """The loop nest, the circular extents of folded dims per buffer, and the loops whose iterations depend on earlier
+    ones.
+
+    These are loops of updates and loops along which a stage slides.
+    """
 
     body: Stmt
     folds: dict[str, dict[int, int]]
@@ -39,25 +42,26 @@ class LoopNest:
 
 
 def build_nest(graph: Graph, checked: Graph, plan: Plan, facts: Facts, small: bool = False) -> LoopNest:
-    """All stages that have loops, nested as the plan says, with their regions; perhaps for `small` arrays.
+    """Build the loops of all stages that have loops, nested as the plan says; `small` is for small arrays.
 
-    `checked`: the graph before stages were inlined."""
+    `checked` is the graph before stages were inlined.
+    """
     builder = _StageBuilder(graph, plan, Here(facts, Required(graph, checked, facts)), small)
     body = builder.stages_at(None, Block(()))
     return LoopNest(body, builder.rows.folds(), builder.loops.ordered)
 
 
 class _StageBuilder:
-    """Puts stages around what needs them: each with its region, its loops and its memory."""
+    """Puts stages around their consumers, each with its required region, its loops and its storage."""
 
     def __init__(self, graph: Graph, plan: Plan, here: Here, small: bool) -> None:
         coverage = Coverage()
         self.graph, self.plan, self.here = graph, plan, here
         self.sites = Sites(graph, plan)
         self.regions = Regions(graph, here, coverage, Contents())
-        self.rows = Rows(here.facts)
-        self.computed: dict[str, Region] = {}  # by stage, where it was computed last
-        me = proxy(self)  # builders that hold each other would stay until Python looks through all objects
+        self.rows = LiveRows(here.facts)
+        self.computed: dict[str, Region] = {}  # stage -> region where it was computed last
+        me = proxy(self)  # a cycle of builders would live until the garbage collector runs
         self.loops = LoopBuilder(
             graph,
             plan,
@@ -84,14 +88,14 @@ class _StageBuilder:
         return body
 
     def compute(self, stage: Stage, p: StagePlan, rest: Stmt) -> Stmt:
-        """The stage (and those fused into its loops) over what `rest` needs, then `rest`."""
+        """Compute the stage (and those fused into its loops) over the region that `rest` requires, then run `rest`."""
         self.begun.add(stage.name)
         progress.step(f"nest, stage {len(self.begun)} of {len(self.sites.order)}")
         members = self.sites.members(stage)
         box = self.regions.needed(members, rest)
         if box is None:
             return rest
-        sliding = self.slid(members, p, box, rest)
+        sliding = self.sliding(members, p, box, rest)
         if sliding is not None:
             box = sliding.box
         conditions = self.regions.conditions(members, rest) if p.compute == p.store else []
@@ -112,7 +116,7 @@ class _StageBuilder:
             result = Let(low.name, side.low, Let(high.name, side.high, result))
         return result
 
-    def slid(self, members: list[Stage], p: StagePlan, box: Box, rest: Stmt) -> Sliding | None:
+    def sliding(self, members: list[Stage], p: StagePlan, box: Box, rest: Stmt) -> Sliding | None:
         """How the stages slide, if they are stored outside of the loop that computes them."""
         if p.compute == p.store:
             return None

@@ -1,4 +1,4 @@
-"""Vectors and unrolled loops have extents that are known when compiling: stated by a split, or found by regions."""
+"""Extents of vectors and unrolled loops are compile-time constants, stated by a split or derived from regions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .loops import Loops
 
 
 def is_constant(loops: Loops, loop: Loop, extent: Expr, is_part: bool) -> bool:
-    """Whether a vector or unrolled loop has a constant extent, of a size that makes sense; refused if not.
+    """Whether a vector or unrolled loop has a constant extent of a sensible size; others are refused.
 
-    `is_part`: what is built is what whole blocks of a loop around leave over, or for arrays that have no whole blocks;
-    there such loops may run serially."""
+    With `is_part`, the tail of a split or a version for small arrays is built, in which such loops may run serially.
+    """
     if not isinstance(extent, Const):
         if is_part:
             return False
@@ -29,7 +29,7 @@ def is_constant(loops: Loops, loop: Loop, extent: Expr, is_part: bool) -> bool:
 
 
 def _product(loops: Loops, kind: Kind) -> int:
-    """The iterations of all loops of a kind, as far as they are known."""
+    """The product of the known trip counts of all loops of a kind."""
     ranges = [loops.ranges[x.name] for x in loops.nest.loops if x.kind is kind and x.name in loops.ranges]
     extents = [simplify(r.high - r.low + 1) for r in ranges]
     return prod(int(e.value) for e in extents if isinstance(e, Const))

@@ -1,4 +1,4 @@
-"""Loops that start early for the sake of stages that slide along them, and what waits in them meanwhile.
+"""Loops that start early for stages that slide along them, and statements that are predicated meanwhile.
 
 for y in 0 - 2..h:                 starts two iterations early, so that f has the rows that the first one needs
     produce f over y+1 .. y+1
@@ -24,33 +24,34 @@ class OpenLoop:
 
     def __init__(self, name: str, low: Expr, extent: Expr, kind: Kind) -> None:
         self.var = var(name)
-        self.parts: list[str] = []  # lets that take this loop apart, if two were fused into it
+        self.parts: list[str] = []  # lets that recover the two coordinates of a fused loop
         self.low = low
         self.first = var(of_loop(name, "first"))
         self.last = low + extent - 1
         self.is_in_order = kind in IN_ORDER
-        self.starts: dict[str, int] = {}  # stage computed inside -> iterations it starts early
-        self.current = 0  # the same, for the stage whose loops are being built inside this one
+        self.starts: dict[str, int] = {}  # stage computed inside -> iterations by which it starts early
+        self.current = 0  # that of the stage whose loops are being built inside this one
 
     @property
     def warm_up(self) -> int:
-        """Iterations before the first."""
+        """The number of iterations before the first."""
         return max(self.starts.values(), default=0)
 
     def start(self, s: Stmt) -> int:
-        """How many iterations early a statement starts: as early as the first stage computed in it."""
+        """By how many iterations a statement starts early: as early as the first stage computed in it."""
         return max([self.current, *(self.starts[p.stage] for p in self._early(s))])
 
     def start_of_readers(self, s: Stmt, buffers: tuple[str, ...]) -> int:
-        """How many iterations early the readers of some buffers start: as early as the first of them."""
+        """By how many iterations the readers of some buffers start early: as early as the first of them."""
         return max([self.current, *(self.starts[p.stage] for p in self._early(s) if _reads(p, buffers))])
 
     def _early(self, s: Stmt) -> Iterator[Produce]:
-        """The stages computed in a statement that start early; where none does, which is mostly, it is not walked."""
+        """The stages computed in a statement that start early; the statement is not walked in the common case of
+        none."""
         return (p for p in walk(s) if isinstance(p, Produce) and self.starts.get(p.stage)) if self.starts else iter(())
 
     def guarded(self, s: Stmt, start: int) -> Stmt:
-        """The statement, from `start` iterations before the first on."""
+        """The statement, predicated to run from `start` iterations before the first on."""
         return If(self.var >= self.first - start, s)
 
 
@@ -65,8 +66,10 @@ def started(
     rest: Stmt,
     build: Callable[[], Stmt],
 ) -> tuple[Stmt, Stmt]:
-    """The loops of some stages, as `build` makes them, and what follows them, each waiting until its first iteration of
-    every loop around. `own_start`: along which loop the stages slide, and how many iterations early that starts."""
+    """The loops of some stages, as `build` makes them, and what follows them, each predicated to its first iteration.
+
+    `own_start` is the loop along which the stages slide, and by how many iterations that starts early.
+    """
     buffers = tuple(b for m in members for b in m.buffers)
     own = {loop: loop.start_of_readers(rest, buffers) for loop in open_loops}
     own |= {} if own_start is None else dict([own_start])
@@ -88,7 +91,7 @@ def started(
 
 
 def one_after_another(open_loops: Iterable[OpenLoop], parts: list[Stmt]) -> Stmt:
-    """The parts, each waiting where a loop around starts early for the sake of another."""
+    """The parts in sequence, each predicated where a loop around starts early for another."""
     for loop in open_loops:
         starts = [loop.start(p) for p in parts]
         parts = [loop.guarded(p, k) if k < max(starts) else p for p, k in zip(parts, starts, strict=True)]

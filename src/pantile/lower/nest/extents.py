@@ -18,8 +18,8 @@ from ...expr.visit import Key
 
 
 @dataclass(frozen=True)
-class _Bound:
-    """Of a term that constants do not bound well, such as min(8*k + 7, n - 1), by others."""
+class _TermBound:
+    """A symbolic bound of a term that constants do not bound well, such as min(8*k + 7, n - 1)."""
 
     term: Key
     above: bool
@@ -27,28 +27,28 @@ class _Bound:
 
 
 class Extents:
-    """Remembers extents, and knows others by them."""
+    """Extents known not to be negative, from which others follow."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        self.bounds: list[_Bound] = []
+        self.bounds: list[_TermBound] = []
 
     def learn(self, extent: Expr) -> None:
-        """It is not negative."""
+        """Note that an extent is not negative."""
         for k, (term, times) in linear(extent).terms.items():
             if isinstance(term, Op) and times in (1, -1):
                 other = term - extent if times == 1 else term + extent
-                self.bounds.append(_Bound(k, times == -1, simplify(other, self.facts)))
+                self.bounds.append(_TermBound(k, times == -1, simplify(other, self.facts)))
 
     @contextmanager
     def of_a_version(self) -> Iterator[None]:
-        """What is learned about code for a special case is forgotten behind it."""
+        """Forget at the end what is learned about code for a special case."""
         count = len(self.bounds)
         yield
         del self.bounds[count:]
 
     def follows(self, extent: Expr) -> bool:
-        """Whether an extent is not negative, as one of the others is not."""
+        """Whether an extent is not negative because one of the noted ones is not."""
         zero = const(0, INDEX)
         for bound in self.bounds:
             least = _bounded(extent, False, bound)
@@ -57,8 +57,8 @@ class Extents:
         return False
 
 
-def _bounded(e: Expr, above: bool, bound: _Bound) -> Expr:
-    """A bound of `e`: `e` itself, unless the term that is bounded occurs in it, or in a quotient."""
+def _bounded(e: Expr, above: bool, bound: _TermBound) -> Expr:
+    """A bound of `e`: `e` itself, unless the bounded term occurs in it or in a quotient."""
     result = e
     for k, (term, times) in linear(e).terms.items():
         side = above == (times > 0)

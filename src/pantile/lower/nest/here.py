@@ -1,5 +1,5 @@
-"""What is known at the place where a statement is being built: the loops that are open around it, what the names in
-scope stand for, and bounds of all of them.
+"""The context in which a statement is being built: the open loops around it, the values of the names in scope, and
+their bounds.
 
 Loops are opened, and lets bound, for as long as what is inside them is built (`with here.loop(...)`). Regions stay
 known: what follows a stage is built before it, and refers to where the stage was computed.
@@ -21,11 +21,11 @@ from .early import OpenLoop
 from .extents import Extents
 from .required import Required
 
-_EARLIEST = 1 << 20  # no loop starts more iterations early than this
+_EARLIEST = 1 << 20  # iterations by which a loop may start early, at most
 
 
 class Here:
-    """One place, which moves as statements are built; `facts`: what all calls have in common."""
+    """The current context, which changes as statements are built; `facts` has what all calls have in common."""
 
     def __init__(self, facts: Facts, required: Required) -> None:
         self.facts = facts.copy()
@@ -33,18 +33,18 @@ class Here:
         self.extents = Extents(self.facts)
         self.open: list[OpenLoop] = []  # outermost first
         self.values: dict[str, Expr] = {}  # lets and ends of regions -> their values in loop variables
-        self._ends: dict[str, Expr] = {}  # of these, the ends of regions
-        # Variable of each loop whose body this is in -> open loops down to it. Loops of one iteration, and those that a
+        self._ends: dict[str, Expr] = {}  # those that are ends of regions
+        # Variable of each loop around -> number of open loops down to it. Loops of one iteration, and those that a
         # peeled tail does without, are not open, but stages are stored and computed there all the same.
         self._bodies: dict[str, int] = {}
-        self._floor = 0  # open loops below this depth are not slid along
-        self._left_over: frozenset[str] = frozenset()  # loops of which only what whole blocks leave over is built
+        self._floor = 0  # stages do not slide along open loops below this depth
+        self._left_over: frozenset[str] = frozenset()  # loops of which only the tail is built
 
-    # Moving
+    # Entering and leaving
 
     @contextmanager
     def loop(self, loop: OpenLoop, low: Expr, extent: Expr, may_start_early: bool) -> Iterator[None]:
-        """Inside a loop. How early it starts is known when its body is built."""
+        """Enter a loop. By how much it starts early is known when its body is built."""
         name = loop.var.name
         last, first = self.facts.upper(simplify(low + extent - 1, self.facts)), self.facts.lower(low)
         self.facts.bounds[name] = first - _EARLIEST if may_start_early and first is not None else first, last
@@ -54,14 +54,14 @@ class Here:
 
     @contextmanager
     def body_of(self, variable: str) -> Iterator[None]:
-        """Where stages are computed and stored at a loop; it need not be open."""
+        """Enter the body of a loop, where stages are computed and stored; the loop need not be open."""
         self._bodies[variable] = len(self.open)
         yield
         del self._bodies[variable]
 
     @contextmanager
     def lets(self, lets: Iterable[tuple[str, Expr]]) -> Iterator[None]:
-        """Inside lets, each in terms of those before; another version may have some of the same names."""
+        """Enter lets, each in terms of those before; another version may have some of the same names."""
         bound = []
         for name, value in lets:
             self.values[name] = self.in_loop_variables(value)
@@ -72,7 +72,7 @@ class Here:
 
     @contextmanager
     def left_over(self, loops: Iterable[str]) -> Iterator[None]:
-        """Where only what whole blocks leave over is built, without these loops."""
+        """Enter the tail of a split, without these loops."""
         before, self._left_over = self._left_over, self._left_over.union(loops)
         with self.extents.of_a_version():
             yield
@@ -80,7 +80,7 @@ class Here:
 
     @contextmanager
     def version(self, bounds: Bounds) -> Iterator[None]:
-        """In code for a special case, with bounds of its own."""
+        """Enter code for a special case, with bounds of its own."""
         before, self.facts.bounds = self.facts.bounds, bounds
         with self.extents.of_a_version():
             yield
@@ -88,32 +88,32 @@ class Here:
 
     @contextmanager
     def no_sliding_outside(self) -> Iterator[None]:
-        """One of several versions of the same statement is built: they could not agree on when a loop around starts."""
+        """Enter one of several versions of a statement, which could not agree on how early a loop around starts."""
         before, self._floor = self._floor, len(self.open)
         yield
         self._floor = before
 
     def computes(self, low: Var, high: Var, side: Interval) -> None:
-        """A stage is computed over this side of its region."""
+        """Note the region of a stage along one dim."""
         for end, value in ((low.name, side.low), (high.name, side.high)):
             self._ends[end] = self.values[end] = value
             self.facts.bounds[end] = (self.facts.lower(value), self.facts.upper(value))
 
     def forget(self, variables: Iterable[str]) -> None:
-        """Other versions of these loops may have been built before, with other bounds."""
+        """Forget the bounds of these loops, since other versions of them may have been built before."""
         for name in variables:
             self.facts.bounds.pop(name, None)
 
-    # Asking: where
+    # Queries: position
 
     @property
     def is_left_over(self) -> bool:
-        """Whether what is built is what whole blocks of a loop around leave over."""
+        """Whether the tail of a split around is being built."""
         return bool(self._left_over)
 
     @property
     def variables(self) -> frozenset[str]:
-        """Of the loops that are not seen as wholes from here."""
+        """The variables of the loops that are not seen as wholes from here."""
         return self._left_over.union(loop.var.name for loop in self.open)
 
     def is_in_body_of(self, variable: str) -> bool:
@@ -125,7 +125,7 @@ class Here:
         return self.open[max(depth, self._floor) :]
 
     def moving(self) -> Callable[[str], bool]:
-        """Tells whether a name's value depends on the iteration of a loop around."""
+        """A predicate: whether a name's value depends on the iteration of a loop around."""
         loops = {name for loop in self.open for name in (loop.var.name, *loop.parts)}
 
         def moves(name: str) -> bool:
@@ -133,24 +133,24 @@ class Here:
 
         return moves
 
-    # Asking: what holds
+    # Queries: facts
 
     def in_loop_variables(self, e: Expr) -> Expr:
         """An expression without the names of lets and regions, simplified."""
         return simplify(substitute(e, self.values), self.facts)
 
     def region(self, low: Var, high: Var) -> Range:
-        """The range of a dim of a region: constants where they are known, else by name."""
+        """The range of a dim of a region: constants where they are known, else names."""
         extent = simplify(self._ends[high.name] - self._ends[low.name] + 1, self.facts)
         first = self._ends[low.name] if isinstance(self._ends[low.name], Const) else low
         return Range(first, simplify(first + extent - 1, self.facts) if isinstance(extent, Const) else high)
 
     def has_values(self, low: Var, high: Var) -> bool:
-        """Whether a region certainly has any along a dim."""
+        """Whether a region is certainly not empty along a dim."""
         return self.is_positive(self._ends[high.name] - self._ends[low.name] + 1)
 
     def has_points(self, extent: Expr) -> bool:
-        """Whether a range of an extent in loop variables and lets certainly has any."""
+        """Whether a range of an extent in loop variables and lets is certainly not empty."""
         return self.is_positive(self.in_loop_variables(extent))
 
     def is_positive(self, extent: Expr) -> bool:
@@ -161,9 +161,9 @@ class Here:
         return is_known or self.required.is_positive(extent + 1)
 
     def at_least(self, extent: Expr, n: int) -> bool:
-        """Whether an extent in terms of regions certainly is."""
+        """Whether an extent in terms of regions is certainly at least a number."""
         return self.facts.ge(substitute(extent, self._ends), const(n, INDEX))
 
     def certainly_runs(self, extent: Expr) -> bool:
-        """Whether a loop of an extent in terms of regions has iterations."""
+        """Whether a loop of an extent in terms of regions certainly has iterations."""
         return self.at_least(extent, 1) or self.required.is_positive(substitute(extent, self._ends))

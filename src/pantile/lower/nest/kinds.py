@@ -1,4 +1,4 @@
-"""What the kind of a loop means where loops are built. Whoever adds a kind decides these here.
+"""Properties of loop kinds that matter where loops are built; new kinds are classified here.
 
     LANES     its iterations are the lanes of vectors
     IN_ORDER  each iteration comes after the one before: stages may keep what that has computed, and slide

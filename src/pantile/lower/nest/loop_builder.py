@@ -34,14 +34,15 @@ from .make_loops import make_loops
 from .point import point
 from .prefetch import prefetches
 from .regions import Regions
-from .rows import Rows
+from .rows import LiveRows
 from .sites import Sites
 
 
 class LoopBuilder:
-    """Builds loops where `here` is; `stages_at(site, body)` is the body of a loop with the stages computed there.
+    """Builds loops in the context `here`; `stages_at(site, body)` is the body of a loop with the stages computed there.
 
-    `coverage`, `rows` and `ordered`: notes on loops."""
+    `coverage`, `rows` and `ordered` are notes on loops.
+    """
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class LoopBuilder:
         here: Here,
         regions: Regions,
         coverage: Coverage,
-        rows: Rows,
+        rows: LiveRows,
         small: bool,
         stages_at: Callable[[Site, Stmt], Stmt],
     ) -> None:
@@ -61,7 +62,7 @@ class LoopBuilder:
         self.ordered: set[str] = set()  # loops whose iterations depend on earlier ones
 
     def definitions(self, stage: Stage) -> Stmt:
-        """All definitions of a stage, one after the other; those in the loops of the first are built there."""
+        """All definitions of a stage in order; those fused into the loops of the first are built there."""
         within = self._plan.stages[stage.name].within
         parts = [
             self._if_needed(stage, k, self._lets(self._loops(stage, k), 0))
@@ -92,15 +93,18 @@ class LoopBuilder:
         return loops
 
     def _counted(self, nest: Nest, r: ReductionDim) -> Expr:
-        """The extent of a domain. A loop runs no iterations over a negative one, but splits and fuses count with it:
-        the last block of -1 values begins 8 before the first, and -1 rows of -1 values are one."""
+        """The extent of a domain, not negative.
+
+        A loop runs no iterations over a negative extent, but splits and fuses compute with it: the last block of -1
+        values begins 8 before the first, and -1 rows of -1 values are one.
+        """
         rewritten = {n for w in nest.rewrites for n in ((w.old,) if isinstance(w, Split) else (w.outer, w.inner))}
         here = self._here
         if r.name not in rewritten or here.never_negative(r.extent):
             return r.extent
         return maximum(r.extent, const(0, INDEX))
 
-    # One inside the other
+    # Nesting
 
     def _lets(self, loops: Loops, depth: int) -> Stmt:
         """The lets whose loops are open, then the loop at `depth`."""
@@ -141,13 +145,13 @@ class LoopBuilder:
         return any(site is not None and self._sites.variable(site) in variables for site in (p.compute, *p.also))
 
     def _manner(self, loops: Loops) -> Manner:
-        """How the definition stores. Threads that share an update's iterations meet at its places."""
+        """How the definition stores. Threads that share an update's iterations may store to the same element."""
         if loops.nest.atomic and any(x.kind in (Kind.BLOCK, Kind.THREAD) for x in loops.nest.loops):
             return Manner.ATOMIC
         return Manner.NONTEMPORAL if self._plan.stages[loops.stage.name].nontemporal else Manner.PLAIN
 
     def _peeled(self, loops: Loops, depth: int, loop: str) -> Stmt:
-        """The whole blocks of a split, and what they leave over."""
+        """The whole blocks of a split, and its tail."""
         rest, name, first = loops.tail(loop)
         here = self._here
         with here.extents.of_a_version():
@@ -183,11 +187,11 @@ class LoopBuilder:
         return self._early(loops, opened, r, extent, kind, body)
 
     def _early(self, loops: Loops, opened: OpenLoop, r: Range, extent: Expr, kind: Kind, body: Stmt) -> Stmt:
-        """A loop that something slides along starts early for its sake."""
+        """The bounds of a loop that starts early for stages that slide along it."""
         early = opened.warm_up
         self._coverage.start_early(opened.var.name, early)
         started: Stmt = For(opened.var.name, opened.first - early, extent + early, kind, body)
-        # A block that is cut off at the end has an iteration. What has none does not start early, either.
+        # A block clipped at the end has an iteration. A loop without iterations does not start early, either.
         if not (isinstance(r.low, Var) and r.low.name in loops.blocks or self._here.certainly_runs(extent)):
             started = If(extent > 0, started)
         return Let(opened.first.name, r.low, started)
@@ -210,17 +214,17 @@ class LoopBuilder:
             alone = self._lets(loops, depth + 1)
             alone = self._with_companions(loops, loop, self._with_updates(loops, loop, alone))
             body = self._stages_at(Site(loops.stage.name, loops.index, loop), alone)
-            if guards and body is not alone:  # what nothing needs is not computed, either
+            if guards and body is not alone:  # an empty region is not computed, either
                 body = If(logical_and(*guards), body)
             body = self._prefetched(loops, body) if depth == loops.innermost else body
         for name, value in reversed(parts):
             body = Let(name, value, body)
         return body
 
-    # What else runs in a loop
+    # Other statements in a loop
 
     def _with_companions(self, loops: Loops, loop: str, body: Stmt) -> Stmt:
-        """compute_with: the other stages' inner loops run in this loop, after this stage's."""
+        """Run the inner loops of other stages in this loop, after this stage's (compute_with)."""
         for name in self._sites.companions(loops.stage.name) if loops.index == 0 else ():
             if self._plan.stages[name].with_loop == loop:
                 inner = Produce(name, self._inner(self._graph.stage[name], 0, loops, loop))
@@ -228,7 +232,9 @@ class LoopBuilder:
         return body
 
     def _with_updates(self, loops: Loops, loop: str, body: Stmt) -> Stmt:
-        """compute_with the stage itself: updates' inner loops run in this loop, after those of the pure definition."""
+        """Run the inner loops of updates in this loop, after those of the pure definition (compute_with the stage
+        itself).
+        """
         within = self._plan.stages[loops.stage.name].within if loops.index == 0 else {}
         for k in (k for k, at in within.items() if at == loop):
             inner = self._if_needed(loops.stage, k, self._inner(loops.stage, k, loops, loop))
@@ -241,7 +247,7 @@ class LoopBuilder:
         return self._lets(own, [x.name for x in own.nest.loops].index(loop) + 1)
 
     def _prefetched(self, loops: Loops, body: Stmt) -> Stmt:
-        """The innermost body, after asking for what it will read some iterations of an outer loop later."""
+        """The innermost body, after prefetches of what it will read some iterations of an outer loop later."""
         for p in self._plan.stages[loops.stage.name].prefetches:
             ahead = loops.var(p.loop)
             is_open = any(o.var.name == ahead.name for o in self._here.open)
@@ -254,7 +260,7 @@ class LoopBuilder:
         return body
 
     def _bytes(self, buffer: str) -> int:
-        """Size of a buffer's elements."""
+        """The size of a buffer's elements in bytes."""
         if buffer in self._graph.input:
             return self._graph.input[buffer].dtype.bytes
         stage = self._graph.producer[buffer]

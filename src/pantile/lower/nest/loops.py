@@ -1,7 +1,7 @@
-"""The loops of one definition, while they are being opened: their bounds, and what coordinates are made of them.
+"""The loops of one definition while they are being opened: their bounds, and how coordinates are computed from them.
 
 A split's outer loop counts blocks; its inner loop runs over coordinates, from the block's first one, called
-stage.inner.lo. Values that do not change: what opening a loop leaves to be done is another `Loops`.
+stage.inner.lo. Values are immutable: opening a loop gives another `Loops` with what is left to be opened.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NamedValue = tuple[str, Expr]
 
 @dataclass(frozen=True)
 class Peel:
-    """A split whose last block, if it is not a whole one, is a loop of its own: over the coordinates `left`."""
+    """A split whose partial last block is a loop of its own, over the coordinates `left`."""
 
     split: Split
     left: Range
@@ -36,21 +36,21 @@ class Loops:
     """One definition's loops, outermost first; names are those of the nest, variables those of the loop IR."""
 
     stage: Stage
-    index: int  # of the definition
+    index: int  # the definition's number
     nest: Nest
     ranges: Mapping[str, Range]  # by loop name
     at: Mapping[str, Expr]  # dim -> its coordinate
-    pending: tuple[NamedValue, ...]  # lets that need loops which are still closed
+    pending: tuple[NamedValue, ...]  # lets that depend on loops not yet open
     made: Mapping[str, Expr] = field(default_factory=dict)  # the other lets
-    # outermost loop over whole blocks -> the splits, outer ones first
+    # outermost loop over whole blocks -> its splits, outer ones first
     peel: Mapping[str, tuple[Peel, ...]] = field(default_factory=dict)
     guards: tuple[Expr, ...] = ()
-    gone: frozenset[str] = frozenset()  # loops that a peeled tail does without
-    serial: frozenset[str] = frozenset()  # loops that run serially, whatever the schedule says
-    peeled: tuple[str, ...] = ()  # splits whose last block this is
-    covered: Mapping[str, Covered] = field(default_factory=dict)  # variable or let -> what it ranges over
-    fused: frozenset[str] = frozenset()  # lets that take a fused loop apart
-    blocks: Mapping[str, Expr] = field(default_factory=dict)  # let -> extent of the clipped block there: at least 1
+    gone: frozenset[str] = frozenset()  # loops that a peeled tail does not have
+    serial: frozenset[str] = frozenset()  # loops forced to run serially
+    peeled: tuple[str, ...] = ()  # splits of which this is the last block
+    covered: Mapping[str, Covered] = field(default_factory=dict)  # variable or let -> its range
+    fused: frozenset[str] = frozenset()  # lets that recover the coordinates of a fused loop
+    blocks: Mapping[str, Expr] = field(default_factory=dict)  # let -> extent of the clipped block there, at least 1
 
     @property
     def definition(self) -> Definition:
@@ -65,33 +65,33 @@ class Loops:
         return var(loop_name(self.stage, self.index, loop))
 
     def of_loop(self, loop: str, word: str, number: int | None = None) -> str:
-        """The name of something about a loop."""
+        """The name of something that belongs to a loop."""
         return of_loop(self.var(loop).name, word, number)
 
     def kind(self, loop: Loop) -> Kind:
-        """How the loop runs."""
+        """The kind of the loop."""
         return Kind.SERIAL if loop.name in self.serial else loop.kind
 
     @property
     def lanes(self) -> list[str]:
-        """The variables whose values become lanes."""
+        """The variables whose values become lanes of vectors."""
         return [self.var(x.name).name for x in self.nest.loops if x.name not in self.gone and self.kind(x) in LANES]
 
     @property
     def innermost(self) -> int:
-        """Depth of the last loop that stays a loop; -1 for none."""
+        """The depth of the innermost loop that stays a loop; -1 if there is none."""
         real = [k for k, x in enumerate(self.nest.loops) if x.name not in self.gone and self.kind(x) not in WRITTEN_OUT]
         return real[-1] if real else -1
 
     def made_of(self, e: Expr) -> frozenset[str]:
-        """The variables of an expression and of the lets that it is made of."""
+        """The variables of an expression and of the lets that it depends on."""
         used = names(e)
         return used.union(*(self.made_of(self.made[name]) for name in used if name in self.made))
 
     # Opening
 
     def ready(self, depth: int) -> list[NamedValue]:
-        """The lets whose loops are open, that is, above `depth`, each after those that it is made of."""
+        """The lets whose loops are all open, that is, above `depth`, in order of their dependences."""
         if not self.pending:
             return []
         inner = self.nest.loops[depth:]
@@ -105,7 +105,7 @@ class Loops:
         return ready
 
     def after(self, lets: Collection[NamedValue], first: Collection[NamedValue] = ()) -> Loops:
-        """What is still to be opened inside of these lets; `first`: those that come next."""
+        """What is still to be opened inside of these lets; `first` has those that come next."""
         if not lets:
             return self
         moved = {name for name, _ in (*lets, *first)}
@@ -113,25 +113,26 @@ class Loops:
         return replace(self, pending=pending, made={**self.made, **dict(lets)})
 
     def taken_apart(self, depth: int) -> tuple[list[NamedValue], Loops]:
-        """The coordinates that a fused loop above `depth` is taken apart into, and what is still to be opened inside.
+        """The coordinates recovered from a fused loop above `depth`, and what is still to be opened inside.
 
-        Regions are told in terms of them: their ranges are known, and those of the quotient and remainder that they
-        are would be far too large."""
+        Regions are expressed in these: their ranges are known, and those of the quotient and remainder would be far too
+        large.
+        """
         if not self.fused:
             return [], self
         ready = self.ready(depth)
         outside = {name for name, _ in ready if name in self.fused}
-        for name, value in reversed(ready):  # and what they are made of, where a fused loop was split again
+        for name, value in reversed(ready):  # and the lets that they depend on, where a fused loop was split again
             outside |= names(value) if name in outside else set()
         parts = [let for let in ready if let[0] in outside]
         return parts, self.after(parts, [let for let in ready if let[0] not in outside])
 
     def decided(self, depth: int) -> list[Expr]:
-        """The guards that the loops outside `depth` decide."""
+        """The guards that depend only on the loops outside `depth`."""
         inside = {self.var(x.name).name for x in self.nest.loops[depth:]}
         return [g for g in self.guards if not depends(g, inside.union(name for name, _ in self.pending))]
 
-    # Other loops made of these
+    # Derived loops
 
     def one_after_another(self, loop: str) -> Loops:
         """These loops, with one of them run serially."""
@@ -149,7 +150,9 @@ class Loops:
         return result.renamed(values)
 
     def tail(self, outermost: str) -> tuple[Loops, str, Expr]:
-        """The loops for what a peeled split leaves over; the name its first coordinate must be bound to, and it."""
+        """The loops over the tail of a peeled split, and the name to which its first coordinate must be bound, with its
+        value.
+        """
         split, left = self.peel[outermost][0].split, self.peel[outermost][0].left
         blocks = rewrites.parts(self.nest, split, split.outer)
         parts = rewrites.parts(self.nest, split, split.inner)
@@ -167,17 +170,17 @@ class Loops:
             serial=self.serial | {run},
             peeled=(*self.peeled, outermost),
         )
-        # Parts that are in each other the wrong way round have no range of coordinates: lets tell where they are.
+        # Parts nested inside out have no contiguous range of coordinates; lets tell where they are.
         told = [self.of_loop(*let) for let in rewrites.lets(self.nest, split) if let[1] == "at"]
         return rest.renamed(dict.fromkeys((self.var(parts[-1]).name, *told), self.var(run))), start.name, left.low
 
     def whole(self, outermost: str) -> Loops:
-        """The loops for the whole blocks of the same split."""
+        """The loops over the whole blocks of the same split."""
         others = {n: p[1:] if n == outermost else p for n, p in self.peel.items()}
         return replace(self, peel={n: p for n, p in others.items() if p})
 
     def renamed(self, values: Mapping[str, Expr]) -> Loops:
-        """These loops, with other expressions in the place of names."""
+        """These loops, with expressions substituted for names."""
 
         def new(e: Expr) -> Expr:
             return substitute(e, values)

@@ -36,11 +36,14 @@ def make_loops(
     facts: Facts,
     at_least: Callable[[Expr, int], bool],
 ) -> Loops:
-    """Apply the nest's rewrites to the ranges of the dims. `at_least(extent, n)`: whether extent >= n is certain."""
+    """Apply the nest's rewrites to the ranges of the dims.
+
+    `at_least(extent, n)` tells whether extent >= n is certain.
+    """
     named = {dim: Range(*region_names(stage, dim)) for dim in pure_dims(stage, stage.definitions[index])}
     everywhere = {dim: named.get(dim, r) for dim, r in ranges.items()}
     draft = _Draft(stage, index, nest, dict(ranges), dict(everywhere))
-    steps: list[_Step] = [
+    steps: list[_Rewrite] = [
         _Split(draft, r, facts, at_least) if isinstance(r, Split) else _Fuse(draft, r, facts) for r in nest.rewrites
     ]
     values: dict[str, Expr] = {loop.name: draft.var(loop.name) for loop in nest.loops}
@@ -67,13 +70,13 @@ def make_loops(
 
 @dataclass
 class _Draft:
-    """What rewrites have made so far; see `Loops`."""
+    """The loops under construction; see `Loops`."""
 
     stage: Stage
     index: int
     nest: Nest
     ranges: dict[str, Range]
-    dims: dict[str, Range]  # dims not rewritten yet -> their ranges in all versions
+    dims: dict[str, Range]  # dim not rewritten yet -> its range in all versions
     lets: list[NamedValue] = field(default_factory=list)
     peel: dict[str, list[Peel]] = field(default_factory=dict)
     guards: list[Expr] = field(default_factory=list)
@@ -88,14 +91,14 @@ class _Draft:
         return of_loop(self.var(loop).name, word, number)
 
 
-class _Step:
-    """A rewrite: forwards it replaces ranges, backwards it finds the old loops' values from the new ones'."""
+class _Rewrite:
+    """A rewrite: forwards it replaces ranges, backwards it computes the values of the old loops from the new ones."""
 
     def bind(self, values: dict[str, Expr]) -> None:
         raise InternalError("abstract")
 
 
-class _Split(_Step):
+class _Split(_Rewrite):
     def __init__(self, draft: _Draft, s: Split, facts: Facts, at_least: Callable[[Expr, int], bool]) -> None:
         self.draft, self.s, self.facts = draft, s, facts
         self.old = draft.ranges.pop(s.old)
@@ -117,7 +120,7 @@ class _Split(_Step):
         return "peel" if peel else "clip"
 
     def is_whole(self) -> bool:
-        """Whether it is known that no block sticks out."""
+        """Whether all blocks are known to be whole."""
         return known_remainder(self.extent, self.s.factor, self.facts.classes) == 0
 
     def set_ranges(self) -> None:
@@ -157,7 +160,7 @@ class _Split(_Step):
         values[s.old] = inner
 
 
-class _Fuse(_Step):
+class _Fuse(_Rewrite):
     def __init__(self, draft: _Draft, f: Fuse, facts: Facts) -> None:
         self.draft, self.f, self.facts = draft, f, facts
         self.again = rewrites.times_before(draft.nest, f)

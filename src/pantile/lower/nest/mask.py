@@ -1,4 +1,4 @@
-"""Mask loads: what only one branch of a select may read is read only where that branch is taken.
+"""Mask loads: loads in only one branch of a select are predicated by its condition.
 
 before:  select(x > 0, f[x - 1], 0)          after:  select(x > 0, (f[x - 1] if x > 0), 0)
 
@@ -29,7 +29,7 @@ from ...expr.visit import children, loaded, names, operands_first, rebuild, tran
 from ...graph.nodes import InputInfo, Stage
 from ..names import of_buffer
 
-_TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # by constants, products do not
+_TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # products with constants are not
 
 
 def mask_loads(
@@ -41,9 +41,12 @@ def mask_loads(
     has_points: Callable[[Expr], bool],
     inside: Callable[[str], bool],
 ) -> Expr:
-    """The expression with masks on the loads that need them. `scope`: what its variables range over. `missing`: whether
-    nothing may be computed of a buffer, where the conditions of all loads of it fail. `has_points`: whether a range of
-    some extent certainly has any. `inside`: whether a buffer is computed inside of loops over the variables."""
+    """The expression with masks on the loads that need them.
+
+    `scope` has the ranges of its variables. `missing` tells whether nothing may be computed of a buffer where the
+    conditions of all its loads fail. `has_points` tells whether a range of some extent is certainly not empty. `inside`
+    tells whether a buffer is computed inside of loops over the variables.
+    """
     if not any(isinstance(n, Op) and n.op == "select" for n in walk(e)):
         return e
     masker = _Masker(scope, inputs, facts, missing, has_points, inside)
@@ -63,10 +66,10 @@ def mask_lanes(
     own: Stage,
     by_lane: Callable[[Expr], bool],
 ) -> Expr:
-    """The expression for lanes that are not all wanted: what the others would read need not be there.
+    """The expression for lanes some of which are inactive: what those would read need not exist.
 
     An input may certainly have it all the same, and a stage has what itself accumulates. What all lanes read at one
-    place is there if it would be without the condition, even where no lane is wanted.
+    index exists if it would without the condition, even where no lane is active.
     """
     masker = _Masker(scope, inputs, facts, missing, has_points, inside)
     wanted = masker.branch(masker.start, mask, True, e)
@@ -86,18 +89,17 @@ def mask_lanes(
 
 @dataclass(frozen=True, eq=False)
 class _Path:
-    """The way to a part of an expression: what variables range over there, and whether scalars alone may rule out that
-    it is taken."""
+    """A path to a part of an expression: the ranges of variables there, and whether scalars alone may rule it out."""
 
     scope: Scope
     by_scalars: bool = False
     compared: frozenset[str] = frozenset()  # variables that conditions compare with each other
     last: tuple[_Path, Expr, bool] | None = None  # the path to a select, its condition, and whether that holds
-    any_of: tuple[_Path, ...] = ()  # if it stands for several, none of which narrows the scope
-    is_joined: bool = False  # or such a one is on it: less is read than the scope says
+    any_of: tuple[_Path, ...] = ()  # if it stands for several paths, none of which narrows the scope
+    is_joined: bool = False  # or if it goes through one: less is read than the scope says
 
     def refined(self, condition: Expr, holds: bool) -> Scope:
-        """The scope behind a condition."""
+        """The scope narrowed by a condition."""
         return refine(self.scope, condition, holds, self._evaluator)
 
     @cached_property
@@ -126,14 +128,14 @@ class _Masker:
         self.is_inside = inside
         self.start = _Path(scope)
         self.branches: dict[tuple[int, int, bool, bool], _Path] = {}
-        self.joined: dict[int, _Path] = {}  # what has too many paths -> the one for all of them
-        self.covered: dict[int, dict[_Path, _Path]] = {}  # node -> paths to it that go on from others -> these
-        self.conditions: dict[int, Expr | None] = {id(self.start): None}  # path -> when it is taken
-        self.pending: set[int] = set()  # paths whose conditions are being made
+        self.joined: dict[int, _Path] = {}  # node with too many paths -> the one that stands for all
+        self.covered: dict[int, dict[_Path, _Path]] = {}  # node -> paths that extend others -> these
+        self.conditions: dict[int, Expr | None] = {id(self.start): None}  # path -> its condition
+        self.pending: set[int] = set()  # paths whose conditions are being built
         self.memo: dict[tuple[int, int], Expr] = {}
         self.keep: list[object] = []
 
-    # The ways to each node, parents first
+    # The paths to each node, parents first
 
     def find_ways(self, e: Expr) -> None:
         ways: dict[int, dict[_Path, None]] = {id(e): {self.start: None}}
@@ -148,10 +150,10 @@ class _Masker:
                     ways.setdefault(id(c), {})[inner] = None
 
     def shortest(self, e: Expr, paths: Mapping[_Path, None]) -> tuple[_Path, ...]:
-        """The paths to a node that go on from none of the others."""
+        """The paths to a node that extend none of the others."""
         if len(paths) == 1:
             return tuple(paths)
-        outermost: dict[_Path, _Path | None] = {}  # of the paths, the first one on the way along each
+        outermost: dict[_Path, _Path | None] = {}  # the first of these paths along each
         for path in paths:
             way = [path]
             while way[-1] not in outermost and (last := way[-1].last) is not None:
@@ -163,7 +165,7 @@ class _Masker:
         return tuple(p for p in paths if outermost[p] is p)
 
     def operands(self, e: Expr, path: _Path) -> list[tuple[Expr, _Path]]:
-        """Each with the path to it."""
+        """The operands, each with the path to it."""
         if not (isinstance(e, Op) and e.op == "select"):
             return [(c, path) for c in children(e)]
         condition, then, otherwise = e.args
@@ -174,7 +176,7 @@ class _Masker:
         ]
 
     def branch(self, path: _Path, condition: Expr, holds: bool, e: Expr) -> _Path:
-        """The path into a branch of a select; the same one where its condition says nothing about what is read."""
+        """The path into a branch of a select; unchanged where its condition says nothing about what is read."""
         compared = _compared(condition, holds, self.whole)
         certain = self.perhaps_empty.isdisjoint(loaded(e)) and not (compared and any(map(self.is_inside, loaded(e))))
         known = (id(path), id(condition), holds, certain)
@@ -220,7 +222,7 @@ class _Masker:
             return e
         path = self.covered.get(id(e), _NOT_COVERED).get(path, path)
         joined = self.joined.get(id(e))
-        if joined is not None and id(joined) not in self.pending:  # else it decides on itself, in one of its ways
+        if joined is not None and id(joined) not in self.pending:  # else the mask would depend on itself
             path = joined
         key = (id(e), id(path))
         masked = self.memo.get(key)
@@ -255,7 +257,7 @@ class _Masker:
         )
 
     def where_taken(self, load: Load, path: _Path) -> Expr | None:
-        """Whether there are points at all at which the path is taken, unless that does not matter: the same for all."""
+        """The condition that the path is taken at any point at all; None where that does not matter. It is uniform."""
         if self.holds(load):
             return None
         condition: Expr | None = None
@@ -280,16 +282,16 @@ class _Masker:
 
     @cached_property
     def perhaps_empty(self) -> frozenset[str]:
-        """Inputs of which there may be nothing to read where a condition fails, be it one on data."""
+        """Inputs that may have nothing to read where a condition fails, even one on data."""
         full = (i.name for i in self.inputs.values() if all(self.has_pixels_along(i.name, k) for k in range(i.ndim)))
         return frozenset(self.inputs).difference(full)
 
     def has_pixels_along(self, buffer: str, k: int) -> bool:
-        """Whether an input certainly is not empty: else an index that is clamped or wrapped is not inside it."""
+        """Whether an input certainly is not empty; clamped or wrapped indices are not inside an empty one."""
         return self.facts.ge(var(of_buffer(buffer, "shape", k)), const(1, INDEX))
 
     def inside(self, a: Interval, b: Interval) -> bool:
-        """Whether a certainly lies in b."""
+        """Whether the range a is certainly contained in b."""
         if not (a.bounded and b.bounded):
             return False
         low, high = ([expr(v, INDEX) for v in ends] for ends in ((a.low, b.low), (b.high, a.high)))
@@ -297,8 +299,11 @@ class _Masker:
 
 
 def _turns(index: Expr, narrowed: Collection[str]) -> bool:
-    """Whether an index goes up and down with a narrowed coordinate: x % 4 takes all values over a whole row, with and
-    without a condition on x, and yet fewer with it over a part of one."""
+    """Whether an index is not monotonic in a narrowed coordinate.
+
+    x % 4 takes all values over a whole row, with and without a condition on x, and yet fewer with it over a part of
+    one.
+    """
     turning = (e for e in walk(index) if isinstance(e, Op) and e.op in _TURNING and not _is_scaled(e))
     return any(not names(e).isdisjoint(narrowed) for e in turning)
 
@@ -308,7 +313,8 @@ def _is_scaled(e: Op) -> bool:
 
 
 def _asks_scalars(condition: Expr, holds: bool, coordinates: Scope) -> bool:
-    """Whether a comparison that `refine` would use is of scalars, so that no range shows where it rules all out."""
+    """Whether a comparison that `refine` would use is of scalars, so that no range shows where it rules out
+    everything."""
     if not isinstance(condition, Op):
         return False
     if condition.op == "not":
@@ -323,8 +329,10 @@ def _asks_scalars(condition: Expr, holds: bool, coordinates: Scope) -> bool:
 
 
 def _compared(condition: Expr, holds: bool, coordinates: Scope) -> frozenset[str]:
-    """The coordinates that comparisons which `refine` would use have several of: the range of one depends on the other
-    then, but its range over all of them shows nothing of that."""
+    """The coordinates of comparisons that involve several of them.
+
+    The range of one then depends on the other, which its range over all of them does not show.
+    """
     if not isinstance(condition, Op):
         return frozenset()
     if condition.op == "not":
@@ -338,5 +346,5 @@ def _compared(condition: Expr, holds: bool, coordinates: Scope) -> frozenset[str
 
 
 def _unpromised(e: Expr) -> Expr | None:
-    """Promises are about lanes that are wanted."""
+    """The expression without promises, which are about active lanes."""
     return e.args[0] if isinstance(e, Op) and e.op == "within" else None

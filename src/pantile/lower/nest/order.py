@@ -33,7 +33,7 @@ def execution_order(graph: Graph, plan: Plan) -> list[Stage]:
 
 
 def _groups_needed(graph: Graph, host: Mapping[str, str]) -> dict[str, list[str]]:
-    """Per group of stages that share loops those that it reads, in the order of the graph."""
+    """The groups that each group of stages sharing loops reads, in the order of the graph."""
     needs: dict[str, dict[str, None]] = {group: {} for group in host.values()}
     for s in graph.stages:
         for consumer in graph.consumers[s.name]:

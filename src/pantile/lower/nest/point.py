@@ -37,10 +37,10 @@ def point(
     is_inside: Callable[[str], bool],
     manner: Manner,
 ) -> Point:
-    """The stores of one point, in those lanes where the definition's condition holds, if it varies among them.
+    """The stores of one point, masked where the definition's condition varies among lanes.
 
-    `is_missing`: whether a call may need nothing of the stage that computes a buffer, `is_inside`: whether that stage
-    is computed inside of these loops.
+    `is_missing` tells whether a call may need nothing of the stage that computes a buffer, `is_inside` whether that
+    stage is computed inside of these loops.
     """
     d, lanes = loops.definition, loops.lanes
     lowered, scope = Lowered(loops.at).expression, _everywhere(loops)
@@ -65,7 +65,7 @@ def point(
     body = _stores(loops, indices, values, mask, manner)
     guards = list(loops.guards)
     if condition is not None and mask is None:
-        if loaded(condition):  # what it reads need not be there where guards do not hold
+        if loaded(condition):  # what it reads need not exist where guards do not hold
             body = If(condition, body)
         else:
             guards.append(condition)
@@ -73,7 +73,7 @@ def point(
 
 
 def _varies_by_lane(loops: Loops, lanes: list[str], condition: Expr) -> bool:
-    """Whether a condition on coordinates differs between the lanes of a vector, at places that do not."""
+    """Whether a condition on coordinates differs between the lanes of a vector, at indices that do not."""
     return depends(condition, lanes) and not any(loaded(e) for e in (condition, *loops.definition.indices))
 
 
@@ -87,7 +87,7 @@ def _everywhere(loops: Loops) -> dict[str, Interval]:
 
 def _stores(loops: Loops, indices: tuple[Expr, ...], values: list[Expr], mask: Expr | None, manner: Manner) -> Stmt:
     buffers = loops.stage.buffers
-    if len(values) == 1 or loops.index == 0 or manner is Manner.ATOMIC:  # each of which combines its own place alone
+    if len(values) == 1 or loops.index == 0 or manner is Manner.ATOMIC:  # each combines its own element
         return ir.block(*(Store(b, indices, v, mask, manner) for b, v in zip(buffers, values, strict=True)))
     # An update may read what it writes: all values are computed before any is stored.
     names: list[Var] = [var(of_buffer(loops.prefix, "value", k), v.dtype) for k, v in enumerate(values)]

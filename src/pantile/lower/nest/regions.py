@@ -1,4 +1,5 @@
-"""Regions: which box of a stage the statements after it need, over the loops in between.
+"""Bounds inference: the required region of a stage is the box that the statements after it read, over the loops
+between.
 
     out[y, x] = f[y - 1, x] + f[y + 1, x], inside the loop over out.y, needs of f: [out.y - 1..out.y + 1, 0..w - 1]
 
@@ -31,33 +32,36 @@ from ..refuse import different_regions, unbounded
 from .here import Here
 from .required import few_places, output_box
 
-_FARTHEST = 1 << 40  # a coordinate beyond this is as good as unknown
-_LONGEST_TILE = 1 << 13  # longer constant extents are those of a type rather than of a tile
+_FARTHEST = 1 << 40  # coordinates beyond this are treated as unknown
+_LONGEST_TILE = 1 << 13  # longer constant extents come from a type rather than from a tile
 
 
 @dataclass(frozen=True)
 class Region:
-    """What is computed of a stage at a place. `clipped`: dims that were -> their extent before, if that is constant."""
+    """The region of a stage that is computed.
+
+    `clipped` maps clipped dims to their extent before, if that is constant.
+    """
 
     box: Box
     clipped: dict[int, int | None]
 
 
 class Regions:
-    """Asks what statements read and compute, and what of that can be. `here`: where the statements are."""
+    """Queries about the regions that statements read and compute; `here` is their context."""
 
     def __init__(self, graph: Graph, here: Here, coverage: Coverage, contents: Contents) -> None:
         self._graph, self._here, self._required = graph, here, here.required
         self._coverage, self._contents = coverage, contents
 
     def reach(self) -> Reach:
-        """What is known about whole loops, where the open ones are not whole."""
+        """The ranges of whole loops, where the open ones are not whole."""
         return Reach(self._coverage, self._here.variables, self._contents)
 
-    # What is read and computed
+    # Footprints
 
     def needed(self, members: Sequence[Stage], rest: Stmt) -> Box | None:
-        """The box that `rest` (or the caller) needs of the stages, as expressions; None if inlining left no reads."""
+        """The required region of the stages in `rest` (or of the caller); None if inlining left no reads."""
         boxes: list[tuple[Stage, Box]] = []
         reach = self.reach()
         for m in members:
@@ -76,25 +80,26 @@ class Regions:
         return tuple(self._few_places(members, k, side) for k, side in enumerate(first))
 
     def _few_places(self, members: Sequence[Stage], k: int, side: Interval) -> Interval:
-        """A side that floats decide and that is one of a few places in any case, such as the tiles of a picture, is all
-        of them, if the stages can be computed there: ends that code would have to compute spare too little."""
+        """Widen a side that floats decide to all of its few possible places, if the stages can be computed there:
+        computing the exact ends would save too little.
+        """
         all_of_them = few_places(side, self._here.facts)
         if all_of_them is None or any(m.name in self._graph.output for m in members) or not self.anywhere(members, k):
             return side
         return all_of_them
 
     def computed(self, stage: Stage, body: Stmt) -> Box | None:
-        """The box that a statement computes of a stage."""
+        """The box of a stage that a statement computes."""
         box = computed(body, stage, {}, self.reach())
         return None if box is None else self.tidy(stage, box)
 
     def read(self, reader: Stage, buffer: str, body: Stmt) -> Box | None:
-        """The box that the innermost body of a stage reads of a buffer."""
+        """The box of a buffer that the innermost body of a stage reads."""
         box = read_by(body, (buffer,), {}, self.reach())
         return None if box is None else self.tidy(reader, box)
 
     def tidy(self, stage: Stage, box: Box) -> Box:
-        """A box in loop variables."""
+        """The box in loop variables."""
         return tuple(self._tidy_side(stage, k, side) for k, side in enumerate(box))
 
     def _tidy_side(self, stage: Stage, k: int, side: Interval) -> Interval:
@@ -108,16 +113,18 @@ class Regions:
         ends = [(x, y) for s, t in zip(a, b, strict=False) for x, y in ((s.low, t.low), (s.high, t.high))]
         return len(a) == len(b) and all(facts.ge(x, y) and facts.ge(y, x) for x, y in ends)
 
-    # When
+    # Conditions
 
     def conditions(self, members: Sequence[Stage], rest: Stmt) -> list[Expr]:
-        """What must hold for `rest` to read the stages, apart from when a loop around it starts."""
+        """The conditions under which `rest` reads the stages, apart from those on when a loop around it starts."""
         conditions = read_when(rest, tuple(b for m in members for b in m.buffers), self._contents) or []
         return [c for c in conditions if not depends(c, [loop.first.name for loop in self._here.open])]
 
     def there(self, stage: Stage) -> list[Expr]:
-        """What must hold for the input to have pixels that a stage copies. Those who read it ask for no pixel that is
-        not there; but what they clamp their places to is one, even of nothing."""
+        """The conditions under which an input has the pixels that a stage copies.
+
+        Readers require no pixel that does not exist; but a clamped index is one, even of an empty input.
+        """
         if stage.updates or not self._required.is_conditional:
             return []
         inputs = self._graph.input
@@ -127,8 +134,11 @@ class Regions:
         return [size >= 1 for size in sizes if not self._here.facts.ge(size, const(1, INDEX))]
 
     def needed_when(self, stage: Stage, index: int) -> list[Expr] | None:
-        """What must hold for a definition's loops to run; None if they never do. Those of an update may run over its
-        domain alone, also where nothing is needed of the stage: then there is no memory for what it writes."""
+        """The conditions under which a definition's loops run; None if they never do.
+
+        Loops of an update run over its domain, even where nothing of the stage is required: there is no memory for its
+        stores then.
+        """
         along = pure_dims(stage, stage.definitions[index])
         ends = [region_names(stage, dim) for dim in stage.dims if dim not in along]
         some = [low <= high for low, high in ends if not self._here.has_values(low, high)]
@@ -138,26 +148,32 @@ class Regions:
         return None if not isinstance(missing, Expr) and missing else some
 
     def _never_runs(self, stage: Stage, index: int) -> Expr | int:
-        """1 where a definition's domain has no points, else 0. If it writes at places of its own, there may be no
-        memory for them then, and what is accumulated there is held in registers around its loops."""
+        """1 where a definition's domain has no points, else 0.
+
+        If it scatters, there may be no memory for its elements then, and accumulators are held in registers around its
+        loops.
+        """
         d = stage.definitions[index]
         box = tuple(Interval(*region_names(stage, dim)) for dim in stage.dims)
         scope = where_it_holds(d, definition_scope(stage, d, box, {}))
         return self._required.missing(scope[r.name] for r in d.domain)
 
     def is_missing(self, buffer: str) -> bool:
-        """Whether a call may need nothing of a stage that others read under conditions."""
+        """Whether a call may require nothing of a stage that others read under conditions."""
         return buffer in self._graph.producer and self._required.is_limited(self._graph.producer[buffer])
 
     def anywhere(self, members: Sequence[Stage], k: int) -> bool:
         """Whether the stages can be computed at any position along dim k."""
         return all(self._required.anywhere(m, k) for m in members)
 
-    # What can be computed
+    # Clipping
 
     def clipped(self, members: Sequence[Stage], box: Box, rest: Stmt, granted: Sequence[Expr]) -> dict[str, Region]:
-        """Per stage the box without what only iterations ask for in which a condition fails: there may be no input for
-        it. Neither the conditions `granted` nor those on when a loop starts are such."""
+        """The box of each stage without what only iterations whose condition fails would read: there may be no input
+        for it.
+
+        Neither the conditions `granted` nor those on when a loop starts count.
+        """
         reduced = self._is_reduced(members, rest, granted)
         sides: list[Interval] = []
         clipped: dict[str, dict[int, int | None]] = {m.name: {} for m in members}
@@ -175,7 +191,7 @@ class Regions:
         return {m.name: Region(tuple(sides), clipped[m.name]) for m in members}
 
     def _is_reduced(self, members: Sequence[Stage], rest: Stmt, granted: Sequence[Expr]) -> bool:
-        """Whether some iterations may need less of the stages than the ends of what they read say."""
+        """Whether some iterations may require less of the stages than the ends of their footprints say."""
         if self._required.is_loose or any(map(self._required.is_limited, members)):
             return True
         starts, moves = {loop.first.name for loop in self._here.open}, self._here.moving()
@@ -187,21 +203,23 @@ class Regions:
         return read_if(rest, tuple(b for m in members for b in m.buffers), counts, self._contents)
 
     def _may_be_empty(self, side: Interval) -> bool:
-        """Whether conditions may leave nothing: then its ends may be anywhere, and what is read for it, too."""
+        """Whether conditions may leave nothing: its ends, and what is read for it, may then be anywhere."""
         extent = side.high - side.low + 1
         return self._required.is_conditional and not self._here.never_negative(simplify(extent, self._here.facts))
 
     def _may_be_too_much(self, members: Sequence[Stage], k: int, side: Interval) -> bool:
-        """Whether a side, outside of all loops, may be more than is needed: of blocks in blocks, each as long as it
-        happens to be, the last ones count as if they were as far out as any and as long as any. Of outputs, all that
-        the caller has room for is computed."""
+        """Whether a side, outside of all loops, may exceed what is required.
+
+        For nested blocks of varying length, the last ones are assumed as far out and as long as any. Of outputs, all
+        that the caller has room for is computed.
+        """
         if self._here.open or all(m.name in self._graph.output for m in members):
             return False
         needed, facts = self._needed_by_call(members, k), self._here.facts
         return needed is not None and not (facts.ge(side.low, needed.low) and facts.ge(needed.high, side.high))
 
     def _needed_by_call(self, members: Sequence[Stage], k: int) -> Interval | None:
-        """All that a call needs of a dim of the stages, if that is known."""
+        """The range of a dim of the stages that a call requires, if it is known."""
         if not all(self._required.of(m)[k].bounded for m in members):
             return None
         wholes = [self._tidy_side(m, k, self._required.of(m)[k]) for m in members]
@@ -210,19 +228,22 @@ class Regions:
         )
 
     def _most(self, stage: Stage, side: Interval) -> int | None:
-        """The extent of a side before it is clipped, if it is a constant that is worth keeping."""
+        """The extent of a side before it is clipped, if it is a constant worth keeping."""
         most = None if self._required.is_limited(stage) else self._here.facts.upper(side.high - side.low + 1)
         return None if most is None or most > _LONGEST_TILE else most
 
     def _within(self, side: Interval, needed: Interval) -> Interval:
-        """Both ends are clipped, so that nothing at all is an extent of 0."""
+        """Clip both ends, so that an empty range has extent 0."""
         first = minimum(maximum(side.low, needed.low), needed.high + 1)
         last = minimum(maximum(side.high, needed.low - 1), needed.high)
         return Interval(simplify(first, self._here.facts), simplify(last, self._here.facts))
 
     def _not_negative(self, side: Interval) -> Interval:
-        """Conditions, and loops inside without iterations, may leave nothing to compute: then the extent is 0, which
-        loops and their splits rely on. What is read at 2*x, over no values of x, would have an extent of -1."""
+        """The side with an extent that is not negative.
+
+        Conditions, and loops inside without iterations, may leave nothing to compute: the extent is 0 then, on which
+        loops and their splits rely. A read at 2*x over no values of x would have an extent of -1.
+        """
         extent = simplify(side.high - side.low + 1, self._here.facts)
         if self._here.never_negative(extent):
             return side

@@ -1,4 +1,5 @@
-"""What a call needs of every stage: the box that the check of a call looks at, in terms of extents and params.
+"""The required region of every stage for a whole call, which the check of a call examines, in terms of extents and
+params.
 
 No tile computes more, unless that can be done anywhere. A call may need nothing of a stage, for instance if an image is
 too small for `select(x < w - 3, g[x + 3], 0)` to read g at all: then what g reads need not be there.
@@ -22,7 +23,7 @@ from ...graph.nodes import Definition, Graph, InputInfo, Stage
 
 _BEHIND = 1 << 31  # all coordinates
 _FEW_PLACES = 64
-_LARGEST = 64  # extents that are needed for an output to have a pixel are looked for up to here
+_LARGEST = 64  # bound of the search for the least extents with which an output has a pixel
 
 
 def output_box(graph: Graph, stage: Stage) -> Box:
@@ -31,7 +32,7 @@ def output_box(graph: Graph, stage: Stage) -> Box:
 
 
 def few_places(side: Interval, facts: Facts) -> Interval | None:
-    """All of the places that floats decide between, such as the tiles of a picture, if they are a few in any case."""
+    """All of the positions that floats choose from, such as the tiles of an image, if they are few in any case."""
     low, high = _ends(side)
     if not has_floats(low) and not has_floats(high):
         return None
@@ -42,33 +43,36 @@ def few_places(side: Interval, facts: Facts) -> Interval | None:
 
 
 class Required:
-    """The boxes of a pipeline, found when first asked for. `facts`: what all calls have in common.
+    """The required regions of a pipeline, computed on demand. `facts` has what all calls have in common.
 
-    `checked` is the graph before stages were inlined, as the check of a call sees it. Once they are, conditions
-    meet that were in stages of their own, and where they are too many to be kept, that graph's boxes are smaller."""
+    `checked` is the graph before stages were inlined, as the check of a call sees it. Inlining combines conditions of
+    several stages, and where they are too many to be kept, that graph's regions are smaller.
+    """
 
     def __init__(self, graph: Graph, checked: Graph, facts: Facts) -> None:
         self.graph = graph
         self.checked = checked
         self.outputs = outputs = {name: output_box(graph, graph.stage[name]) for name in graph.output}
         self.facts = facts.copy()
-        self._steps: list[Expr] = []  # from the first to the last value of an output's dims: not negative
+        self._steps: list[Expr] = []  # extents of an output's dims, not negative
         for side in _never_empty(outputs):
             low, high = _ends(side)
             self._steps.append(high - low)
             self._learn(self._steps[-1])
         self._limited: set[str] = set()
-        self._few: set[tuple[Key, Key]] = set()  # sides of boxes that are at a few places, and so at one at least
+        self._few: set[tuple[Key, Key]] = set()  # sides of boxes with few possible positions, at least one
         self._is_loose = False
 
     def of(self, stage: Stage) -> Box:
-        """What may be computed of a stage: all that is needed of it, and EVERYTHING where it can be anywhere, or where
-        nobody reads it: what was read of it turned out to be a constant."""
+        """The region of a stage that may be computed; EVERYTHING where it can be computed anywhere, or where it has no
+        reader left.
+        """
         return self._boxes.get(stage.name, (EVERYTHING,) * stage.ndim)
 
     def anywhere(self, stage: Stage, k: int) -> bool:
-        """Whether the stage can be computed at any position along dim k, wherever code runs, and no position is far
-        from the others: what is needed by stages of which nothing is would else be."""
+        """Whether the stage can be computed at any position along dim k, and its positions are never far apart, as
+        those required by stages of which nothing is required would be.
+        """
         return self._computable(stage, k) and not self.is_limited(stage)
 
     def _computable(self, stage: Stage, k: int) -> bool:
@@ -77,8 +81,9 @@ class Required:
         return stage.name not in self._reading_pixels or not self.is_conditional
 
     def is_limited(self, stage: Stage) -> bool:
-        """Whether in some calls less is needed of the stage than the ends of what reads it say, perhaps nothing; or of
-        what reads it."""
+        """Whether some calls require less of the stage, or of its readers, than the ends of what reads it say, perhaps
+        nothing.
+        """
         return self.is_conditional and bool(self._boxes) and stage.name in self._limited
 
     @cached_property
@@ -87,8 +92,11 @@ class Required:
 
     @cached_property
     def _reading_pixels(self) -> set[str]:
-        """The stages behind which there are inputs that may be empty. Where something is needed of such a stage, the
-        check of a call sees to it that there are pixels; else a clamped index is not inside, either."""
+        """The stages that depend on inputs that may be empty.
+
+        Where something of such a stage is required, the check of a call ensures that there are pixels; otherwise even a
+        clamped index is not inside.
+        """
         sources = {i.name for i in self.graph.inputs if not self._has_pixels(i)}
         for stage in self.graph.stages:
             if any(not loaded(e).isdisjoint(sources) for d in stage.definitions for e in expressions(d)):
@@ -96,12 +104,12 @@ class Required:
         return sources
 
     def _has_pixels(self, source: InputInfo) -> bool:
-        """Whether that is certain."""
+        """Whether an input certainly has pixels."""
         return all(self.facts.ge(source.size(axis), const(1, INDEX)) for axis in range(source.ndim))
 
     @property
     def is_loose(self) -> bool:
-        """Whether what reads a stage may seem to need more of it than it does."""
+        """Whether the readers of a stage may seem to require more of it than they do."""
         return self.is_conditional and bool(self._boxes) and self._is_loose
 
     @cached_property
@@ -127,7 +135,8 @@ class Required:
             self._few.add((key(low), key(high)))
 
     def _limit(self, buffer: str) -> None:
-        """Nothing may be needed of it: it is not computed anywhere, even if what reads it is."""
+        """Note that nothing may be required of a stage, so that it is not computable anywhere even if its readers
+        are."""
         if buffer in self.graph.producer:
             self._limited.add(self.graph.producer[buffer].name)
 
@@ -135,7 +144,7 @@ class Required:
         return Interval(*(simplify(e, self.facts) for e in _ends(side))) if side.bounded else side
 
     def _computed(self, stage: Stage, box: Box) -> Box:
-        # Readers, which come before it, may limit it. Of an output, no more is computed than the caller has room for.
+        # Readers, which come before it, may limit it. No more of an output is computed than the caller has room for.
         free = stage.name not in self._limited and stage.name not in self.outputs
         sides = [EVERYTHING if free and self._computable(stage, k) else self._simple(s) for k, s in enumerate(box)]
         self._note_few(sides)
@@ -149,7 +158,7 @@ class Required:
 
     @property
     def running(self) -> Rules:
-        """What counts for updates: those that certainly never run do not, of which nothing is needed here either."""
+        """The updates that count: those that certainly never run require nothing."""
         return Rules(self._certainly_missing)
 
     def _certainly_missing(self, ranges: Iterable[Interval]) -> int:
@@ -167,19 +176,19 @@ class Required:
         return int(short.value > 0) if isinstance(short, Const) else minimum(short, const(1, INDEX))
 
     def _has_values(self, r: Interval) -> bool:
-        """Whether that is certain."""
+        """Whether a range is certainly not empty."""
         if not r.bounded:
             return True
         low, high = _ends(r)
         return self.is_positive(high - low + 1) or (key(low), key(high)) in self._few
 
     def is_positive(self, extent: Expr) -> bool:
-        """Whether an extent certainly is, wherever code runs."""
+        """Whether an extent is certainly positive."""
         steps = extent - 1
         return self.facts.ge(steps, const(0, INDEX)) or any(self.facts.ge(steps, step) for step in self._steps)
 
     def _learn(self, steps: Expr) -> None:
-        """What it means for the one extent in an expression that this is not negative: h - 3 >= 0 is h >= 3."""
+        """Derive a bound of the only extent in an expression that is not negative: h - 3 >= 0 is h >= 3."""
         extents = names(steps)
         if len(extents) != 1:
             return
@@ -197,13 +206,13 @@ class Required:
 
     @cached_property
     def is_conditional(self) -> bool:
-        """Whether nothing may be needed of some stage: an output may be empty, or there are conditions."""
+        """Whether nothing may be required of some stage: an output may be empty, or there are conditions."""
         if not all(self._has_values(side) for box in self.outputs.values() for side in box):
             return True
         return any(self._reads_if(d) for s in self.graph.stages for d in s.definitions)
 
     def _reads_if(self, d: Definition) -> bool:
-        """Whether a definition reads a stage, perhaps, depending on its coordinates."""
+        """Whether a definition reads a stage conditionally, depending on its coordinates."""
         if not any(self._reads_stage(e) for e in expressions(d)):
             return False
         if d.condition is not None or not all(isinstance(r.extent, Const) and r.extent.value > 0 for r in d.domain):
@@ -227,20 +236,21 @@ def _is_of_coordinates(condition: Expr) -> bool:
 
 
 def _is_far(side: Interval) -> bool:
-    """Whether an end says where something may be missing."""
+    """Whether an end marks where something may be missing."""
     return side.bounded and any(
         isinstance(e, Const) and e.dtype.is_int and abs(int(e.value)) >= FAR for e in walk(side.low, side.high)
     )
 
 
 def _near(side: Interval) -> Interval:
-    """The side; where all is missing, nothing before 0: what is read for nothing far away, at x and at 2*x, would have
-    much between."""
+    """The side; if all of it may be missing, its start is not before 0, since reads of nothing far away, at x and at
+    2*x, would span a large box.
+    """
     if not side.bounded:
         return side
     form = linear(side.low)
     far = [term for term in form.terms.values() if abs(term[1]) >= FAR]
-    if len(far) == 1 and abs(far[0][1]) == FAR:  # what `Required.missing` counts, and not a sum of others
+    if len(far) == 1 and abs(far[0][1]) == FAR:  # what `Required.missing` counts, and not a sum of several
         (missing,) = (atom * (times // FAR) + (form.constant + FAR // 2) // FAR for atom, times in far)
         nearest, is_there = simplify(side.low - missing * FAR), missing < 1
     else:
@@ -250,7 +260,7 @@ def _near(side: Interval) -> Interval:
 
 
 def _never_empty(outputs: Mapping[str, Box]) -> Iterator[Interval]:
-    """The sides of outputs that have values whenever code runs: it does not where all are empty."""
+    """The sides of outputs that are not empty whenever code runs; it does not run where all are empty."""
     first, *others = outputs.values()
     ends = [_ends(side) for side in first]
     for box in others:

@@ -1,4 +1,4 @@
-"""Questions about the splits and fuses of a nest: which loops a dim becomes, and what is made of a loop on the way."""
+"""Queries about the splits and fuses of a nest: which loops a dim becomes, and what a loop is rewritten into."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...target.kinds import WRITTEN_OUT
 
 
 def parts(nest: Nest, rewrite: Split | Fuse, name: str) -> list[str]:
-    """The loops that a name made by `rewrite` finally consists of, in nest order."""
+    """The loops that a name made by `rewrite` finally becomes, in nest order."""
     made = {name}
     for old, new in _later(nest, rewrite):
         made = made - old | new if old & made else made
@@ -17,7 +17,7 @@ def parts(nest: Nest, rewrite: Split | Fuse, name: str) -> list[str]:
 
 
 def names(nest: Nest, split: Split, name: str) -> set[str]:
-    """All names that a name made by `split` is split and fused into, on the way to its loops too."""
+    """All names that a name made by `split` is split and fused into, intermediate ones included."""
     made = {name}
     for old, new in _later(nest, split):
         made = made | new if old & made else made
@@ -25,7 +25,7 @@ def names(nest: Nest, split: Split, name: str) -> set[str]:
 
 
 def lets(nest: Nest, split: Split) -> set[tuple[str, str, int | None]]:
-    """The lets of a split, and of all that is made of its two loops: loop, word and number (see `of_loop`)."""
+    """The lets of a split, and of all that its two loops are rewritten into: loop, word and number (see `of_loop`)."""
     made = names(nest, split, split.outer) | names(nest, split, split.inner)
     place = next(k for k, r in enumerate(nest.rewrites) if r is split)
     result: set[tuple[str, str, int | None]] = {(split.inner, "lo", None), (split.inner, "at", None)}
@@ -38,13 +38,13 @@ def lets(nest: Nest, split: Split) -> set[tuple[str, str, int | None]]:
 
 
 def times_before(nest: Nest, f: Fuse) -> int | None:
-    """How often loops were fused to one of this name before; None for never."""
+    """How often loops were fused into one of this name before; None for never."""
     earlier = nest.rewrites[: next(k for k, r in enumerate(nest.rewrites) if r is f)]
     return sum(isinstance(r, Fuse) and r.fused == f.fused for r in earlier) or None
 
 
 def _later(nest: Nest, rewrite: Split | Fuse) -> list[tuple[set[str], set[str]]]:
-    """The rewrites after `rewrite`: names that go, names that come."""
+    """The rewrites after `rewrite`, as removed and added names."""
     place = next(k for k, r in enumerate(nest.rewrites) if r is rewrite)
     return [
         ({r.old}, {r.outer, r.inner}) if isinstance(r, Split) else ({r.outer, r.inner}, {r.fused})
@@ -53,13 +53,13 @@ def _later(nest: Nest, rewrite: Split | Fuse) -> list[tuple[set[str], set[str]]]
 
 
 def stays(nest: Nest, rewrite: Split | Fuse, name: str) -> bool:
-    """Whether the loop made by `rewrite` is there in the end; a later one may have its name."""
+    """Whether the loop made by `rewrite` exists in the end; a later rewrite may reuse its name."""
     return not any(name in old for old, _ in _later(nest, rewrite))
 
 
 def made_of(nest: Nest, dims: Iterable[str]) -> dict[str, set[str]]:
     """Dim -> the loops that it was split and fused into."""
-    dims_of = {d: {d} for d in dims}  # current loop -> dims it stems from
+    dims_of = {d: {d} for d in dims}  # current loop -> dims that it stems from
     for r in nest.rewrites:
         if isinstance(r, Split):
             dims_of[r.outer] = dims_of[r.inner] = dims_of.pop(r.old)
@@ -81,7 +81,7 @@ def must_be_constant(nest: Nest, split: Split) -> bool:
 
 
 def is_fused(nest: Nest, s: Split) -> bool:
-    """Whether a loop of the split is fused with another, so that a last block has no place of its own."""
+    """Whether a loop of the split is fused with another, so that the last block cannot be treated separately."""
     after = nest.rewrites[next(k for k, r in enumerate(nest.rewrites) if r is s) + 1 :]
     made = names(nest, s, s.outer) | names(nest, s, s.inner)
     return any(isinstance(r, Fuse) and made & {r.outer, r.inner} for r in after)

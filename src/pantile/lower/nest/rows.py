@@ -1,4 +1,4 @@
-"""How many rows of each buffer are in use at one time: what slides may keep just these, in a circle."""
+"""How many rows of each buffer are live at one time: a sliding stage may keep just these in a circular buffer."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from ...graph.nodes import Stage
 from .slide import Sliding
 
 
-class Rows:
-    """Notes taken while the loop nest is built, per buffer and dim."""
+class LiveRows:
+    """Notes on live rows taken while the loop nest is built, per buffer and dim."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self._slid: dict[str, dict[int, int]] = {}
-        self._whole: dict[str, dict[int, int | None]] = {}  # where it is computed without sliding
+        self._whole: dict[str, dict[int, int | None]] = {}  # those computed without sliding
         self._in_lanes: set[tuple[str, int]] = set()
 
     def computed(self, members: list[Stage], box: Box, sliding: Sliding | None) -> None:
-        """The stages compute a box inside the loop that stores them; a part that does not slide (a peeled tail) needs
-        all of its rows, and one that slides along another dim all that it sweeps meanwhile."""
+        """Note that the stages compute a box inside the loop that stores them.
+
+        A part that does not slide (a peeled tail) needs all of its rows, and one that slides along another dim all that
+        it sweeps meanwhile.
+        """
         for buffer in (b for m in members for b in m.buffers):
             if sliding is not None:
                 slid = self._slid.setdefault(buffer, {})
@@ -33,7 +36,7 @@ class Rows:
                     whole[k] = None if needed is None or known is None else max(known, needed)
 
     def in_lanes(self, stage: Stage, k: int) -> None:
-        """Vectors of the stage are stored along dim k: a circle may be too short for one."""
+        """Note that vectors of the stage are stored along dim k: a circular buffer may be too short for one."""
         self._in_lanes.update((buffer, k) for buffer in stage.buffers)
 
     def folds(self) -> dict[str, dict[int, int]]:

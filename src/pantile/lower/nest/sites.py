@@ -1,4 +1,4 @@
-"""Where stages are computed and stored, by the plan: which of them a site has to do with, and in what order."""
+"""The sites at which the plan computes and stores stages, and the order of the stages at each site."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Sites:
                 self._companions.setdefault(p.with_stage, []).append(p.name)
         self.order = execution_order(graph, plan)
         self._at = self._stages_at()
-        # Of the stages that are stored outside of the loop they are computed in, the variables of both loops.
+        # The variables of both loops of stages that are stored outside of the loop they are computed in.
         self.stored_outside = [
             (self.variable(p.compute), None if p.store is None else self.variable(p.store))
             for p in plan.stages.values()
@@ -39,7 +39,7 @@ class Sites:
         return stages
 
     def at(self, site: Site | None) -> list[Stage]:
-        """The stages with loops of their own that a site has to do with, the last one to run first."""
+        """The stages with loops of their own that are computed or stored at a site, the last one to run first."""
         return self._at.get(site, [])
 
     def companions(self, name: str) -> list[str]:
@@ -51,7 +51,7 @@ class Sites:
         return [stage, *(self._graph.stage[name] for name in self.companions(stage.name))]
 
     def stored_at(self, site: Site | None, stage: Stage) -> Iterator[Stage]:
-        """Of the stage and its companions those whose memory begins to be at a site; outputs have theirs already."""
+        """The stage and companions whose storage begins at a site; outputs have theirs already."""
         for m in self.members(stage):
             if self._plan.stages[m.name].is_stored_at(site) and m.name not in self._graph.output:
                 yield m

@@ -28,15 +28,16 @@ from ...ir.nodes import Stmt
 from ..footprint import Reach, read_by
 from .early import OpenLoop
 
-# Iterations that a loop may start early where their number is not known: more than that are not worth what they save.
+# Iterations by which a loop may start early where their number is not known: more would cost more than they save.
 _MOST_EARLY = 4096
 
 
 @dataclass
 class Sliding:
-    """What slides: the box still to compute, the rows in use at one time, and how early it must start.
+    """A stage that slides: the box still to compute, the live rows, and how early it must start.
 
-    All of the dims in `swept` that loops inside `loop` have run over stays in use until its next iteration."""
+    All of the dims in `swept` that loops inside `loop` have run over stays live until its next iteration.
+    """
 
     loop: OpenLoop
     dim: int
@@ -60,8 +61,8 @@ def slide(
     """How the stages slide along one of the loops between their storage and their computation, or None.
 
     The innermost loop along which iterations overlap is taken. Loops inside it may move the other dims: all of their
-    iterations have run before its next one. `lets`: names defined in between, in terms of loop variables.
-    `anywhere`: whether the stages can be computed at any position along a dim.
+    iterations have run before its next one. `lets` has the names defined in between, in terms of loop variables.
+    `anywhere` tells whether the stages can be computed at any position along a dim.
     """
     for depth in range(len(between) - 1, -1, -1):
         sliding = _slide_along(members, box, rest, between[depth], between[depth + 1 :], lets, reach, facts, anywhere)
@@ -101,17 +102,17 @@ def _slide_along(
     scope = iterations | {name: _later(value, iterations) for name, value in lets.items()}
     reads = (read_by(rest, m.buffers, scope, reach, m.name) for m in members)
     first = _least([b[k].low for b in reads if b is not None], facts)
-    gap = simplify(substitute(unclipped, {v.name: loop.first}) - first + 1, facts)  # rows up to the first one's last
+    gap = simplify(substitute(unclipped, {v.name: loop.first}) - first + 1, facts)  # rows of the first iteration
     plan = _start(gap, advance, rate, facts, lambda: anywhere(k))
     if plan is None:
         return None
     start, exact = plan
     begins = substitute(first, {loop.first.name: loop.low})
-    if start == 0:  # a loop that nothing makes start early does not name where it would start
+    if start == 0:  # a loop that does not start early does not name its early start
         first = begins
     fresh = simplify(before + 1, facts)
     sides = [Interval(fresh if exact else maximum(fresh, first), high) if j == k else s for j, s in enumerate(box)]
-    # As many rows in each iteration; fewer in the first, from `first` on, and in the last.
+    # The number of rows is constant, except for fewer in the first iteration, from `first` on, and in the last.
     even = isinstance(gap, Const) and isinstance(advance, Const) and int(gap.value) >= 0
     never_negative = even and facts.ge(_at_the_end(high, v), begins - 1)
     swept = frozenset(j for j, side in enumerate(box) if _moves(side, inner))
@@ -130,8 +131,11 @@ def _moves(side: Interval, loops: list[OpenLoop]) -> bool:
 def _start(
     gap: Expr, advance: Expr, rate: Fraction, facts: Facts, anywhere: Callable[[], bool]
 ) -> tuple[int, bool] | None:
-    """How many iterations early to start so that `gap` rows are there after iteration 0, and whether that is exact:
-    whether the first one, too, may compute all of its rows, because they are needed or because they can be computed."""
+    """By how many iterations to start early so that `gap` rows exist after iteration 0, and whether that is exact.
+
+    It is exact if the first iteration, too, may compute all of its rows, because they are required or because they can
+    be computed.
+    """
     if isinstance(gap, Const) and isinstance(advance, Const):
         iterations, left = divmod(int(gap.value), int(advance.value))
         exact = iterations >= 1 if left == 0 else iterations >= 0 and anywhere()
@@ -155,28 +159,29 @@ def _updates_along(members: list[Stage], k: int) -> bool:
 
 
 def _late(low: Expr, v: Var) -> Expr:
-    """The first row in use once the stages that read it have all started: a where `low` says max(a, b), b not of `v`.
+    """The first live row once all readers have started: a where `low` says max(a, b), with b invariant in `v`.
 
-    No later than `low`, so that windows counted from it are large enough.
+    It is no later than `low`, so that windows counted from it are large enough.
     """
     return _replaced("max", low, v, lambda moving, _: moving)
 
 
 def _unclipped(e: Expr, v: Var) -> Expr:
-    """`e` without what keeps a last, partial tile inside its domain: a where it adds min(a, b) and b is not of `v`.
+    """`e` without the clamp that keeps a last, partial tile inside its domain: a in place of min(a, b), with b
+    invariant in `v`.
 
-    Neither ever decreases, and they are the same wherever b is not reached: it is not before the first row in use.
+    Neither ever decreases, and they are equal wherever b is not reached, which is not before the first live row.
     """
     return _replaced("min", e, v, lambda moving, _: _unclipped(moving, v))
 
 
 def _at_the_end(e: Expr, v: Var) -> Expr:
-    """`e` where the last tile ends: b where it adds min(a, b) and b is not of `v`."""
+    """`e` where the last tile ends: b in place of min(a, b), with b invariant in `v`."""
     return _replaced("min", e, v, lambda _, end: end)
 
 
 def _replaced(op: str, e: Expr, v: Var, chosen: Callable[[Expr, Expr], Expr]) -> Expr:
-    """`e` with each term op(a, b) of which only a is of `v`, a positive number of times, replaced by chosen(a, b)."""
+    """`e` with each positive term op(a, b) of which only a depends on `v` replaced by chosen(a, b)."""
     result = e
     for atom, c in linear(e).terms.values():
         if c > 0 and isinstance(atom, Op) and atom.op == op:
@@ -187,7 +192,7 @@ def _replaced(op: str, e: Expr, v: Var, chosen: Callable[[Expr, Expr], Expr]) ->
 
 
 def _window(low: Expr, high: Expr, v: Var, facts: Facts) -> int | None:
-    """The most rows in use at one time. min(a, c) - min(b, d) is at most the greater one of a - b and c - d."""
+    """The maximum number of live rows. min(a, c) - min(b, d) is at most the maximum of a - b and c - d."""
     ends = ((low, high), (_unclipped(low, v), _unclipped(high, v)), (_at_the_end(low, v), _at_the_end(high, v)))
     whole, *parts = (facts.upper(simplify(b - a + 1, facts)) for a, b in ends)
     if whole is not None:
@@ -196,10 +201,11 @@ def _window(low: Expr, high: Expr, v: Var, facts: Facts) -> int | None:
 
 
 def _most_at_once(e: Expr, v: Var) -> int:
-    """The greatest increase in one step of `v` of what `_rate` has found never to decrease.
+    """The greatest increase, in one step of `v`, of an expression that `_rate` has shown to be non-decreasing.
 
-    It may exceed the rows in use: v//2*2 is one row, and moves by two. Those between are computed as well, and updates
-    that follow have a place for each."""
+    It may exceed the live rows: v//2*2 is one row, and moves by two. Those between are computed as well, and updates
+    that follow need memory for each.
+    """
     total = 0
     for atom, c in linear(e).terms.values():
         if isinstance(atom, Var) and atom.name == v.name:

@@ -1,4 +1,4 @@
-"""Specialize: a version of a stage's loops for where a condition holds, in which its numbers are known.
+"""Specialize: versions of a stage's loops under conditions, in which the compared scalars are constants.
 
 before:  produce f: for f.x in 0..w: ...         after:  if w == 64: produce f: for f.x in 0..64: ...
                                                          else: produce f: for f.x in 0..w: ...
@@ -17,13 +17,12 @@ from .here import Here
 
 
 def specialized(conditions: tuple[Expr, ...], here: Here, build: Callable[[], Stmt]) -> Stmt:
-    """What `build` makes, in a version of its own for where each condition holds, tried in order, and the general
-    one."""
+    """Versions of what `build` makes, one for each condition, tested in order, and the general one."""
     if not conditions:
         return build()
     condition, *others = conditions
     known, bounds = assume(condition, here.facts.bounds)
-    if is_impossible(bounds):  # what never runs needs nothing of other stages
+    if is_impossible(bounds):  # a version that never runs requires nothing of other stages
         return specialized(tuple(others), here, build)
     with here.no_sliding_outside():
         with here.version(bounds):

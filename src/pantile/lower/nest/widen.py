@@ -1,4 +1,4 @@
-"""Coordinates enter the loops: a definition's expressions with its coordinates replaced by what loops make of them.
+"""Substitute coordinates: a definition's expressions with its coordinates replaced by index expressions of loops.
 
 An index that is data plus a constant adds the constant as an index, where the sum certainly stays within its type: in
 64 bits, neighbours are seen to be neighbours.
@@ -21,7 +21,7 @@ from ...expr.visit import loaded, transform
 
 
 class Lowered:
-    """Expressions of one definition with its coordinates replaced (`at`: dim name -> index expression)."""
+    """Expressions of one definition with its coordinates replaced (`at` maps dim names to index expressions)."""
 
     def __init__(self, at: Mapping[str, Expr]) -> None:
         self.at = at
@@ -44,7 +44,7 @@ class Lowered:
 
 
 def _compared_as_data(e: Op) -> Expr | None:
-    """In the type where the two sides meet, if that is a small one."""
+    """The comparison in the common type of both sides, if that is a small one."""
     types = [a.value.dtype for a in e.args if isinstance(a, Cast)]
     if not types or any(t.bits == 64 for t in types):
         return None
@@ -56,7 +56,7 @@ def _compared_as_data(e: Op) -> Expr | None:
 
 
 def _never_wraps(e: Op) -> bool:
-    """Whether this is data plus a constant within its type."""
+    """Whether this is data plus a constant that stays within its type."""
     if e.op not in ("add", "sub") or not isinstance(e.args[1], Const):
         return False
     data, shift = interval(e.args[0], {}), int(e.args[1].value) * (1 if e.op == "add" else -1)
