@@ -1,4 +1,4 @@
-"""Kinds of targets behind one door: what passes run, how kernels are emitted, what comes out, how it is launched."""
+"""Backends behind one interface: which passes run, how kernels are emitted and compiled, and how they are launched."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _CPU = CpuBackend()
 
 
 def backend_of(target: Target) -> Backend:
-    """The one that makes and runs code for a target."""
+    """The backend that compiles and runs code for a target."""
     if target.architecture not in _OF_GPUS:
         return _CPU
-    return _of_gpus(*_OF_GPUS[target.architecture])
+    return _gpu_backend(*_OF_GPUS[target.architecture])
 
 
 _OF_GPUS = {CUDA: ("cuda", "Cuda"), SIMULATED: ("cuda_sim", "SimulatedCuda")}
 
 
 @cache
-def _of_gpus(module: str, name: str) -> Backend:
-    """Imported when somebody asks for it."""
+def _gpu_backend(module: str, name: str) -> Backend:
+    """A GPU backend, imported on demand."""
     with importing:
         backend: Backend = getattr(import_module(f"{__name__}.{module}"), name)()
     return backend

@@ -1,10 +1,11 @@
-"""What a kind of target is to the rest of the compiler: what becomes of loops, and how that is run.
+"""The interface of a backend to the rest of the compiler: how loops are compiled, and how the code is run.
 
     program ──► kernels ──► LLVM text ──► an artifact ──► loaded ──► ready ──► run
            `kernels`    `llvm`       `artifact`    `loaded`     `ready`    `run`
 
-All up to the artifact can be had on any machine. An artifact is bytes, which the compile cache keeps; it is loaded once
-in a process, made ready for calls of one kind (shapes, strides and types of arrays), and run for each of them.
+Everything up to the artifact works on any machine. An artifact is a byte string, which the compile cache stores; it is
+loaded once per process, made ready for calls of one kind (shapes, strides and types of arrays), and run for each of
+them.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from ..target import Target
 Values = Sequence[bool | int | float]
 
 
-# Of inputs and outputs as they were given or made, params and a number of threads: runs a call, unless some array is no
-# longer of that kind or an output may overlap another array; whether it has run.
+# Takes inputs and outputs, params and a number of threads. Runs the call and returns True, unless some array is no
+# longer of that kind or an output may overlap another array.
 Enter = Callable[[list[Any], Values, int], bool]
 
 
@@ -32,15 +33,17 @@ class Ready(Protocol):
 
     @property
     def enter(self) -> Enter | None:
-        """A quick way for calls like the one before, where there is one."""
+        """A fast path for calls like the previous one, if there is one."""
 
     def run(self, arrays: Sequence[AnyArray], numbers: Values, threads: int) -> bool:
-        """Run it on inputs and outputs, and params; raises a RunError where that fails. Whether it has waited for the
-        results, so that the time it took is that of the code."""
+        """Run the code on inputs and outputs, and params; raise a RunError if that fails.
+
+        Return whether it has waited for the results, so that the elapsed time is that of the code.
+        """
 
 
 class Loaded(Protocol):
-    """Code of one variant of a pipeline, in this process; it stays as long as this object."""
+    """The code of one variant of a pipeline, loaded into this process for the lifetime of this object."""
 
     def ready(
         self,
@@ -49,7 +52,10 @@ class Loaded(Protocol):
         numbers: Sequence[DType],
         labels: Mapping[str, str],
     ) -> Ready:
-        """For calls with such arrays, of which only layouts count, and params. `labels`: how messages name buffers."""
+        """Prepare calls with such arrays, of which only layouts count, and params.
+
+        `labels` has the names of buffers in messages.
+        """
 
 
 class Backend(Protocol):
@@ -57,22 +63,22 @@ class Backend(Protocol):
 
     @property
     def arrays(self) -> Arrays:
-        """Those that calls of such code take."""
+        """The arrays that calls of such code take."""
 
     def check(self, target: Target) -> None:
         """Raise a UserError where this process cannot run such code."""
 
     def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
-        """The loops as a host's part and kernels."""
+        """Turn loops into a host part and kernels."""
 
     def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:
-        """These as LLVM text."""
+        """The LLVM text of the host part and the kernels."""
 
     def assembly(self, text: str, target: Target, debug: bool) -> str:
-        """What the text becomes, readable."""
+        """The assembly that the LLVM text is compiled to."""
 
     def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:
-        """What the text becomes, with all that loading needs to know of the program."""
+        """The compiled LLVM text, with all that loading needs to know of the program."""
 
     def loaded(self, artifact: bytes) -> Loaded:
-        """Brought into this process."""
+        """Load an artifact into this process."""

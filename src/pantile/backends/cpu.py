@@ -24,7 +24,7 @@ from .backend import Enter, Values
 
 
 class CpuBackend:
-    """All CPUs that LLVM knows; this process runs code for its own."""
+    """The backend for all CPUs that LLVM supports; this process runs code for its own."""
 
     arrays = NumpyArrays()
 
@@ -53,7 +53,7 @@ class CpuBackend:
 
 
 class LoadedForCpu:
-    """A function of an argument block."""
+    """A loaded function that takes an argument block."""
 
     def __init__(self, code: ObjectCode) -> None:
         self.kernel = Kernel(code)
@@ -67,7 +67,7 @@ class LoadedForCpu:
 
 
 class ReadyForCpu:
-    """The block of calls of one kind: only addresses and numbers differ."""
+    """The argument block of calls of one kind, which differ only in addresses and numbers."""
 
     def __init__(self, kernel: Kernel, packing: Packing, labels: Mapping[str, str], enter: Enter | None) -> None:
         self._kernel, self._labels = kernel, labels
@@ -83,7 +83,7 @@ class ReadyForCpu:
         return True
 
     def _run_and_report(self, arrays: Sequence[Any], numbers: Values, threads: int) -> bool:
-        """With code that checks all accesses."""
+        """Run code that checks all accesses."""
         report = Report()
         code = self._function(self._packed(arrays, numbers, ctypes.addressof(report)), threads)
         if code:
@@ -94,7 +94,7 @@ class ReadyForCpu:
 def _enter(
     kernel: Kernel, inputs: Sequence[Any], outputs: Sequence[Any], packing: Packing, labels: Mapping[str, str]
 ) -> Enter | None:
-    """What runs calls like those with such arrays, without another look at theirs."""
+    """A fast path for calls with arrays of the same layouts, which skips their analysis."""
     entry = entry_of(kernel.address, inputs, outputs, packing.template, packing.bytes_of_numbers)
     if entry is None:
         return None
@@ -110,5 +110,5 @@ def _enter(
 
 
 def _symbol(program: Program) -> str:
-    """A name that no C function has: one called memcpy would be called for copying memory."""
+    """A name that no C function has: a pipeline called memcpy would otherwise be called for copying memory."""
     return f"pantile.{program.name}"

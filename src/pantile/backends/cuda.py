@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs: kernels are PTX, which the driver turns into a GPU's own code; the host part is done by the runtime.
+"""NVIDIA GPUs: kernels are PTX, which the driver compiles for the GPU at hand; the runtime executes the host part.
 
 An artifact is the PTX, what each kernel is started with, and the program without the bodies of its kernels.
 """
@@ -22,7 +22,7 @@ from ..target import Target
 
 
 class Cuda:
-    """All GPUs from sm_70 on."""
+    """The backend for all GPUs from sm_70 on."""
 
     arrays = CudaArrays()
 

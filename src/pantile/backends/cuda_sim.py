@@ -1,6 +1,6 @@
-"""GPUs without a GPU: the kernels that a device would run, run by the simulator, which checks all that they do.
+"""Simulated GPUs: the kernels that a device would run are run by the simulator, which checks everything that they do.
 
-What runs are the kernels as loop IR, which is what an artifact holds. LLVM text and PTX can be looked at, as of a GPU.
+The simulator runs kernels as loop IR, which is what an artifact holds. LLVM text and PTX can be inspected as for a GPU.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from .backend import Values
 
 
 class SimulatedArrays(NumpyArrays):
-    """NumPy's, as if they were on a device: longer accesses where an array is aligned, and code of its own for that."""
+    """NumPy arrays treated as if they were on a device: aligned ones have wider accesses, and code of their own for
+    these.
+    """
 
     @staticmethod
     def layouts(arrays: Sequence[Any]) -> tuple[object, ...]:
@@ -40,12 +42,12 @@ class SimulatedArrays(NumpyArrays):
 
 
 class SimulatedCuda:
-    """All GPUs, on any machine. Every access is checked, whether or not that is asked for."""
+    """The backend that simulates all GPUs on any machine. Every access is checked, whether or not that is requested."""
 
     arrays = SimulatedArrays()
 
     def check(self, target: Target) -> None:
-        """It runs everywhere."""
+        """Accept every target, since the simulator runs everywhere."""
 
     def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
         return make_kernels(program, Device.GPU, trace, debug)
@@ -65,7 +67,7 @@ class SimulatedCuda:
 
 
 class LoadedForSimulator:
-    """A program whose host part and kernels are gone through."""
+    """A program whose host part and kernels are interpreted."""
 
     def __init__(self, program: Program, index_bits: int) -> None:
         self.program, self.index_bits = program, index_bits
@@ -77,7 +79,7 @@ class LoadedForSimulator:
 
 
 class ReadyForSimulator:
-    """For calls with arrays of these shapes and strides."""
+    """An interpreted program for calls with arrays of these shapes and strides."""
 
     enter = None
 

@@ -11,7 +11,7 @@ from ..target.known import CUDA_GPU
 
 
 def target_named(name: str) -> Target:
-    """A target by name; without a GPU, "cuda" is one that most others are as good as."""
+    """A target by name; without a GPU, "cuda" is a baseline that most GPUs can run."""
     if not isinstance(name, str) or name != CUDA_GPU:
         return named(name)
     with importing:

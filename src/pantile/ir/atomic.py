@@ -1,4 +1,4 @@
-"""Atomic stores: what a place is combined with.
+"""Atomic stores: the operation and the operand that an element is combined with.
 
 f[i] = f[i] + a + b, atomic    ->    "add", a + b
 f[i] = 0, atomic, which was f[i] & 0    ->    "xchg", 0
@@ -13,7 +13,7 @@ from .nodes import Store
 
 
 def combined(s: Store) -> tuple[str, Expr]:
-    """The operation, as LLVM calls it, and the value that the place is combined with."""
+    """The operation, as LLVM calls it, and the value that the element is combined with."""
     value = s.value
     if s.buffer not in loaded(value) and s.mask is None and value.lanes == 1:
         return "xchg", value
@@ -23,8 +23,8 @@ def combined(s: Store) -> tuple[str, Expr]:
     return value.op, term
 
 
-def is_there(s: Store) -> bool:
-    """Whether a place would be combined with what changes nothing, such as 0 in a sum: the value is what is there."""
+def is_neutral(s: Store) -> bool:
+    """Whether an element would be combined with a neutral value, such as 0 in a sum, which changes nothing."""
     return _is_place(s.value, s)
 
 
@@ -33,7 +33,7 @@ def _is_place(e: Expr, s: Store) -> bool:
 
 
 def _without(e: Expr, name: str, s: Store) -> Expr | None:
-    """What is combined with the read of the place that is stored to; None if that is not read so."""
+    """The value that is combined with the load of the stored element; None if the store is not of that form."""
     if not isinstance(e, Op) or e.op != name:
         return None
     for mine, other in (e.args, e.args[::-1]):

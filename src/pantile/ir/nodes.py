@@ -10,12 +10,12 @@
          | Alloc(buffer, dtype, size, memory, body)     after flattening: `size` elements, 64-byte aligned
          | Prefetch(buffer, indices)
          | Barrier()                             in a kernel of blocks: all threads of the block wait for each other
-         | Commit() | Wait(groups)               there: of copies to shared memory that go on meanwhile
+         | Commit() | Wait(groups)               there: groups of asynchronous copies to shared memory
          | Launch(kernel, scalars, buffers, extent)     after outlining, instead of parallel loops: run a kernel
 
 A Program has a body and, once parallel loops are outlined, kernels:
 
-    kernel = Kernel(name, var, min, scalars, buffers, body)     body for each var from min on; it knows nothing else
+    kernel = Kernel(name, var, min, scalars, buffers, body)  body for each var from min on; it captures all else
 
 On a GPU each var is a block of `threads` threads, all of which run the body: what is not in a thread loop they all do
 alike. A thread loop counts from 0 to a constant, and thread t takes its iterations t, t + threads, t + 2*threads, ...
@@ -35,9 +35,12 @@ from ..target.kinds import Kind, Memory
 
 
 class Manner(Enum):
-    """How something is stored. NONTEMPORAL: past all caches. ATOMIC: its value is what is there, combined with
-    something else; other threads may combine the same place with theirs at the same time, and none is lost.
-    ASYNCHRONOUS: a copy to shared memory that is there once its thread has waited for it."""
+    """How something is stored.
+
+    NONTEMPORAL: past all caches. ATOMIC: the value is the element combined with something else; other threads may
+    combine with the same element at the same time, and no update is lost. ASYNCHRONOUS: a copy to shared memory that is
+    complete once its thread has waited for it.
+    """
 
     PLAIN = "plain"
     NONTEMPORAL = "nontemporal"
@@ -52,20 +55,20 @@ class Stmt:
 
 @node()
 class For(Stmt):
-    """for var in min .. min+extent."""
+    """A loop: for var in min .. min+extent."""
 
     var: str
     min: Expr
     extent: Expr
     kind: Kind
     body: Stmt
-    scratch: Expr | None = None  # parallel, block, once planned: bytes of arena each thread or block needs inside
-    threads: int = 0  # block, once planned: how many a block has
+    scratch: Expr | None = None  # parallel and block loops, once planned: bytes of arena per thread or block
+    threads: int = 0  # block loops, once planned: threads per block
 
 
 @node()
 class Let(Stmt):
-    """name = value, visible in body."""
+    """Binds name = value in body."""
 
     name: str
     value: Expr
@@ -74,14 +77,14 @@ class Let(Stmt):
 
 @node()
 class Block(Stmt):
-    """One after another."""
+    """Statements in sequence."""
 
     stmts: tuple[Stmt, ...]
 
 
 @node()
 class If(Stmt):
-    """Branch on a scalar."""
+    """A branch on a scalar condition."""
 
     condition: Expr
     then: Stmt
@@ -90,7 +93,7 @@ class If(Stmt):
 
 @node()
 class Store(Stmt):
-    """buffer[indices] = value, in the lanes where mask holds."""
+    """Stores buffer[indices] = value, in the lanes where mask holds."""
 
     buffer: str
     indices: tuple[Expr, ...]
@@ -101,7 +104,7 @@ class Store(Stmt):
 
 @node()
 class Produce(Stmt):
-    """body computes stage."""
+    """Marks that body computes stage."""
 
     stage: str
     body: Stmt
@@ -109,14 +112,14 @@ class Produce(Stmt):
 
 @node()
 class Realize(Stmt):
-    """A buffer of the box exists during body."""
+    """A multi-dimensional buffer of the box exists during body."""
 
     buffer: str
     dtype: DType
     box: tuple[tuple[Expr, Expr], ...]
     memory: Memory
     body: Stmt
-    slots: int = 1  # where several: how many boxes there are, and the first side counts them
+    slots: int = 1  # number of boxes in multi-buffered memory, which the first side counts
 
 
 @node()
@@ -131,12 +134,12 @@ class Alloc(Stmt):
     memory: Memory
     offset: Expr | None
     body: Stmt
-    slots: int = 1  # equal parts, of which an access has one by number: slot % slots * (size//slots) + ...
+    slots: int = 1  # equal parts of multi-buffered memory: an access is at slot % slots * (size//slots) + ...
 
 
 @node()
 class Prefetch(Stmt):
-    """Ask for the cache line of buffer[indices]."""
+    """Prefetches the cache line of buffer[indices]."""
 
     buffer: str
     indices: tuple[Expr, ...]
@@ -149,28 +152,28 @@ class Barrier(Stmt):
 
 @node()
 class Commit(Stmt):
-    """The asynchronous copies that a thread has begun since the last one are a group."""
+    """The asynchronous copies that a thread has issued since the last commit form a group."""
 
 
 @node()
 class Wait(Stmt):
-    """A thread waits here until no more than so many of its groups, the last ones, are on their way."""
+    """A thread waits here until no more than the last `groups` of its groups of copies are in flight."""
 
     groups: int
 
 
 @node()
 class Launch(Stmt):
-    """Run a kernel for `extent` values of its variable, in any order or at once, and wait for all of them."""
+    """Runs a kernel for `extent` values of its variable, in any order or in parallel, and waits for all of them."""
 
     kernel: str
-    scalars: tuple[Expr, ...]  # what the kernel captures, in its order
+    scalars: tuple[Expr, ...]  # arguments for the scalars that the kernel captures, in its order
     buffers: tuple[str, ...]
     extent: Expr
-    scratch: Expr | None = None  # bytes of arena each thread needs inside
+    scratch: Expr | None = None  # bytes of arena per thread
 
 
-Strides = tuple[int | None, ...]  # per axis, in elements; None is any
+Strides = tuple[int | None, ...]  # per axis, in elements; None for any
 
 
 @node()
@@ -181,8 +184,8 @@ class BufferArg:
     dtype: DType
     ndim: int
     writable: bool
-    known_strides: Strides  # small constants, where code relies on them; those scalars are never read
-    alignment: int = 1  # bytes that its address is a multiple of, where code relies on it
+    known_strides: Strides  # small constant strides that code relies on; those scalars are never read
+    alignment: int = 1  # bytes that its address is a multiple of, as code relies on
 
     def extent(self, axis: int) -> str:
         return f"{self.name}.shape.{axis}"
@@ -201,7 +204,7 @@ class ScalarArg:
 
 @node()
 class CapturedBuffer:
-    """A buffer that a kernel accesses and that lives outside of it."""
+    """A buffer that a kernel accesses and that is allocated outside of it."""
 
     name: str
     dtype: DType
@@ -209,28 +212,28 @@ class CapturedBuffer:
 
 @node()
 class Kernel:
-    """What was the body of a parallel loop, as a function of all that it uses from around it.
+    """The body of a parallel loop as a function of all that it uses from around it.
 
     Launches of equal loops share a kernel; its names are those of the first of these loops.
     """
 
     name: str
     var: str
-    min: Const | Var  # 0, or one of the scalars: the variable counts from there
+    min: Const | Var  # first value of the variable: 0, or one of the scalars
     scalars: tuple[Var, ...]
     buffers: tuple[CapturedBuffer, ...]
     body: Stmt
-    threads: int = 0  # of a block, on a GPU
-    shared: int = 0  # bytes of memory of a block
+    threads: int = 0  # threads per block, on a GPU
+    shared: int = 0  # bytes of shared memory per block
 
 
 @node()
 class Program:
-    """Arguments and a body; the kernels that it launches, each after those that it launches itself."""
+    """Arguments, a body and the kernels that it launches, each after those that it launches itself."""
 
     name: str
     buffers: tuple[BufferArg, ...]
     scalars: tuple[ScalarArg, ...]
     body: Stmt
     kernels: tuple[Kernel, ...] = ()
-    multiples: tuple[tuple[str, int], ...] = ()  # scalars, strides of arguments among them, that are multiples
+    multiples: tuple[tuple[str, int], ...] = ()  # scalars, such as strides of arguments, and what they are multiples of

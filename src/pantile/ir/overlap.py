@@ -13,7 +13,7 @@ from .visit import children
 
 @dataclass(frozen=True)
 class _Piece:
-    """A scratch or shared buffer: its arena and place, and the buffers alive around it."""
+    """A scratch or shared buffer: its arena and byte range, and the buffers live around it."""
 
     arena: int
     begin: int | None
@@ -22,8 +22,10 @@ class _Piece:
 
 
 def overlaps(program: Program) -> dict[str, list[str]]:
-    """Per scratch buffer those that may share memory with it, where there are some: each kernel has an arena, as each
-    parallel loop that is not outlined yet."""
+    """The buffers that may share memory with each scratch buffer, where there are any.
+
+    Each kernel has an arena, as has each parallel loop that is not outlined yet.
+    """
     pieces: dict[str, list[_Piece]] = {}
     for body in (program.body, *(k.body for k in program.kernels)):
         _collect(body, id(body), (), pieces)
@@ -48,7 +50,7 @@ def _collect(s: Stmt, arena: int, around: tuple[str, ...], pieces: dict[str, lis
 
 
 def _extent(s: Alloc) -> tuple[int | None, int | None]:
-    """First byte and end, where they are constant."""
+    """The first byte and the end, where they are constant."""
     begin = 0 if s.offset is None else int(s.offset.value) if isinstance(s.offset, Const) else None
     if begin is None or not isinstance(s.size, Const):
         return begin, None

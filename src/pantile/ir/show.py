@@ -43,7 +43,7 @@ from .nodes import (
 )
 
 _INDENT = "    "
-_SHORT = 1000  # characters of a store: those of a stencil are long, and read side by side
+_SHORT = 1000  # characters of a store: those of a stencil are long and best read side by side
 
 
 def show(s: Stmt) -> str:
@@ -92,7 +92,7 @@ def _show_for(s: For) -> list[str]:
 
 
 def _block(s: For) -> str:
-    """What each iteration has."""
+    """The blocks of a loop: their threads and memory."""
     if s.kind is not Kind.BLOCK or not s.threads:
         return _scratch(s.scratch)
     shared = "" if s.scratch is None or _is_zero(s.scratch) else f", {show_expr(s.scratch)} bytes shared"
@@ -131,7 +131,7 @@ def _show_if(s: If) -> list[str]:
 
 
 def _show_store(s: Store) -> list[str]:
-    """What is shared inside of it, and the store."""
+    """The store, after the expressions that it shares."""
     masks = () if s.mask is None else (s.mask,)
     roots = (*s.indices, s.value, *masks)
     shared = Sharing(roots, frozenset[str]().union(*map(names, roots)), short=_SHORT)

@@ -1,10 +1,10 @@
-"""The loop-IR verifier: a program and the properties that it is to have in, nothing out, an InternalError for the first
-thing that is wrong.
+"""The loop-IR verifier: raises an InternalError for the first violation in a program and the properties that it must
+have.
 
 Every program is well formed: each name is defined around its use and hides no other, types and lanes agree in every
 expression, bounds are index scalars, stores match their buffer, and inputs are not stored into. A kernel uses nothing
-but what it captures and defines itself, and each launch gives it that. A `Property` is what a pass adds, for those
-after it to rely on.
+but what it captures and defines itself, and each launch gives it that. A `Property` is established by a pass, for later
+passes to rely on.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from .visit import children, expressions
 
 
 class Property(Enum):
-    """What may be guaranteed of a program beyond being well formed."""
+    """A guarantee about a program beyond being well formed."""
 
     SCALAR = "every value is a scalar"
     CONSTANT_LANES = "vector and unrolled loops have constant extents"
@@ -70,14 +70,16 @@ class Property(Enum):
     CLEAN = "no let names a number, no branch is decided, and every loop may run"
 
 
-# What kernels are made from, and code.
+# The properties required to make kernels, and to emit code.
 FOR_KERNELS = frozenset({Property.NO_VECTOR_LOOPS, Property.NO_UNROLLED_LOOPS, Property.FLAT})
 FOR_CODE = FOR_KERNELS | {Property.NO_PARALLEL_LOOPS}
 
 
 def verify(program: Program, has: Collection[Property] = (), after: str = "") -> None:
-    """Raise InternalError unless the program is well formed and has these properties. `after`: the pass that has made
-    it."""
+    """Raise InternalError unless the program is well formed and has these properties.
+
+    `after` names the pass that made it.
+    """
     verifier = Verifier(program.name, program.buffers, program.scalars)
     for kernel in program.kernels:
         verifier.check_kernel(kernel, has, after)
@@ -86,12 +88,12 @@ def verify(program: Program, has: Collection[Property] = (), after: str = "") ->
 
 class _Buffer(NamedTuple):
     dtype: DType
-    rank: int | None  # None: flat memory
+    rank: int | None  # None for flat memory
     writable: bool = True
 
 
-class _Uses(NamedTuple):
-    """What an expression takes from around it."""
+class _FreeUses(NamedTuple):
+    """The free variables and loads of an expression."""
 
     of: Expr  # alive while its id is a key
     variables: tuple[Var, ...]
@@ -100,25 +102,27 @@ class _Uses(NamedTuple):
 
 
 class Verifier:
-    """Verifies what one pass after the other makes of a program. What they leave as it is, is looked at once."""
+    """Verifies a program after each pass. Parts that a pass leaves unchanged are verified once."""
 
     def __init__(self, name: str, buffers: tuple[BufferArg, ...], scalars: tuple[ScalarArg, ...]) -> None:
         self._name = name
         self._arguments, self._parameters = buffers, scalars
-        self._body: Stmt | None = None  # what is being checked, or was
+        self._body: Stmt | None = None  # the body checked last
         self._has: frozenset[Property] = frozenset()
         self._after = ""
-        self._threads = 0  # of a block of the kernel that is being checked
-        self._inside: str | None = None  # the thread loop that is being checked
+        self._threads = 0  # threads per block of the current kernel
+        self._inside: str | None = None  # the current thread loop
         self._scalars: dict[str, tuple[DType, int]] = {}
         self._buffers: dict[str, _Buffer] = {}
-        self._kernels: dict[str, Kernel] = {}  # checked, so that others may launch them
-        self._uses: dict[int, _Uses] = {}  # by id of the expressions of statements
+        self._kernels: dict[str, Kernel] = {}  # those checked so far, which others may launch
+        self._uses: dict[int, _FreeUses] = {}  # by id of a statement's expression
         self._sound: set[int] = set()  # ids of expressions in which types and lanes agree; `_uses` keeps them alive
 
     def check(self, body: Stmt, has: Collection[Property], after: str = "") -> None:
-        """Raise InternalError unless a program of this body is well formed and has the properties. `after`: the pass
-        that has made it."""
+        """Raise InternalError unless a program of this body is well formed and has the properties.
+
+        `after` names the pass that made it.
+        """
         if body is self._body and self._has.issuperset(has):
             return
         self._body = body
@@ -305,7 +309,7 @@ class Verifier:
         dtype, lanes = self._scalars[v.name]
         return self._fail(f"{v.name} is {dtype} with {lanes} lanes but is used as {_type(v)}")
 
-    def _used(self, root: Expr) -> _Uses:
+    def _used(self, root: Expr) -> _FreeUses:
         """What an expression uses, after its own types and lanes have been checked."""
         variables: dict[tuple[str, DType, int], Var] = {}
         loads: list[Load] = []
@@ -323,7 +327,7 @@ class Verifier:
                 loads.append(e)
             if e.lanes > 1 and vector is None:
                 vector = e
-        return _Uses(root, tuple(variables.values()), tuple(loads), vector)
+        return _FreeUses(root, tuple(variables.values()), tuple(loads), vector)
 
     def _operation(self, e: Op) -> None:
         if len(e.args) != OPS.get(e.op, -1):
@@ -344,7 +348,7 @@ class Verifier:
             raise self._fail(f"{e.op} of {t}: {e}")
 
     def _load(self, e: Load) -> None:
-        # what has no dims is in one place for all lanes
+        # a buffer without dims has one element for all lanes
         if self._lanes(e.buffer, e.indices) != e.lanes and e.indices:
             raise self._fail(f"{e} is marked {_type(e)} but its index has other lanes")
         self._mask(e.mask, e.lanes)
@@ -393,7 +397,7 @@ class Verifier:
         return lanes
 
     def _places(self, buffer: str, indices: tuple[Expr, ...]) -> None:
-        """An access has the indices that its buffer takes."""
+        """Check that an access has as many indices as its buffer takes."""
         rank = self._buffer(buffer).rank
         if Property.FLAT in self._has:
             if len(indices) != 1:
@@ -439,7 +443,7 @@ _STATEMENTS: dict[type[Stmt], Callable[[Verifier, Any], None]] = {
 }
 _EXPRESSIONS: dict[type[Expr], Callable[[Verifier, Any], None]] = {
     Const: lambda v, e: None,
-    Var: lambda v, e: None,  # known by the scope alone
+    Var: lambda v, e: None,  # bound by the scope alone
     Op: Verifier._operation,
     Cast: Verifier._conversion,
     Bits: Verifier._conversion,

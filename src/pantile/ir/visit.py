@@ -30,7 +30,7 @@ from .nodes import (
 
 @value(eq=False)
 class _Shape:
-    """What a kind of statement consists of, and how to make it again from such parts."""
+    """The parts of a kind of statement, and how to rebuild it from other parts."""
 
     exprs: Callable[[Any], tuple[Expr, ...]]
     stmts: Callable[[Any], tuple[Stmt, ...]]
@@ -89,7 +89,7 @@ def children(s: Stmt) -> tuple[Stmt, ...]:
 
 
 def rebuild(s: Stmt, exprs: tuple[Expr, ...], stmts: tuple[Stmt, ...]) -> Stmt:
-    """The statement with other parts (as `expressions` and `children` list them); itself if they are the same."""
+    """The statement with other parts (as `expressions` and `children` list them); itself if they are identical."""
     shape = _SHAPES[type(s)]
     if _identical(exprs, shape.exprs(s)) and _identical(stmts, shape.stmts(s)):
         return s
@@ -128,7 +128,7 @@ def walk(s: Stmt) -> Iterator[Stmt]:
 
 
 def walk_program(program: Program) -> Iterator[Stmt]:
-    """Every statement of a program in that order, those of a kernel where it is first launched."""
+    """Every statement of a program in order, those of a kernel where it is first launched."""
     kernels = {k.name: k.body for k in program.kernels}
     stack = [program.body]
     while stack:
@@ -146,7 +146,7 @@ def all_loads(s: Stmt) -> Iterator[Load]:
 
 
 def block(*stmts: Stmt) -> Stmt:
-    """One after another, without nested or one-element blocks."""
+    """Statements in sequence, without nested or one-element blocks."""
     flat: list[Stmt] = []
     for s in stmts:
         flat.extend(s.stmts if isinstance(s, Block) else (s,))

@@ -14,7 +14,7 @@ from ..expr.nodes import Const, Expr, Var, var
 from ..expr.types import INDEX
 from ..expr.visit import Key, key, names
 from ..ir import visit as ir
-from ..ir.atomic import is_there
+from ..ir.atomic import is_neutral
 from ..ir.nodes import Block, For, If, Let, Manner, Stmt, Store
 from ..target.kinds import AT_ONCE
 
@@ -137,7 +137,7 @@ class _Simplify:
 
 def _stores_nothing(s: Store) -> bool:
     """Whether it stores nothing, or atomically combines an element with a neutral value."""
-    return _is_false(s.mask) or (s.manner is Manner.ATOMIC and is_there(s))
+    return _is_false(s.mask) or (s.manner is Manner.ATOMIC and is_neutral(s))
 
 
 def _is_offset(e: Expr) -> bool:

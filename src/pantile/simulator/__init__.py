@@ -1,4 +1,4 @@
-"""The GPU's debugger: kernels of blocks of threads, run by NumPy with every access checked, and counted where asked.
+"""A GPU simulator for debugging: runs kernels in NumPy with every access checked, and counted on request.
 
 with counting() as counts:          every launch meanwhile adds its Counts
     simulate(kernel, scalars, buffers, blocks)

@@ -1,4 +1,4 @@
-"""What all memories have in common when threads touch them: who fails where, and how values lie in memory."""
+"""Accesses of threads to any kind of memory: reports of failures, and the representation of values in memory."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .races import Clash
 
 
 class Around(Protocol):
-    """The blocks that are gone through at once, as memory sees them."""
+    """The batch of blocks being simulated, as memories see it."""
 
     kernel_name: str
     first_block: int
-    epochs: Array  # of each block: how many barriers came before
+    epochs: Array  # per block, the number of barriers so far
 
 
-class Access(NamedTuple):
+class ThreadAccess(NamedTuple):
     """A load or store of all active threads: of one element each, or of `lanes`, where a mask holds."""
 
     element: Array
@@ -32,14 +32,14 @@ class Access(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of all lanes of all threads."""
+        """The shape over all lanes of all threads."""
         return self.active.mask.shape if self.lanes == 1 else (*self.active.mask.shape, self.lanes)
 
     def touch(self) -> Touch:
         return self.active.touch(self.element, self.mask, self.lanes)
 
     def first(self, wrong: Array) -> tuple[int, int, int] | None:
-        """The block, thread and index of the first element that is touched and of which something is wrong."""
+        """The block, thread and index of the first accessed element for which `wrong` holds."""
         if not wrong.any():
             return None
         chosen = self.active.lanes(self.mask, self.lanes)
@@ -51,25 +51,25 @@ class Access(NamedTuple):
         return place[0], place[1], int(np.broadcast_to(self.element, self.shape)[place])
 
     def masked(self, values: Array, t: DType) -> Array:
-        """What is loaded: 0 where the mask does not hold."""
+        """The loaded values, 0 where the mask does not hold."""
         return values if self.mask is None else np.where(self.mask, values, held(t).type(0))
 
 
 class Buffer(Protocol):
-    """What can be loaded from and stored to."""
+    """Memory that can be loaded from and stored to."""
 
-    def load(self, access: Access) -> Array:
-        """Values of its type, as they are computed with."""
+    def load(self, access: ThreadAccess) -> Array:
+        """Load values, in the representation that is computed with."""
 
-    def store(self, access: Access, value: Array, loop: int) -> None:
-        """In a thread loop of that number."""
+    def store(self, access: ThreadAccess, value: Array, loop: int) -> None:
+        """Store values in the thread loop of that number."""
 
-    def combine(self, access: Access, value: Array, name: str) -> None:
-        """Atomically, by an operation."""
+    def combine(self, access: ThreadAccess, value: Array, name: str) -> None:
+        """Combine elements atomically by an operation."""
 
 
 def failure(around: Around, block: int, thread: int | None, message: str) -> SimulationError:
-    """`block` is counted from the first that is gone through now."""
+    """The error of a thread; `block` is counted from the first one of the batch."""
     return SimulationError(around.kernel_name, around.first_block + block, thread, message)
 
 
@@ -79,7 +79,7 @@ def who(around: Around, touch: Touch) -> tuple[Array, Array]:
 
 
 def race(around: Around, name: str, touch: Touch, clash: Clash, verb: str) -> SimulationError:
-    """What is wrong with an entry of a touch."""
+    """The error for a race at an entry of a touch."""
     block, thread = int(touch.block[clash.entry]), int(touch.thread[clash.entry])
     done = f"{verb} {name} at element {touch.element[clash.entry]}, {clash.before} by"
     if clash.block != around.first_block + block:
@@ -93,7 +93,7 @@ def _exchange(data: Array, place: Any, values: Array) -> None:
     data[place] = values
 
 
-# What atomic operations do to places of an array.
+# Atomic operations on elements of an array.
 COMBINE: dict[str, Callable[[Array, Any, Array], None]] = {
     "add": np.add.at,
     "min": np.minimum.at,
@@ -106,7 +106,7 @@ COMBINE: dict[str, Callable[[Array, Any, Array], None]] = {
 
 
 def bits(values: Array) -> Array:
-    """To be compared bit by bit."""
+    """The values as integers, to be compared bit by bit."""
     return np.ascontiguousarray(values).view(f"uint{8 * values.itemsize}")
 
 

@@ -1,7 +1,7 @@
-"""Which threads of which blocks do what comes next, and who touches what when they do.
+"""The active threads of a batch of blocks, and which of them access which elements.
 
-Blocks are gone through many at a time, all their threads in lockstep. A value is an array that broadcasts to
-(blocks, threads), or to (blocks, threads, lanes) if it is a vector; what is the same for all threads has 1 there.
+Many blocks are simulated at a time, with all their threads in lockstep. A value is an array that broadcasts to (blocks,
+threads), or to (blocks, threads, lanes) if it is a vector; a uniform value has size 1 there.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Touch(NamedTuple):
-    """One entry for each element that a statement touches: its number, and which block and thread that is. `chosen`
-    says which of all lanes of all threads these are; None for all."""
+    """One entry for each element that a statement accesses: its number, and the block and thread that access it.
+
+    `chosen` says which of all lanes of all threads these are; None for all.
+    """
 
     element: Array
-    block: Array  # of those that are gone through at once, counted from 0
+    block: Array  # counted from 0 within the batch
     thread: Array
-    shape: tuple[int, ...]  # of all lanes of all threads
+    shape: tuple[int, ...]  # mask over all lanes of all threads
     chosen: Array | None
 
     def values(self, of: Array) -> Array:
@@ -33,7 +35,7 @@ class Touch(NamedTuple):
         return full.reshape(-1) if self.chosen is None else full[self.chosen]
 
     def spread(self, entries: Array) -> Array:
-        """Entries as a value; what was not touched is 0."""
+        """Entries as a value, which is 0 where nothing was accessed."""
         if self.chosen is None:
             return entries.reshape(self.shape)
         result = np.zeros(self.shape, entries.dtype)
@@ -42,7 +44,7 @@ class Touch(NamedTuple):
 
 
 class Active:
-    """Threads that are not waiting: a mask over (blocks, threads)."""
+    """The active threads: a mask over (blocks, threads)."""
 
     def __init__(self, mask: Array) -> None:
         self.mask = mask
@@ -56,7 +58,7 @@ class Active:
         return self.count == self.mask.size
 
     def where(self, condition: Array) -> Active:
-        """Those for which a condition holds."""
+        """The active threads for which a condition holds."""
         both: Array = self.mask & condition
         return Active(both)
 
@@ -67,7 +69,7 @@ class Active:
         return (int(matching[0][0]), int(matching[0][1])) if len(matching) else None
 
     def lanes(self, mask: Array | None, lanes: int) -> Array | None:
-        """Which lanes of which threads take part in an access that has a mask; None for all."""
+        """The active lanes of an access that has a mask; None for all."""
         if self.is_whole and mask is None:
             return None
         shape = self.mask.shape if lanes == 1 else (*self.mask.shape, lanes)
@@ -75,7 +77,7 @@ class Active:
         return np.broadcast_to(own if mask is None else own & mask, shape)
 
     def touch(self, index: Array, mask: Array | None, lanes: int) -> Touch:
-        """Who touches what when each thread accesses `index`, in the lanes where `mask` holds."""
+        """The elements that active threads access at `index`, in the lanes where `mask` holds."""
         chosen = self.lanes(mask, lanes)
         shape = self.mask.shape if lanes == 1 else (*self.mask.shape, lanes)
         block, thread = self._own if mask is None and lanes == 1 else np.nonzero(_whole(chosen, shape))[:2]
@@ -84,7 +86,7 @@ class Active:
 
     @cached_property
     def _own(self) -> tuple[Array, Array]:
-        """The block and the thread of each that is active."""
+        """The block and the thread number of each active thread."""
         block, thread = np.nonzero(self.mask)
         return block, thread
 

@@ -1,6 +1,6 @@
-"""A lot of blocks of one launch, whose threads go through the statements of a kernel in lockstep.
+"""A batch of blocks of one launch, whose threads execute the statements of a kernel in lockstep.
 
-Threads that do not take a branch, or have left a loop, wait for the others. Only a barrier minds.
+Threads that do not take a branch, or have left a loop, are inactive meanwhile. That is an error only at a barrier.
 """
 
 from __future__ import annotations
@@ -30,18 +30,21 @@ from ..ir.nodes import (
     Wait,
 )
 from ..target.kinds import Kind, Memory
-from .accesses import Access, Buffer, failure
+from .accesses import Buffer, ThreadAccess, failure
 from .active import Active, Array
 from .counts import Counts
 from .expressions import Expressions, Scope
 from .global_memory import Global, GlobalInLaunch
 from .private_memory import Private
 from .races import Accesses
-from .shared_memory import Shared, SharedMemory
+from .shared_memory import SharedBuffer, SharedMemory
 
 
-class Lot:
-    """`blocks` of them from number `first_block` on. `unit`: bytes of the smallest element in shared memory."""
+class BlockBatch:
+    """A batch of `blocks` blocks from number `first_block` on.
+
+    `unit` is the size of the smallest element in shared memory.
+    """
 
     def __init__(
         self,
@@ -63,12 +66,12 @@ class Lot:
         self._scalars: dict[str, Array] = {}
         self._buffers: dict[str, Buffer] = {}
         self._thread_loop: str | None = None
-        self._number = 0  # of the thread loop
+        self._number = 0  # the number of the thread loop
 
     def run(
         self, scalars: Mapping[str, Array], buffers: Mapping[str, Global], accesses: Mapping[int, Accesses]
     ) -> None:
-        """The kernel's body, by all threads."""
+        """Run the kernel's body in all threads."""
         self._scalars = dict(scalars)
         self._buffers = {
             name: GlobalInLaunch(m, accesses.get(id(m)), self, self._traffic) for name, m in buffers.items()
@@ -126,7 +129,7 @@ class Lot:
             self._statement(s.body, active if inside.count == active.count else inside)
 
     def _threads(self, s: For, active: Active) -> None:
-        """Thread t takes iterations t, t + threads, t + 2*threads, and so on."""
+        """Run a thread loop: thread t takes iterations t, t + threads, t + 2*threads, and so on."""
         if self._thread_loop is not None or not isinstance(s.extent, Const):
             raise InternalError(f"the threads of loop {s.var} are in another loop of threads, or know not how often")
         self._thread_loop, self._number = s.var, self._numbers[id(s)]
@@ -143,17 +146,17 @@ class Lot:
         (index,) = (self._value(i, active) for i in s.indices)
         if s.manner is Manner.ATOMIC:
             name, term = combined(s)
-            access = Access(index, None, 1, active)
+            access = ThreadAccess(index, None, 1, active)
             self._buffers[s.buffer].combine(access, self._value(term, active), name)
             return
         value = self._value(s.value, active)
         mask = None if s.mask is None else self._value(s.mask, active)
-        access = Access(index, mask, s.indices[0].lanes, active)
+        access = ThreadAccess(index, mask, s.indices[0].lanes, active)
         loop = self._numbers[id(s)] if self._thread_loop is None else self._number
         buffer = self._buffers[s.buffer]
         if s.manner is not Manner.ASYNCHRONOUS:
             buffer.store(access, value, loop)
-        elif isinstance(buffer, Shared):
+        elif isinstance(buffer, SharedBuffer):
             buffer.store(access, value, loop, asynchronous=True)
         else:
             raise InternalError(f"{s.buffer} of kernel {self.kernel_name} is not in shared memory, and copied to")
@@ -163,7 +166,7 @@ class Lot:
             raise InternalError(f"{s.buffer} of kernel {self.kernel_name} has no constant size and place")
         elements, offset = int(s.size.value), 0 if s.offset is None else int(s.offset.value)
         if s.memory is Memory.SHARED:
-            made: Buffer = Shared(self._shared, s.buffer, s.dtype, elements, offset, self, self._traffic)
+            made: Buffer = SharedBuffer(self._shared, s.buffer, s.dtype, elements, offset, self, self._traffic)
         elif s.memory in (Memory.STACK, Memory.REGISTER):
             made = Private(s.buffer, s.dtype, elements, self._shape, self)
         else:
@@ -172,7 +175,7 @@ class Lot:
         self._statement(s.body, active)
 
     def _prefetch(self, s: Prefetch, active: Active) -> None:
-        """Changes nothing that could be seen."""
+        """Do nothing, since a prefetch has no visible effect."""
 
     def _commit(self, s: Commit, active: Active) -> None:
         self._shared.copies.end_group(active)
@@ -196,16 +199,16 @@ class Lot:
             self._counts.barriers += int(all_.sum())
 
 
-_STATEMENTS: dict[type[Stmt], Callable[[Lot, Any, Active], None]] = {
-    Let: Lot._let,
-    Block: Lot._block,
-    Produce: Lot._produce,
-    If: Lot._if,
-    For: Lot._for,
-    Store: Lot._store,
-    Alloc: Lot._alloc,
-    Prefetch: Lot._prefetch,
-    Barrier: Lot._barrier,
-    Commit: Lot._commit,
-    Wait: Lot._wait,
+_STATEMENTS: dict[type[Stmt], Callable[[BlockBatch, Any, Active], None]] = {
+    Let: BlockBatch._let,
+    Block: BlockBatch._block,
+    Produce: BlockBatch._produce,
+    If: BlockBatch._if,
+    For: BlockBatch._for,
+    Store: BlockBatch._store,
+    Alloc: BlockBatch._alloc,
+    Prefetch: BlockBatch._prefetch,
+    Barrier: BlockBatch._barrier,
+    Commit: BlockBatch._commit,
+    Wait: BlockBatch._wait,
 }

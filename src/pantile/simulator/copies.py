@@ -1,4 +1,4 @@
-"""Asynchronous copies: which of them are on their way, by the groups of the threads that have begun them."""
+"""Asynchronous copies in flight, by the groups of the threads that have issued them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from .races import Accesses
 
 
 class Copies:
-    """Of all blocks that are gone through at once. A thread counts its groups from 1 on; what it copies belongs to the
-    one that it will end next."""
+    """The asynchronous copies of a batch of blocks.
+
+    A thread counts its groups from 1 on; a copy belongs to the group that the thread will commit next.
+    """
 
     def __init__(self, blocks: int, units: int, threads: int) -> None:
         self._units = units
         self._ended = np.zeros((blocks, threads), np.int32)
-        self.group = np.zeros(blocks * units, np.int32)  # of the copy that is on its way to a unit; 0 for none
-        self._thread = np.zeros(blocks * units, np.int32)  # whose it is
+        self.group = np.zeros(blocks * units, np.int32)  # group of the copy in flight to a unit; 0 for none
+        self._thread = np.zeros(blocks * units, np.int32)  # the thread that issued it
         self._any = False
 
     def are_coming(self, place: Array) -> bool:
-        """Whether some places wait for a copy."""
+        """Whether copies to some units are in flight."""
         return self._any and bool(self.group[place].any())
 
     def begin(self, place: Array, by: Touch) -> None:
@@ -32,7 +34,10 @@ class Copies:
         self._ended[active.mask] += 1
 
     def wait(self, active: Active, groups: int, epochs: Array, accesses: Accesses) -> None:
-        """All but the last groups of these threads arrive. That is when they are written, as others see it."""
+        """Complete all but the last groups of these threads.
+
+        Other threads see their elements as written at this time.
+        """
         coming = np.flatnonzero(self.group)
         block, thread = coming // self._units, self._thread[coming]
         arrived = active.mask[block, thread] & (self.group[coming] <= self._ended[block, thread] - groups)

@@ -1,4 +1,4 @@
-"""What a launch did, counted: the numbers by which kernels are compared without a GPU."""
+"""Counters of a launch, by which kernels are compared without a GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .traffic import Traffic
 
 @dataclass
 class Counts:
-    """Of one launch of a kernel, all blocks together. `registers` per thread: an estimate, unless it is set."""
+    """Counters of one launch of a kernel over all blocks. `registers` per thread is an estimate unless it is set."""
 
     kernel: str
     blocks: int
@@ -28,14 +28,17 @@ class Counts:
     shared_bytes: int
     registers: int
     traffic: Traffic = field(default_factory=Traffic)
-    barriers: int = 0  # times that a block waits
-    operations: Counter[str] = field(default_factory=Counter)  # of threads, by kind
+    barriers: int = 0  # barriers executed, per block
+    operations: Counter[str] = field(default_factory=Counter)  # operations of threads, by kind
 
     @staticmethod
     def of(kernel: Kernel, blocks: int) -> Counts:
         return Counts(kernel.name, blocks, kernel.threads, kernel.shared, estimated_registers(kernel))
 
     def occupancy(self, capability: str = "sm_90") -> Occupancy:
+        """The occupancy for so many threads per block, bytes of shared memory and registers per thread, on an LLVM GPU
+        name.
+        """
         return occupancy(self.threads, self.shared_bytes, self.registers, capability)
 
 
@@ -49,7 +52,10 @@ _collecting: ContextVar[list[Counts] | None] = ContextVar("counts", default=None
 
 @contextmanager
 def counting() -> Iterator[list[Counts]]:
-    """Counts of all launches that are simulated meanwhile, in order. Without it nothing is counted, which is faster."""
+    """Collect counters of all launches simulated meanwhile, in order.
+
+    Without it nothing is counted, which is faster.
+    """
     counts: list[Counts] = []
     before = _collecting.set(counts)
     try:
@@ -59,7 +65,7 @@ def counting() -> Iterator[list[Counts]]:
 
 
 def new_counts(kernel: Kernel, blocks: int) -> Counts | None:
-    """Of a launch that begins, where somebody wants them."""
+    """The counters of a new launch, if they are being collected."""
     collected = _collecting.get()
     if collected is None:
         return None
@@ -68,7 +74,7 @@ def new_counts(kernel: Kernel, blocks: int) -> Counts | None:
 
 
 def table(counts: Sequence[Counts], capability: str = "sm_90") -> str:
-    """A line for each launch."""
+    """The counters as a table with a line for each launch."""
     rows = [_HEAD, *(_row(c, capability) for c in counts)]
     widths = [max(len(row[k]) for row in rows) for k in range(len(_HEAD))]
     return "\n".join(

@@ -1,7 +1,7 @@
-"""Expressions of a kernel, for all active threads at once. What operations mean is what they mean to the reference.
+"""Expressions of a kernel, evaluated for all active threads at once with the semantics of the reference evaluator.
 
-An expression is prepared once: its nodes in order, operands first. Indices have the bits that they have on the device,
-so that arithmetic that leaves them shows.
+An expression is prepared once: its nodes in order, operands first. Indices have the width that they have on the device,
+so that overflows show.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ..expr.types import INDEX, DType
 from ..expr.visit import operands_first
 from ..reference.floats import held, rounded
 from ..reference.operations import apply, convert, reinterpret
-from .accesses import Access, Around, Buffer
+from .accesses import Around, Buffer, ThreadAccess
 from .active import Active, Array
 from .warps import from_lane
 
@@ -42,7 +42,7 @@ _ROUNDINGS = ("floor", "ceil", "round", "trunc", "fma")
 
 
 class Scope(NamedTuple):
-    """What expressions may name, and who evaluates them."""
+    """The names visible to expressions, and the active threads."""
 
     scalars: Mapping[str, Array]
     buffers: Mapping[str, Buffer]
@@ -54,11 +54,11 @@ _Rule = Callable[[Scope, list[Array]], Array]
 
 
 class Prepared(NamedTuple):
-    """Nodes in order, as what to do with the values of earlier ones."""
+    """The nodes of an expression in evaluation order, as functions of the values of earlier ones."""
 
     root: Expr  # alive while its id is a key
     steps: tuple[tuple[_Rule, tuple[int, ...]], ...]
-    operations: Counter[str]  # of one thread, by kind
+    operations: Counter[str]  # operations of one thread, by kind
 
     def value(self, scope: Scope) -> Array:
         values: list[Array] = []
@@ -68,7 +68,7 @@ class Prepared(NamedTuple):
 
 
 class Expressions:
-    """Prepares expressions, each when it is first asked for."""
+    """Prepares expressions on first use."""
 
     def __init__(self, index_bits: int) -> None:
         self._index = DType("int", index_bits)
@@ -130,7 +130,7 @@ class Expressions:
         def load(scope: Scope, args: list[Array]) -> Array:
             index = args[0][:, :, None] if alike else args[0]
             mask = args[1] if len(args) > 1 else None
-            return scope.buffers[buffer].load(Access(index, mask, lanes, scope.active))
+            return scope.buffers[buffer].load(ThreadAccess(index, mask, lanes, scope.active))
 
         return load
 
@@ -178,7 +178,7 @@ def _ones(e: Expr) -> tuple[int, ...]:
 
 
 def _kind(e: Expr) -> str | None:
-    """Of an operation that a thread executes."""
+    """The kind of an operation that a thread executes."""
     if isinstance(e, Cast):
         return "convert"
     if isinstance(e, FromLane):

@@ -1,4 +1,4 @@
-"""What a kernel does that a GPU would not forgive, or would forgive today and not tomorrow."""
+"""Errors of a kernel that a GPU would not report, or that would only sometimes show."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..errors import RunError
 
 
 class SimulationError(RunError):
-    """A kernel reads or writes what it must not, races, or waits for threads that never come."""
+    """A kernel makes an invalid access, has a data race, or waits for threads that never arrive."""
 
     def __init__(self, kernel: str, block: int, thread: int | None, message: str) -> None:
         self.kernel, self.block, self.thread, self.message = kernel, block, thread, message

@@ -1,4 +1,4 @@
-"""Memory of the device: arrays of the caller, and what the host part allocates. It is there for the whole call."""
+"""Global memory: arrays of the caller, and buffers that the host part allocates, which live during the whole call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ..dataclass import dataclass
 from ..expr.types import DType
 from ..reference.floats import held
-from .accesses import COMBINE, Access, Around, bits, failure, from_memory, race, to_memory, who
+from .accesses import COMBINE, Around, ThreadAccess, bits, failure, from_memory, race, to_memory, who
 from .active import Array
 from .races import Accesses
 from .traffic import Traffic
@@ -19,40 +19,45 @@ _strided = np.lib.stride_tricks.as_strided
 
 @dataclass
 class Global:
-    """Elements are counted from an array's data pointer: with negative strides, some numbers are negative."""
+    """A buffer in global memory.
+
+    Elements are counted from an array's data pointer: with negative strides, some numbers are negative.
+    """
 
     name: str
     dtype: DType
     data: Array  # flat
     low: int = 0  # the number of its first element
-    legal: Array | None = None  # which elements are the array's own; None for all
-    written: Array | None = None  # which of them have a value; None for all
+    legal: Array | None = None  # mask of the array's own elements; None for all
+    written: Array | None = None  # mask of the initialized elements; None for all
 
     @staticmethod
     def fresh(name: str, dtype: DType, elements: int) -> Global:
-        """Memory that holds nothing yet."""
+        """Uninitialized memory."""
         return Global(name, dtype, np.zeros(elements, dtype.numpy), written=np.zeros(elements, np.bool_))
 
     @staticmethod
     def of_array(name: str, dtype: DType, array: Array, writable: bool) -> Global:
-        """The memory of an array with any strides, in place. What is `writable` holds nothing yet."""
+        """The memory of an array with any strides, in place. A `writable` array is uninitialized."""
         if array.size == 0:
             return Global.fresh(name, dtype, 0)
         size = array.itemsize
         turned = tuple([slice(None, None, -1 if s < 0 else 1) for s in array.strides])
-        rising = array[turned] if turned else array  # without dims that would be a number, and no view
+        rising = array[turned] if turned else array  # without dims this would be a scalar and not a view
         steps = [s // size for s in array.strides]
         reach = [(n - 1) * s for n, s in zip(array.shape, steps, strict=True)]
         span = sum(map(abs, reach)) + 1
-        legal = None if rising.flags.c_contiguous else _touched(span, array.shape, list(map(abs, steps)))
+        legal = None if rising.flags.c_contiguous else _own_elements(span, array.shape, list(map(abs, steps)))
         data = _strided(rising, (span,), (size,), writeable=writable)
         low = sum(n for n in reach if n < 0)
         return Global(name, dtype, data, low, legal, np.zeros(span, np.bool_) if writable else None)
 
 
-def _touched(span: int, shape: Sequence[int], steps: Sequence[int]) -> Array:
-    """Which of so many elements are an array's own. Dims may repeat elements, and have more of them than memory has:
-    each is gone through by doubling what there is."""
+def _own_elements(span: int, shape: Sequence[int], steps: Sequence[int]) -> Array:
+    """The mask of an array's own elements.
+
+    Dims may repeat elements, and have more of them than memory has: each is covered by doubling.
+    """
     own = np.zeros(span, np.bool_)
     own[0] = True
     for n, step in zip(shape, steps, strict=True):
@@ -65,12 +70,12 @@ def _touched(span: int, shape: Sequence[int], steps: Sequence[int]) -> Array:
 
 
 class GlobalInLaunch:
-    """Global memory as the kernel of one launch sees it; `accesses` where it stores into it."""
+    """Global memory as the kernel of one launch sees it; `accesses` is set if the kernel stores to it."""
 
     def __init__(self, memory: Global, accesses: Accesses | None, around: Around, traffic: Traffic | None) -> None:
         self._memory, self._accesses, self._around, self._traffic = memory, accesses, around, traffic
 
-    def load(self, access: Access) -> Array:
+    def load(self, access: ThreadAccess) -> Array:
         m = self._memory
         place = self._checked(access, "read")
         if not len(m.data):
@@ -85,7 +90,7 @@ class GlobalInLaunch:
                 raise race(self._around, m.name, by, clash, "reads")
         return access.masked(from_memory(m.data.take(place, mode="clip"), m.dtype), m.dtype)
 
-    def store(self, access: Access, value: Array, loop: int) -> None:
+    def store(self, access: ThreadAccess, value: Array, loop: int) -> None:
         m = self._memory
         self._checked(access, "written")
         if self._traffic is not None:
@@ -103,7 +108,7 @@ class GlobalInLaunch:
         if m.written is not None:
             m.written[place] = True
 
-    def combine(self, access: Access, value: Array, name: str) -> None:
+    def combine(self, access: ThreadAccess, value: Array, name: str) -> None:
         m = self._memory
         places = self._checked(access, "combined")
         self._check_written(access, places, "combined")
@@ -118,8 +123,8 @@ class GlobalInLaunch:
             raise race(self._around, m.name, by, clash, "combines")
         COMBINE[name](m.data, place, to_memory(by.values(value), m.dtype))
 
-    def _checked(self, access: Access, action: str) -> Array:
-        """Where its elements are in memory, once they are known to be its own."""
+    def _checked(self, access: ThreadAccess, action: str) -> Array:
+        """The positions of the accessed elements in memory, after a check that they are its own."""
         m = self._memory
         place: Array = access.element.astype(np.int64) - m.low
         outside = (place < 0) | (place >= len(m.data))
@@ -134,7 +139,7 @@ class GlobalInLaunch:
             raise failure(self._around, block, thread, text)
         return place
 
-    def _check_written(self, access: Access, place: Array, action: str) -> None:
+    def _check_written(self, access: ThreadAccess, place: Array, action: str) -> None:
         m = self._memory
         missing = None if m.written is None else access.first(~m.written.take(place, mode="clip"))
         if missing is not None:

@@ -1,4 +1,4 @@
-"""A launch of a kernel: its blocks, as many at once as arrays are long enough for, one lot after the other."""
+"""A launch of a kernel, whose blocks are simulated in batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..reference.floats import held, rounded
 from ..target.gpu import MOST_THREADS, WARP_SIZE
 from ..target.kinds import Memory
 from .active import Array
-from .block_batch import Lot
+from .block_batch import BlockBatch
 from .counts import new_counts
 from .expressions import Expressions
 from .global_memory import Global
@@ -28,8 +28,10 @@ _SHARED_AT_ONCE = 1 << 23  # bytes
 def simulate(
     kernel: Kernel, scalars: Sequence[Number], buffers: Sequence[Global], blocks: int, index_bits: int = 32
 ) -> None:
-    """Run a kernel on global memory, given what it captures, in its order. Raises a SimulationError where a GPU would
-    do something that nobody can rely on."""
+    """Run a kernel on global memory, given its captures in order.
+
+    Raise a SimulationError where the behaviour of a GPU would be undefined.
+    """
     if kernel.threads % WARP_SIZE or not 0 < kernel.threads <= MOST_THREADS:
         raise InternalError(f"kernel {kernel.name} has blocks of {kernel.threads} threads")
     launch = _Launch(kernel, scalars, buffers, blocks, index_bits)
@@ -38,7 +40,7 @@ def simulate(
 
 
 class _Launch:
-    """What all lots of a launch have in common."""
+    """The state that all batches of a launch share."""
 
     def __init__(
         self, kernel: Kernel, scalars: Sequence[Number], buffers: Sequence[Global], blocks: int, index_bits: int
@@ -59,11 +61,11 @@ class _Launch:
         unit = min([s.dtype.bytes for s in allocations], default=1)
         numbers = {id(s): k for k, s in enumerate(walk(kernel.body), 1)}
         epoch = 1
-        for begin, end in _lots(self._blocks, kernel):
+        for begin, end in _batches(self._blocks, kernel):
             block = np.arange(first + begin, first + end).astype(held(self._index)).reshape(-1, 1)
-            lot = Lot(kernel, begin, end - begin, unit, epoch, self._expressions, numbers, self._counts)
-            lot.run({**self._scalars, kernel.var: block}, self._buffers, self._accesses)
-            epoch = lot.epoch + 1
+            batch = BlockBatch(kernel, begin, end - begin, unit, epoch, self._expressions, numbers, self._counts)
+            batch.run({**self._scalars, kernel.var: block}, self._buffers, self._accesses)
+            epoch = batch.epoch + 1
 
     def _scalar(self, value: Number, dtype: DType) -> Array:
         t = self._index if dtype is INDEX else dtype
@@ -71,7 +73,7 @@ class _Launch:
         return (rounded(number.astype(np.float64), t) if t.is_float else number.astype(held(t))).reshape(1, 1)
 
 
-def _lots(blocks: int, kernel: Kernel) -> Iterable[tuple[int, int]]:
+def _batches(blocks: int, kernel: Kernel) -> Iterable[tuple[int, int]]:
     size = max(1, min(_AT_ONCE // kernel.threads, _SHARED_AT_ONCE // max(1, kernel.shared)))
     return [(begin, min(begin + size, blocks)) for begin in range(0, blocks, size)]
 

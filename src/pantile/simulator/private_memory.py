@@ -1,4 +1,4 @@
-"""Memory of a thread: registers and the stack."""
+"""Private memory of a thread: registers and the stack."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import numpy as np
 
 from ..expr.types import DType
 from ..reference.floats import held
-from .accesses import Access, Around, failure
+from .accesses import Around, ThreadAccess, failure
 from .active import Array
 
 
 class Private:
-    """A buffer that each thread has one of. It is as values are computed with: of no use to anybody else."""
+    """A buffer of which each thread has one. Its representation is that of values, since nothing else sees it."""
 
     def __init__(self, name: str, dtype: DType, elements: int, shape: tuple[int, int], around: Around) -> None:
         self._name, self._dtype, self._elements, self._around = name, dtype, elements, around
         self._data = np.zeros((elements, *shape), held(dtype))
         self._written = np.zeros((elements, *shape), np.bool_)
 
-    def load(self, access: Access) -> Array:
+    def load(self, access: ThreadAccess) -> Array:
         self._check(access, "read")
         k = self._same_for_all(access)
         if k is not None:
@@ -33,7 +33,7 @@ class Private:
             raise failure(self._around, block, thread, text)
         return access.masked(value, self._dtype)
 
-    def store(self, access: Access, value: Array, loop: int) -> None:
+    def store(self, access: ThreadAccess, value: Array, loop: int) -> None:
         self._check(access, "written")
         k = self._same_for_all(access)
         if k is not None and access.mask is None:
@@ -45,18 +45,18 @@ class Private:
         self._data[place] = touch.values(value)
         self._written[place] = True
 
-    def combine(self, access: Access, value: Array, name: str) -> None:
+    def combine(self, access: ThreadAccess, value: Array, name: str) -> None:
         raise failure(self._around, 0, None, f"{self._name} is combined atomically, and is each thread's own")
 
-    def _same_for_all(self, access: Access) -> int | None:
-        """The one element that all threads access, if that is so."""
+    def _same_for_all(self, access: ThreadAccess) -> int | None:
+        """The one element that all threads access, if the index is uniform."""
         if access.element.size > 1 or access.lanes > 1:
             return None
         k = int(access.element.reshape(()))
         return k if 0 <= k < self._elements else None
 
-    def _place(self, access: Access) -> tuple[Array, Array, Array]:
-        """Of each lane of each thread; of inactive ones, somewhere."""
+    def _place(self, access: ThreadAccess) -> tuple[Array, Array, Array]:
+        """The position of each lane of each thread; inactive ones have an arbitrary one."""
         blocks, threads = self._data.shape[1:]
         inner = (1,) * (len(access.shape) - 2)
         index = np.broadcast_to(access.element, access.shape)
@@ -66,7 +66,7 @@ class Private:
             np.arange(threads).reshape(1, -1, *inner),
         )
 
-    def _check(self, access: Access, action: str) -> None:
+    def _check(self, access: ThreadAccess, action: str) -> None:
         failing = access.first((access.element < 0) | (access.element >= self._elements))
         if failing is not None:
             block, thread, index = failing

@@ -1,4 +1,4 @@
-"""Who has touched which place of memory since when, to find two threads that do so in no certain order.
+"""Data race detection: the last accesses of each element of memory.
 
 Two threads of a block race where both touch a place, at least one of them writes it, and no barrier is in between. Two
 blocks race where both touch a place in one launch and one of them writes it, whatever barriers there are. What several
@@ -19,7 +19,7 @@ _NOBODY, _MANY = -1, -2
 
 
 class Clash(NamedTuple):
-    """An entry of a touch that comes too early or too late: which one, what was done there before, and by whom."""
+    """An entry of a touch that races: which one, what was done there before, and by whom."""
 
     entry: int
     before: str
@@ -28,20 +28,23 @@ class Clash(NamedTuple):
 
 
 class Accesses:
-    """The last accesses of each place. A thread's mark is `epoch*(threads + 1) + thread`, where epochs are counted by
-    barriers and thread number `threads` stands for several; marks grow with time."""
+    """The last accesses of each element.
+
+    A thread's mark is `epoch*(threads + 1) + thread`, where epochs are counted by barriers and thread number `threads`
+    stands for several; marks grow with time.
+    """
 
     def __init__(self, places: int, threads: int, across_blocks: bool) -> None:
         self._threads, self._across = threads, across_blocks
         self._written = np.zeros(places, np.int64)
         self._loop = np.zeros(places, np.int32)
-        self._combined: Array | None = None  # whether a place was last written atomically, once one is
+        self._combined: Array | None = None  # whether an element was last written atomically, once one is
         self._writer = np.full(places if across_blocks else 0, _NOBODY, np.int32)
-        self._read: Array | None = None  # once somebody reads
+        self._read: Array | None = None  # allocated at the first read
         self._reader = np.zeros(0, np.int32)
 
     def read(self, place: Array, by: Touch, block: Array, epoch: Array) -> Clash | None:
-        """Note reads; `block` and `epoch` of each entry."""
+        """Note reads; `block` and `epoch` are those of each entry."""
         now, own = self._marks(by, epoch)
         clash = self._clash_with_writes(place, block, now, own, np.True_)
         if clash is None:
@@ -49,7 +52,7 @@ class Accesses:
         return clash
 
     def write(self, place: Array, by: Touch, block: Array, epoch: Array, loop: int, same: Array) -> Clash | None:
-        """Note writes in a thread loop; `same`: where they change nothing."""
+        """Note writes in a thread loop; `same` tells where they change nothing."""
         now, own = self._marks(by, epoch)
         unlike = ~same
         clash = self._clash_with_writes(place, block, now, own, unlike | (self._loop[place] != loop), unlike)
@@ -65,7 +68,7 @@ class Accesses:
         return clash
 
     def combine(self, place: Array, by: Touch, block: Array, epoch: Array) -> Clash | None:
-        """Note atomic writes, which several threads may make of one place."""
+        """Note atomic writes, of which several threads may make some to one element."""
         if self._combined is None:
             self._combined = np.zeros(len(self._written), np.bool_)
         now, own = self._marks(by, epoch)
@@ -83,7 +86,8 @@ class Accesses:
         return clash
 
     def overwritten(self, place: Array, by: Touch, block: Array, epoch: Array, unlike: Array) -> Clash | None:
-        """After writes: an entry whose place another entry of the same statement has changed to what is `unlike`."""
+        """After writes: an entry whose element another entry of the statement has changed, given by the mask
+        `unlike`."""
         if not unlike.any():
             return None
         _, own = self._marks(by, epoch)
@@ -93,7 +97,7 @@ class Accesses:
         return self._found(unlike & others, "written", place, block)
 
     def arrived(self, place: Array, thread: Array, epoch: Array) -> None:
-        """What threads have copied asynchronously is written when they wait for it."""
+        """Note asynchronous copies as writes when threads wait for them."""
         self._written[place] = epoch * (self._threads + 1) + thread
 
     def _marks(self, by: Touch, epoch: Array) -> tuple[Array, Array]:
@@ -150,9 +154,9 @@ class Accesses:
 
 
 def _mark(marks: Array, place: Array, now: Array, own: Array, several: Array) -> None:
-    """Note accesses that several threads may make of one place in one epoch."""
+    """Note accesses of which several threads may make some to one element in one epoch."""
     last = marks[place]
     mine = np.where((last >= now) & (last != own), several, own)
     marks[place] = mine
-    lost = marks[place] != mine  # another entry has the same place
+    lost = marks[place] != mine  # another entry has the same element
     marks[place[lost]] = several[lost]

@@ -1,4 +1,4 @@
-"""How many registers a thread of a kernel needs, estimated; only the assembler knows."""
+"""An estimate of the registers per thread of a kernel; only the assembler knows the exact number."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..ir.visit import children, expressions
 from ..target.gpu import MOST_REGISTERS
 from ..target.kinds import Memory
 
-_ALWAYS = 16  # registers for addresses, counters and what a kernel is given
+_ALWAYS = 16  # registers for addresses, counters and kernel arguments
 
 
 def estimated_registers(kernel: Kernel) -> int:
-    """Registers of a thread, roughly: what it keeps in buffers of its own, and what its longest expression needs."""
+    """The estimated registers of a thread: those of its private buffers, and those of its largest expression."""
     return min(MOST_REGISTERS, _ALWAYS + _needed(kernel.body))
 
 
@@ -34,7 +34,7 @@ def _constant(e: Expr) -> int:
 
 
 def _for_expression(root: Expr) -> int:
-    """What it takes to evaluate it, the operand first that takes most (Sethi and Ullman's number)."""
+    """The registers to evaluate an expression, the operand first that needs most (the Sethi-Ullman number)."""
     needs: dict[int, int] = {}
     for e in operands_first(root, lambda node: node.operands):
         size = _words(e.dtype.bytes) * e.lanes

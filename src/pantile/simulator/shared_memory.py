@@ -1,11 +1,12 @@
-"""Memory of a block. Buffers whose lifetimes are disjoint may share it, and never see each other's values."""
+"""Shared memory of a block. Buffers with disjoint live ranges may share it, but must not see each other's
+values."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..expr.types import DType
-from .accesses import COMBINE, Access, Around, bits, failure, from_memory, race, to_memory, who
+from .accesses import COMBINE, Around, ThreadAccess, bits, failure, from_memory, race, to_memory, who
 from .active import Array, Touch
 from .copies import Copies
 from .failures import SimulationError
@@ -14,21 +15,23 @@ from .traffic import Traffic
 
 
 class SharedMemory:
-    """The shared memory of all blocks that are gone through at once. What is known of it is known by units, which are
-    as long as the smallest element of a buffer in it."""
+    """The shared memory of all blocks of a batch.
+
+    Its state is tracked in units, which are as long as the smallest element of a buffer in it.
+    """
 
     def __init__(self, blocks: int, size: int, unit: int, threads: int) -> None:
         self.size, self.unit = size, unit
         self.units = -(-size // unit)
         self.bytes = np.zeros((blocks, size), np.uint8)
         self.owner = np.zeros(blocks * self.units, np.int32)  # the buffer whose value a unit holds; 0 for none
-        self.names = [""]  # of buffers, by number
+        self.names = [""]  # names of buffers, by number
         self.accesses = Accesses(blocks * self.units, threads, across_blocks=False)
         self.copies = Copies(blocks, self.units, threads)
 
 
-class Shared:
-    """A buffer in it. Each time that it comes to life it is another one, and holds nothing yet."""
+class SharedBuffer:
+    """A buffer in shared memory. Each time it is allocated, it is a new, uninitialized one."""
 
     def __init__(
         self,
@@ -53,7 +56,7 @@ class Shared:
         self._number = len(memory.names)
         memory.names.append(name)
 
-    def load(self, access: Access) -> Array:
+    def load(self, access: ThreadAccess) -> Array:
         touch = self._touch(access, "read")
         by = who(self._around, touch)
         for place in self._places(touch):
@@ -69,7 +72,7 @@ class Shared:
             self._traffic.of_shared("load", access, self._offset, self._dtype.bytes)
         return touch.spread(from_memory(self._data[touch.block, touch.element], self._dtype))
 
-    def store(self, access: Access, value: Array, loop: int, asynchronous: bool = False) -> None:
+    def store(self, access: ThreadAccess, value: Array, loop: int, asynchronous: bool = False) -> None:
         touch = self._touch(access, "written")
         by, places = who(self._around, touch), self._places(touch)
         new = to_memory(touch.values(value), self._dtype)
@@ -90,7 +93,7 @@ class Shared:
         if self._traffic is not None:
             self._traffic.of_shared("store", access, self._offset, self._dtype.bytes)
 
-    def combine(self, access: Access, value: Array, name: str) -> None:
+    def combine(self, access: ThreadAccess, value: Array, name: str) -> None:
         touch = self._touch(access, "combined")
         by = who(self._around, touch)
         for place in self._places(touch):
@@ -104,7 +107,7 @@ class Shared:
         if self._traffic is not None:
             self._traffic.of_shared("store", access, self._offset, self._dtype.bytes)
 
-    def _touch(self, access: Access, action: str) -> Touch:
+    def _touch(self, access: ThreadAccess, action: str) -> Touch:
         failing = access.first((access.element < 0) | (access.element >= self._elements))
         if failing is not None:
             block, thread, index = failing

@@ -1,9 +1,9 @@
-"""What accesses cost: sectors of global memory, and passes over the banks of shared memory.
+"""Memory traffic: sectors of global memory, and bank conflicts in shared memory.
 
 A warp's 32 threads access memory together. Global memory is moved in sectors of 32 bytes, and an access moves all
-sectors that some active thread needs a byte of. Shared memory has 32 banks of 4 bytes, each of which gives one word per
-pass; threads that want the same word share it. Eight bytes per thread take two halves of a warp, sixteen four quarters.
-A vector whose lanes are neighbours in memory is one access, any other one access per lane.
+sectors that some active thread needs a byte of. Shared memory has 32 banks of 4 bytes, each of which gives one
+word per pass; threads that want the same word share it. Eight bytes per thread take two halves of a warp, sixteen four
+quarters. A vector whose lanes are neighbours in memory is one access, any other one access per lane.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 import numpy as np
 
 from ..target.gpu import BANK_WIDTH, BANKS, LONGEST_ACCESS, SECTOR, WARP_SIZE
-from .accesses import Access
+from .accesses import ThreadAccess
 from .active import Array
 
 _NOTHING = np.iinfo(np.int64).max
@@ -23,24 +23,24 @@ class Traffic:
     """Sums over all accesses of a launch, by kind: load or store."""
 
     def __init__(self) -> None:
-        self.global_accesses: Counter[str] = Counter()  # of warps
+        self.global_accesses: Counter[str] = Counter()  # requests of warps
         self.global_sectors: Counter[str] = Counter()
-        self.global_bytes: Counter[str] = Counter()  # that threads ask for
+        self.global_bytes: Counter[str] = Counter()  # bytes that threads access
         self.shared_accesses: Counter[str] = Counter()
-        self.shared_passes: Counter[str] = Counter()  # that banks need
-        self.bank_conflicts: Counter[str] = Counter()  # passes more than if no two words were in one bank
+        self.shared_passes: Counter[str] = Counter()  # passes over the banks
+        self.bank_conflicts: Counter[str] = Counter()  # additional passes due to bank conflicts
 
-    def of_global(self, kind: str, access: Access, size: int) -> None:
+    def of_global(self, kind: str, access: ThreadAccess, size: int) -> None:
         for bytes_, width in _requests(access, 0, size):
             warps = bytes_.reshape(-1, WARP_SIZE)
             active = warps != _NOTHING
-            # The first and the last sector: an access is no longer than one.
+            # The first and the last sector: an access is no longer than a sector.
             ends = np.concatenate([warps, np.where(active, warps + width - 1, _NOTHING)], axis=1)
             self.global_accesses[kind] += int(active.any(axis=1).sum())
             self.global_sectors[kind] += int(_distinct(np.where(ends == _NOTHING, _NOTHING, ends // SECTOR)).sum())
             self.global_bytes[kind] += int(active.sum()) * width
 
-    def of_shared(self, kind: str, access: Access, offset: int, size: int) -> None:
+    def of_shared(self, kind: str, access: ThreadAccess, offset: int, size: int) -> None:
         for bytes_, width in _requests(access, offset, size):
             together = min(WARP_SIZE, WARP_SIZE * BANK_WIDTH // width)
             phases = bytes_.reshape(-1, together)
@@ -53,8 +53,8 @@ class Traffic:
             self.bank_conflicts[kind] += int(np.maximum(passes - 1, 0).sum())
 
 
-def _requests(access: Access, offset: int, size: int) -> list[tuple[Array, int]]:
-    """The accesses that warps make of it: for each thread the first byte, and how many it accesses."""
+def _requests(access: ThreadAccess, offset: int, size: int) -> list[tuple[Array, int]]:
+    """The requests of warps: for each thread the first byte, and how many bytes it accesses."""
     index = np.broadcast_to(access.element, access.shape).astype(np.int64)
     chosen = access.active.lanes(access.mask, access.lanes)
     start = index * size + offset
@@ -69,7 +69,7 @@ def _requests(access: Access, offset: int, size: int) -> list[tuple[Array, int]]
 
 
 def _new_in_rows(rows: Array) -> tuple[Array, Array]:
-    """Rows sorted, and where a number comes that was not there before."""
+    """Sorted rows, and a mask of the first occurrence of each number."""
     ordered = np.sort(rows, axis=1)
     new = np.ones(ordered.shape, np.bool_)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
@@ -77,13 +77,13 @@ def _new_in_rows(rows: Array) -> tuple[Array, Array]:
 
 
 def _distinct(rows: Array) -> Array:
-    """How many different numbers there are in each row."""
+    """The number of distinct numbers in each row."""
     counts: Array = _new_in_rows(rows)[1].sum(axis=1)
     return counts
 
 
 def _most_in_a_bank(words: Array) -> Array:
-    """Of each row, the most different words that are in one bank."""
+    """The maximum number of distinct words in one bank, per row."""
     ordered, new = _new_in_rows(words)
     row = np.broadcast_to(np.arange(len(words))[:, None], ordered.shape)
     counts = np.bincount((row * BANKS + ordered % BANKS)[new], minlength=len(words) * BANKS)

@@ -1,4 +1,4 @@
-"""Values that go from thread to thread of a warp."""
+"""Warp shuffles."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from .active import Active, Array
 
 
 def from_lane(value: Array, lane: Array, active: Active, around: Around) -> Array:
-    """Each active thread's value of the thread that it names among the 32 of its warp, all of which have to be active:
-    a GPU waits for them, or moves what nobody has computed."""
+    """For each active thread, the value of the lane that it names in its warp.
+
+    All 32 threads must be active: a GPU waits for them, or moves undefined values.
+    """
     mask = active.mask
     _check_whole(mask, around)
     wanted = np.broadcast_to(lane, mask.shape)
