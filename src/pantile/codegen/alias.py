@@ -1,13 +1,12 @@
 """Metadata that tells LLVM which buffers cannot overlap.
 
-All buffers are apart, except those that may share memory (`ir/overlap.py`): moving a store to one before a load of the
-other would then be wrong.
-
-Buffers are numbered, all that are linked by sharing alike. For each binary digit there is a domain with two scopes: a
-buffer's accesses are in the scopes of its digits, and not in the opposite ones, so two buffers of different numbers are
-apart by the first digit that differs. LLVM goes through these lists for every two accesses that it compares; they grow
-with the logarithm of the number of buffers, where a scope per buffer would make lists of all others. Only buffers of
-the same number have scopes of their own as well, in one more domain.
+No two buffers alias, except those that may share memory (`ir/overlap.py`): moving a store to one before a load of the
+other would then be wrong. Buffers are numbered, and all that are connected by sharing have the same number. For each
+binary digit there is a domain with two scopes: a buffer's accesses are in the scopes of its digits, and not in the
+opposite ones, so two buffers of different numbers do not alias by the first digit that differs. LLVM goes through these
+lists for every two accesses that it compares; they grow with the logarithm of the number of buffers, where a scope per
+buffer would make lists of all others. Only buffers of the same number have scopes of their own as well, in one more
+domain.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from ..dataclass import dataclass
 from ..ir.nodes import Program
 from ..ir.overlap import overlaps
 
-_FIRST = 6  # number of a metadata node; those below belong to `emit`
+_FIRST = 6  # number of the first metadata node; those below belong to `emit`
 
 
 @dataclass(frozen=True)
 class Alias:
-    """Per buffer what follows its loads and stores; metadata lines."""
+    """The metadata that follows the loads and stores of each buffer, and its definitions."""
 
     notes: Mapping[str, str]
     lines: list[str]
 
 
 def alias_metadata(program: Program, names: tuple[str, ...]) -> Alias:
-    """The scopes that each buffer is in, and those that it cannot overlap."""
+    """The scopes that each buffer is in, and those that it cannot alias."""
     known = overlaps(program)
     sharing = {name: known.get(name, []) for name in names}
     groups = _linked(sharing)
@@ -50,7 +49,7 @@ def alias_metadata(program: Program, names: tuple[str, ...]) -> Alias:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Metadata, a line for each node."""
+    """Metadata nodes, one line for each."""
 
     lines: list[str]
 
@@ -60,7 +59,7 @@ class _Nodes:
         return name
 
     def scopes(self, count: int) -> list[str]:
-        """Scopes of a new domain."""
+        """The scopes of a new domain."""
         domain = self._add(lambda own: f"distinct !{{{own}}}")
         return [self._add(lambda own: f"distinct !{{{own}, {domain}}}") for _ in range(count)]
 
@@ -69,7 +68,7 @@ class _Nodes:
 
 
 def _linked(sharing: Mapping[str, list[str]]) -> dict[str, int]:
-    """A number for each buffer: the same for those that share memory, or share it with some that do."""
+    """A number for each buffer, equal for those that are connected by sharing memory."""
     numbers: dict[str, int] = {}
     count = 0
     for name in sharing:

@@ -1,10 +1,10 @@
-"""What is known of where a kernel's buffers lie, so that neighbouring elements are accessed at once: addresses that are
-multiples of 4, 8 or 16 bytes.
+"""Alignment facts of a kernel's buffers, by which adjacent elements are accessed at once: addresses that are multiples
+of 4, 8 or 16 bytes.
 
     out[4*x .. 4*x + 3]     with out at a multiple of 16 bytes and float32s in it: a multiple of 16 bytes, too
 
-All of it follows from what is known of the arguments of a program, which whoever calls it makes sure of: the alignment
-of arrays, and which strides are multiples of something. CPUs need none of it.
+All of it follows from the alignment of arrays and from strides that are multiples of something, which callers of a
+program guarantee. CPUs need none of it.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from .nonnegative import least
 
 
 @dataclass
-class Places:
-    """Facts that hold in one kernel; of buffers that are not listed nothing is known."""
+class AlignmentFacts:
+    """Facts that hold in one kernel; nothing is known of buffers that are not listed."""
 
     alignments: dict[str, int] = field(default_factory=dict)  # bytes that a buffer's address is a multiple of
-    classes: dict[str, Class] = field(default_factory=dict)  # of scalars
+    classes: dict[str, Class] = field(default_factory=dict)  # congruence classes of scalars
     constant: frozenset[str] = frozenset()  # buffers that do not change while the kernel runs
-    lows: dict[str, int] = field(default_factory=dict)  # what scalars are not below
-    known: dict[int, Class] = field(default_factory=dict)  # of nodes, by their ids, as long as `classes` are the same
-    alive: list[Expr] = field(default_factory=list)  # those
+    lows: dict[str, int] = field(default_factory=dict)  # lower bounds of scalars
+    known: dict[int, Class] = field(default_factory=dict)  # memo by id of nodes, valid for these `classes`
+    alive: list[Expr] = field(default_factory=list)  # these nodes
 
     def of(self, buffer: str | None, index: Expr) -> Class:
-        """What is known of an index."""
+        """The congruence class of an index."""
         if buffer not in self.alignments:
             return ANY
         self.alive.append(index)
         return congruence(index, self.classes, self.known)
 
     def let(self, name: str, value: Expr) -> None:
-        """A scalar is named."""
+        """Note the value of a scalar."""
         if value.dtype.kind != INDEX.kind or value.lanes != 1:
             return
         if self.alignments:
@@ -52,24 +52,24 @@ class Places:
         self._begin(name, value)
 
     def loop(self, name: str, low: Expr) -> None:
-        """A scalar counts up from there."""
+        """Note that a scalar counts up from a value."""
         if name in self.classes:
             self._classify(name, ANY)
         self._begin(name, low)
 
     def _classify(self, name: str, known: Class) -> None:
-        """Versions of the same code give the same names, and share nodes."""
+        """Note the class of a scalar. Versions of the same code bind the same names, and share nodes."""
         if self.classes.get(name, known) != known:
             self.known.clear()
             self.alive.clear()
         self.classes[name] = known
 
     def least(self, e: Expr) -> int | None:
-        """What an index is known not to be below."""
+        """The known lower bound of an index."""
         return least(e, self.lows) if e.dtype.kind == INDEX.kind else None
 
     def _begin(self, name: str, low: Expr) -> None:
-        """A scalar is not below that."""
+        """Note a lower bound of a scalar."""
         known = self.least(low)
         if known is None:
             self.lows.pop(name, None)
@@ -77,7 +77,7 @@ class Places:
             self.lows[name] = known
 
     def alignment(self, buffer: str, index: Class, element: int) -> int:
-        """Bytes that the address of an element is a multiple of, elements being of so many bytes."""
+        """The bytes that the address of an element is a multiple of; `element` is its size."""
         known = self.alignments.get(buffer)
         if known is None:
             return element
@@ -86,8 +86,8 @@ class Places:
         return max(element, bytes_ & -bytes_)
 
 
-def places_of(kernel: Kernel, program: Program, lows: dict[str, int]) -> Places:
-    """What all launches of a kernel tell about it. `lows`: what its scalars are not below."""
+def alignment_facts(kernel: Kernel, program: Program, lows: dict[str, int]) -> AlignmentFacts:
+    """The facts that all launches of a kernel imply. `lows` has lower bounds of its scalars."""
     launches = [s for s in walk_program(program) if isinstance(s, Launch) and s.kernel == kernel.name]
     arrays, numbers = _alignments(program), _classes(program)
     alignments = {
@@ -99,18 +99,18 @@ def places_of(kernel: Kernel, program: Program, lows: dict[str, int]) -> Places:
         for k, v in enumerate(kernel.scalars)
         if v.dtype is INDEX and launches
     }
-    return Places(alignments, classes, _constant(kernel, launches), lows)
+    return AlignmentFacts(alignments, classes, _constant(kernel, launches), lows)
 
 
 def _alignments(program: Program) -> dict[str, int]:
-    """Of arrays of the host part."""
+    """The alignments of arrays of the host part."""
     arguments = {b.name: max(b.alignment, b.dtype.bytes) for b in program.buffers}
     allocations = [s for s in walk(program.body) if isinstance(s, Alloc) and s.memory is Memory.HEAP]
     return {**arguments, **{s.buffer: LONGEST_ACCESS for s in allocations}}
 
 
 def _classes(program: Program) -> dict[str, Class]:
-    """Of scalars of the host part."""
+    """The congruence classes of scalars of the host part."""
     classes: dict[str, Class] = {name: (factor, 0) for name, factor in program.multiples}
     for s in walk(program.body):
         if isinstance(s, Let) and s.value.dtype is INDEX and s.value.lanes == 1:
@@ -119,7 +119,7 @@ def _classes(program: Program) -> dict[str, Class]:
 
 
 def _constant(kernel: Kernel, launches: Iterable[Launch]) -> frozenset[str]:
-    """Buffers that the kernel reads and nothing in it stores to, by whatever name."""
+    """Buffers that the kernel reads and that nothing in it stores to under any name."""
     written = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
     captured = [b.name for b in kernel.buffers]
     for launch in launches:

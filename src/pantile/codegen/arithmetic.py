@@ -21,7 +21,7 @@ Writer = Callable[[Context, Op, list[str]], str]
 
 
 def write(ctx: Context, e: Op, args: list[str]) -> str:
-    """Write one operation; a bfloat16 result is rounded, as float32 arithmetic left it too precise."""
+    """Write one operation; a bfloat16 result is rounded, since float32 arithmetic is more precise."""
     result = WRITERS[e.op](ctx, e, args)
     if e.dtype.kind == "bfloat" and e.op in _INEXACT:
         return round_bfloat(ctx.fn, result, e.lanes)
@@ -29,7 +29,7 @@ def write(ctx: Context, e: Op, args: list[str]) -> str:
 
 
 def call(ctx: Context, name: str, type_: str, *args: str, flags: str = "") -> str:
-    """An intrinsic overloaded on one type, all of whose arguments have it."""
+    """Call an intrinsic that is overloaded on the one type of all its arguments."""
     operands = ", ".join([f"{type_} {a}" for a in args])
     return ctx.fn.value(f"call {flags}{type_} @llvm.{name}.{mangled(type_)}({operands})")
 
@@ -68,7 +68,10 @@ def _extreme(name: str, on_conditions: str) -> Writer:
 
 
 def _abs_16bit(ctx: Context, value: str) -> str:
-    """On GPUs: what abs.s16 makes of -32768 is 32768 wherever it is widened. LLVM turns other formulas into abs.s16."""
+    """abs of 16-bit integers on GPUs, where abs.s16 of -32768 is 32768 wherever it is widened.
+
+    LLVM turns other formulas into abs.s16.
+    """
     text = "{ .reg .b16 negative; neg.s16 negative, $1; max.s16 $0, $1, negative; }"
     return ctx.fn.value(f'call i16 asm "{text}", "=h,h"(i16 {value})')
 
@@ -145,8 +148,10 @@ def _shr(ctx: Context, e: Op, args: list[str]) -> str:
 
 
 def _valid_amount(ctx: Context, e: Op, amount: str) -> str:
-    """An amount that a shift takes. On GPUs amounts have 32 bits, and LLVM cuts those of 64 bits before it asks whether
-    they are in range."""
+    """A shift amount in range.
+
+    On GPUs amounts have 32 bits, and LLVM truncates those of 64 bits before it checks the range.
+    """
     if not ctx.threads or e.dtype.bits < 64 or _constant_shift(e) is not None:
         return amount
     return call(ctx, "umin", _type(e), amount, integer(63, 64, e.lanes))
@@ -164,7 +169,7 @@ def _where_in_range(ctx: Context, e: Op, amount: str, shifted: str, otherwise: s
 
 
 def select(ctx: Context, type_: str, lanes: int, condition: str, then: str, otherwise: str) -> str:
-    """`then` in the lanes where `condition` holds."""
+    """`then` in the lanes where `condition` holds, else the other value."""
     bools = "i1" if lanes == 1 else f"<{lanes} x i1>"
     return ctx.fn.value(f"select {bools} {condition}, {type_} {then}, {type_} {otherwise}")
 

@@ -3,10 +3,10 @@
     define ptx_kernel void @name(ptr byval([n x i8]) align 8 %frame) "nvvm.reqntid"="256"
 
 All that a kernel captures lies in one block of bytes, its frame (`entry.py`), which is copied to the GPU with the
-launch. Threads take the iterations of a thread loop in turn. As long as these are few, each is written out, with a
-number as its distance from the thread's first; only the last one may have no work for some threads.
+launch. Threads take the iterations of a thread loop cyclically. If these are few, the loop is unrolled, with constant
+distances from the thread's first iteration; only the last one may be inactive for some threads.
 
-Loads, stores and arithmetic are written as for CPUs, by generic pointers: LLVM finds out which memory they point to.
+Loads, stores and arithmetic are written as for CPUs, with generic pointers: LLVM infers their address spaces.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..ir.visit import walk
 from ..target.gpu import LONGEST_ACCESS, MOST_BLOCKS, REGISTERS, copies_asynchronously
 from ..target.kinds import Memory
 from .context import Context, Module
-from .entry import Frame, global_pointer
+from .entry import KernelFrame, global_pointer
 from .function import Function
 from .memory import buffer_pointer
 from .names import readable
@@ -30,15 +30,16 @@ SHARED = "@shared"
 SHARED_MEMORY = f"{SHARED} = external addrspace(3) global [0 x i8], align {LONGEST_ACCESS}\n"
 _THREAD = "#thread"
 _SHARED = "#shared"
-_COPIES = 8  # of the body of a thread loop that are written out
-_OF_A_THREAD = 128  # registers, where blocks take turns
+_COPIES = 8  # copies of the body of a thread loop, at most
+_OF_A_THREAD = 128  # registers per thread, where blocks overlap their waiting
 
 
 def begin_block(module: Module, kernel: Kernel, symbol: str, lows: Mapping[str, int]) -> Function:
-    """The function of a kernel, with its variable and what it captures bound; to be filled with its body.
+    """Begin the function of a kernel, with its variable and captures bound; the caller writes its body.
 
-    `lows`: what scalars are not below; LLVM divides faster what is not negative."""
-    frame = Frame(kernel)
+    `lows` has lower bounds of scalars; LLVM divides faster what is not negative.
+    """
+    frame = KernelFrame(kernel)
     takes = f"ptr byval([{frame.size} x i8]) align 8 %frame"
     attributes = f'"nvvm.reqntid"="{kernel.threads}"'
     if (blocks := _blocks_at_once(kernel)) > 1:
@@ -54,7 +55,7 @@ def begin_block(module: Module, kernel: Kernel, symbol: str, lows: Mapping[str, 
             fn.bind(v.name, bfloat_from_bits(fn, fn.resolve(v.name, "i16"), 1))
         elif lows.get(v.name, -1) >= 0:
             fn.resolve(v.name, module.index)
-            fn.entry[-1] += f", !range !{{{module.index} 0, {module.index} {v.dtype.min}}}"  # up to the largest
+            fn.entry[-1] += f", !range !{{{module.index} 0, {module.index} {v.dtype.min}}}"  # up to the maximum
     index = _number(module, fn, "ctaid", MOST_BLOCKS)
     if isinstance(kernel.min, Var):
         index = fn.value(f"add nsw {module.index} {index}, {fn.resolve(kernel.min.name, module.index)}")
@@ -64,10 +65,11 @@ def begin_block(module: Module, kernel: Kernel, symbol: str, lows: Mapping[str, 
 
 
 def _blocks_at_once(kernel: Kernel) -> int:
-    """How many blocks a multiprocessor shall have room for, which limits the registers of their threads.
+    """The number of blocks that a multiprocessor shall have room for, which limits the registers of their threads.
 
-    Where threads wait for each other once per iteration, those of another block compute meanwhile. Left to itself, the
-    assembler takes more registers than that allows, for addresses which it could compute again."""
+    Where threads wait for each other once per iteration, those of another block compute meanwhile. By default, the
+    assembler uses more registers than that allows, for addresses that it could recompute.
+    """
     allocations = [s for s in walk(kernel.body) if isinstance(s, Alloc)]
     if all(s.slots == 1 for s in allocations):
         return 1
@@ -80,31 +82,31 @@ def _generic(fn: Function, pointer: str, space: int) -> str:
 
 
 def _number(module: Module, fn: Function, register: str, end: int) -> str:
-    """A register that counts from 0 to below an end, as an index."""
+    """A special register that counts from 0 to below an end, as an index."""
     number = fn.value(f"call range(i32 0, {end}) i32 @llvm.nvvm.read.ptx.sreg.{register}.x()")
     return number if module.index == "i32" else fn.value(f"zext i32 {number} to {module.index}")
 
 
 def write_barrier(ctx: Context, s: Barrier) -> None:
-    """Other threads may have stored what is loaded from here on."""
+    """Write a barrier; other threads may have stored what is loaded after it."""
     ctx.fn.effect("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
     ctx.fn.forget_all_loads()
 
 
 def write_commit(ctx: Context, s: Commit) -> None:
-    """What was copied since the last one is a group."""
+    """Commit the asynchronous copies since the last commit as a group."""
     if copies_asynchronously(ctx.module.target.cpu):
         ctx.fn.effect("call void @llvm.nvvm.cp.async.commit.group()")
 
 
 def write_wait(ctx: Context, s: Wait) -> None:
-    """For groups; a barrier follows, behind which others see what they have copied."""
+    """Wait for groups of asynchronous copies; a barrier follows, behind which other threads see them."""
     if copies_asynchronously(ctx.module.target.cpu):
         ctx.fn.effect(f"call void @llvm.nvvm.cp.async.wait.group(i32 {s.groups})")
 
 
 def shared_memory(ctx: Context, byte: int) -> str:
-    """A place in the memory of the block."""
+    """A pointer into the shared memory of the block."""
     fn = ctx.fn
     if _SHARED not in fn.names:
         start = fn.fresh("shared")
@@ -118,7 +120,7 @@ def shared_memory(ctx: Context, byte: int) -> str:
 
 
 def write_thread_loop(ctx: Context, s: For, write: Callable[[Context, Stmt], None]) -> None:
-    """for p in 0..600 by 256 threads: at t, at t + 256, and, where t < 88, at t + 512."""
+    """Write a thread loop: for p in 0..600 by 256 threads at t, at t + 256, and, where t < 88, at t + 512."""
     whole, rest = divmod(int_of(s.extent), ctx.threads)
     ctx.places.loop(s.var, s.min)
     if whole > _COPIES:
@@ -140,7 +142,7 @@ def write_thread_loop(ctx: Context, s: For, write: Callable[[Context, Stmt], Non
 
 
 def _loop(ctx: Context, s: For, whole: int, write: Callable[[Context, Stmt], None]) -> None:
-    """All threads go through it equally often."""
+    """Write a loop that all threads execute equally often."""
     fn, index = ctx.fn, ctx.module.index
     body, after = fn.new_label("threads"), fn.new_label("done")
     distance = fn.fresh(readable(s.var))
@@ -149,7 +151,7 @@ def _loop(ctx: Context, s: For, whole: int, write: Callable[[Context, Stmt], Non
         before = fn.label
         fn.start(body)
         phi = len(fn.lines)
-        fn.lines.append("")  # known once the body's last block is
+        fn.lines.append("")  # patched once the body's last block is known
         _bind(ctx, s, distance)
         write(ctx, s.body)
     following = fn.effect_value(f"add nuw nsw {index} {distance}, {ctx.threads}")
@@ -166,7 +168,7 @@ def _bind(ctx: Context, s: For, distance: str) -> None:
 
 
 def int_of(e: Expr) -> int:
-    """A number that lowering has decided."""
+    """The value of an expression that lowering has made constant."""
     if not isinstance(e, Const):
         raise InternalError(f"{e} is not constant in a kernel of blocks")
     return int(e.value)

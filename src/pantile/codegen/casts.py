@@ -12,7 +12,8 @@ from .vectors import gather, pick
 
 
 def write_cast(ctx: Context, e: Cast, value: str) -> str:
-    """Integers wrap; floats truncate and saturate into integers, NaN to 0; anything but zero is true."""
+    """Convert by value: integers wrap; floats truncate and saturate into integers, NaN to 0; anything but zero is
+    true."""
     source, to, lanes = e.value.dtype, e.dtype, e.lanes
     if source == to:
         return value
@@ -75,12 +76,12 @@ def _float_to_int(ctx: Context, e: Cast, value: str) -> str:
 
 
 def _converts_by_saturating(ctx: Context) -> bool:
-    """Whether the target's conversions to integers saturate; x86's give 0x80000000 for whatever does not fit."""
+    """Whether the target's conversions to integers saturate; x86's give 0x80000000 for any value that does not fit."""
     return ctx.module.target.architecture != "x86"
 
 
 def cast_operand(ctx: Context, e: Cast) -> Expr:
-    """What a cast has to convert: where that saturates, a limit at or beyond the end of its type changes nothing."""
+    """The operand of a cast, without clamps that the saturation of the cast makes redundant."""
     value, to = e.value, e.dtype
     if not (value.dtype.is_float and to.is_int and _converts_by_saturating(ctx)):
         return value
@@ -94,13 +95,13 @@ def _saturated(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:
 
 
 def _narrowed(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:
-    """To 8 bits by way of 16: targets with vectors narrow by half and saturate in one instruction."""
+    """Narrow to 8 bits by way of 16: targets with vectors narrow by half and saturate in one instruction."""
     half = DType(to.kind, 16)
     return _limited(ctx, to, half, lanes, _saturated(ctx, t, half, lanes, value))
 
 
 def _limited(ctx: Context, to: DType, source: DType, lanes: int, result: str) -> str:
-    """An integer as the nearest one of a type of fewer bits."""
+    """An integer clamped to the range of a type of fewer bits."""
     wide, sign = value_type(source, lanes), "s" if to.is_signed else "u"
     for limit, bound in (("min", to.max), ("max", to.min))[: 2 if to.is_signed else 1]:
         name = f"llvm.{sign}{limit}.{mangled(wide)}"
@@ -109,8 +110,10 @@ def _limited(ctx: Context, to: DType, source: DType, lanes: int, result: str) ->
 
 
 def _by_instruction(ctx: Context, to: DType, lanes: int, value: str) -> str:
-    """On GPUs: from float32 to 32 bits, which saturates and makes 0 of what is no number, and from there to fewer. LLVM
-    (22) does not know that, and limits the float as well."""
+    """Convert on GPUs: from float32 to 32 bits, which saturates and turns NaN into 0, and from there to fewer bits.
+
+    LLVM (22) does not know that, and clamps the float as well.
+    """
     name, wide = ("f2i", INT32) if to.is_signed else ("f2ui", UINT32)
     fn, element = ctx.fn, value_type(wide)
     parts = [pick(fn, value, value_type(FLOAT32), lanes, lane) for lane in range(lanes)]
@@ -120,15 +123,17 @@ def _by_instruction(ctx: Context, to: DType, lanes: int, value: str) -> str:
 
 
 def _clamped_to_int(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:
-    """A value within the range of an 8- or 16-bit type goes through int32; NaN becomes 0x80000000, so 0."""
+    """Convert a value within the range of an 8- or 16-bit type by way of int32; NaN becomes 0x80000000, so 0."""
     wide = integer_type(32, lanes)
     converted = ctx.fn.value(f"fptosi {t} {value} to {wide}")
     return ctx.fn.value(f"trunc {wide} {converted} to {value_type(to, lanes)}")
 
 
 def _between_ends(ctx: Context, source: DType, to: DType, lanes: int, value: str) -> str:
-    """A vector is limited to what the type holds, as LLVM (22) would do element by element. The lower limit is what it
-    makes of no number, too."""
+    """Clamp a vector to the range of the type, as LLVM (22) would do element by element.
+
+    NaN becomes the lower limit first.
+    """
     fn, t, i = ctx.fn, value_type(source, lanes), value_type(to, lanes)
 
     def chosen(condition: str, of: str, a: str, b: str) -> str:
@@ -152,15 +157,15 @@ def _between_ends(ctx: Context, source: DType, to: DType, lanes: int, value: str
 
 
 def _is_clamped(e: Expr, to: DType) -> bool:
-    """Whether the value is visibly limited, from both sides, to what `to` holds."""
+    """Whether the value is visibly clamped, from both sides, to the range of `to`."""
     return _limit(e, "min", to) and _limit(e, "max", to)
 
 
-_STEPS = ("floor", "ceil", "round", "trunc")  # these do not leave a range with whole ends
+_STEPS = ("floor", "ceil", "round", "trunc")  # these stay within a range with integral ends
 
 
 def _limit(e: Expr, name: str, to: DType) -> bool:
-    """Whether min (or max) with a constant inside the range of `to` bounds e on that side."""
+    """Whether a min (or max) with a constant inside the range of `to` bounds e on that side."""
     if isinstance(e, Const):
         return to.min <= e.value <= to.max
     if not isinstance(e, Op):
@@ -175,7 +180,7 @@ def _limit(e: Expr, name: str, to: DType) -> bool:
 
 
 def write_bits(ctx: Context, e: Bits, value: str) -> str:
-    """Reinterpret bits as another type of the same size."""
+    """Reinterpret the bits of a value as another type of the same size."""
     source, to, lanes = e.value.dtype, e.dtype, e.lanes
     if source.kind == "bfloat":
         value = bfloat_bits(ctx.fn, value, lanes)

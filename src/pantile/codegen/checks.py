@@ -30,7 +30,7 @@ def high_limit(buffer: str) -> str:
 
 
 def bind_argument_limits(ctx: Context, b: BufferArg) -> None:
-    """What an array's extents and strides let its flat index reach."""
+    """Bind the lowest and highest flat index that an array's extents and strides allow."""
     low = high = "0"
     for axis in range(b.ndim):
         extent = ctx.fn.resolve(b.extent(axis), "i64")
@@ -50,7 +50,7 @@ def _sum(ctx: Context, a: str, b: str) -> str:
 
 
 def _unless_empty(ctx: Context, b: BufferArg, high: str, low: str) -> str:
-    """An array without elements allows no index: its highest lies below its lowest."""
+    """The highest index, or one below the lowest for an array without elements, which allows no index."""
     below = ctx.fn.value(f"sub i64 {low}, 1")
     for axis in range(b.ndim):
         empty = ctx.fn.value(f"icmp slt i64 {ctx.fn.resolve(b.extent(axis), 'i64')}, 1")
@@ -59,13 +59,13 @@ def _unless_empty(ctx: Context, b: BufferArg, high: str, low: str) -> str:
 
 
 def bind_alloc_limits(ctx: Context, buffer: str, size: str) -> None:
-    """0 .. size-1."""
+    """Bind the limits of an allocation: 0 .. size-1."""
     ctx.fn.bind(low_limit(buffer), "0")
     ctx.fn.bind(high_limit(buffer), ctx.fn.value(f"sub i64 {size}, 1"))
 
 
 def check_access(ctx: Context, kind: str, buffer: str, index: Expr, mask: Expr | None) -> None:
-    """In a debug build, leave with a report if any lane that is accessed is outside its buffer."""
+    """In a debug build, leave with a report if any active lane is outside its buffer."""
     if not ctx.module.debug:
         return
     limits = ctx.fn.resolve(low_limit(buffer), "i64"), ctx.fn.resolve(high_limit(buffer), "i64")
@@ -76,11 +76,12 @@ def check_access(ctx: Context, kind: str, buffer: str, index: Expr, mask: Expr |
     _leave_with_report(ctx, bad, [str(_KINDS[kind]), str(ctx.module.ordinals[buffer])], worst, limits)
 
 
-# Places are frozen: LLVM would look for the cheapest way to step each of what is made of them along with the loop.
+# Indices are frozen, so that LLVM's strength reduction does not analyse each expression derived from them.
 
 
 def _ends(ctx: Context, first: Expr, span: int, low: str, high: str) -> tuple[str, Callable[[], str]]:
-    """Whether one of the ends of a ramp is out of bounds, and what writes which: all other lanes lie between them."""
+    """Whether either end of a ramp is out of bounds, and a writer of the one that is; all other lanes lie between
+    them."""
     fn = ctx.fn
     a = fn.value(f"freeze i64 {ctx.value(first)}")
     b = fn.value(f"add i64 {a}, {span}")
@@ -92,7 +93,7 @@ def _ends(ctx: Context, first: Expr, span: int, low: str, high: str) -> tuple[st
 
 
 def _lanes(ctx: Context, index: Expr, mask: Expr | None, low: str, high: str) -> tuple[str, Callable[[], str]]:
-    """Whether any lane is out of bounds, and what writes the largest index that is."""
+    """Whether any lane is out of bounds, and a writer of the largest index that is."""
     fn, lanes = ctx.fn, index.lanes
     t, bools = integer_type(64, lanes), integer_type(1, lanes)
     where = fn.value(f"freeze {t} {ctx.value(index)}")
@@ -126,8 +127,10 @@ def _leave_with_report(
 
 
 def _reporting() -> str:
-    """The function that writes a report. Its text ends on the line of its last instruction, so that each part of a long
-    module has it (see `parts`)."""
+    """The function that writes a report.
+
+    Its text ends on the line of its last instruction, so that each part of a long module has it (see `parts`).
+    """
     slots = range(5)
     stores = [
         f"  %place{k} = getelementptr inbounds i64, ptr %report, i64 {k}\n  store i64 %slot{k}, ptr %place{k}, align 8"

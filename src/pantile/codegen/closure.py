@@ -1,4 +1,4 @@
-"""What a kernel is given: a closure, one slot per value, in the order in which its code first asked for them."""
+"""The closure of a kernel: one slot per captured value, in order of first use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SLOT = 8
 
 @dataclass(frozen=True)
 class Slot:
-    """A value of a closure: its name in the kernel, its LLVM type, the byte at which it lies."""
+    """A slot of a closure: the value's name in the kernel, its LLVM type, and its byte offset."""
 
     name: str
     type_: str
@@ -20,7 +20,10 @@ class Slot:
 
 
 class Closure:
-    """The frame of a kernel's function. It holds what code asks for, which may be less than what a kernel captures."""
+    """The frame of a kernel's function.
+
+    It holds the values that code uses, which may be fewer than the kernel captures.
+    """
 
     def __init__(self, kernel: str, captures: Iterable[str]) -> None:
         self._kernel = kernel
@@ -38,5 +41,5 @@ class Closure:
 
 
 def _room(type_: str) -> int:
-    """Enough for any scalar, or for the lanes of a vector of the widest."""
+    """The size of a slot: enough for any scalar, or for the lanes of a vector of the widest type."""
     return SLOT * (int(type_[1:].split(" ")[0]) if type_.startswith("<") else 1)

@@ -36,19 +36,19 @@ from .parts import parts
 T = TypeVar("T")
 
 _OPTIMIZE = 1
-_SELECT = 3  # instructions, registers and their order: what makes loops fast
-_SELECT_LONG = 2  # as above, but fused multiplications are found on the way and not by comparing alternatives
+_SELECT = 3  # instruction selection, register allocation and scheduling at the level that makes loops fast
+_SELECT_LONG = 2  # one level lower, at which multiply-adds are fused greedily
 _SELECT_FOR_DEBUGGING = 0
 _LONG = 4_000  # instructions between two labels; apps have up to 2,700
 _LONG_FUNCTION = 16_000  # lines; apps have up to 10,200
-# Cores whose code is put in order as for another one, which has no instructions that they have not. Measured, in time:
+# Cores whose code is scheduled by the model of another one, which has no instructions that they lack. Measured:
 # temporal_denoise -12 %, clahe -9 %, guided_filter -5 %, bicubic_resize +6 %; canny, harris, matmul and bilateral_grid
 # as before.
 _ORDERED_AS = {"neoverse-n1": "cortex-a55"}
 
 
 def compile_objects(text: str, target: Target, debug: bool = False) -> tuple[bytes, ...]:
-    """Relocatable object code for `target`: of long modules in several parts, compiled at once."""
+    """Compile to relocatable object code for `target`; long modules are compiled in several parts in parallel."""
     return _of_parts(text, lambda part: compile_object(part, target, debug))
 
 
@@ -58,8 +58,11 @@ def assemblies(text: str, target: Target) -> tuple[str, ...]:
 
 
 def _of_parts(text: str, make: Callable[[str], T]) -> tuple[T, ...]:
-    """The longest parts first, and no more at once than there are cores: else short ones take time from those that are
-    waited for in the end."""
+    """Compile the parts of a module in parallel.
+
+    The longest parts come first, and no more at once than there are cores: short ones would take time from those that
+    finish last.
+    """
     modules = parts(text)
     if len(modules) == 1:
         return (make(text),)
@@ -83,16 +86,17 @@ def compile_object(text: str, target: Target, debug: bool = False) -> bytes:
 
 
 def assembly(text: str, target: Target, debug: bool = False) -> str:
-    """What `compile_object` produces, readable."""
+    """The assembly of the code that `compile_object` produces."""
     return str(_emitter(text, target, debug).emit_assembly(optimized(text, target, debug)))
 
 
 def _emitter(text: str, target: Target, debug: bool) -> llvm.TargetMachine:
-    """What selects the instructions of a module and puts them in order; everything before is for the target itself."""
+    """The target machine that selects and schedules the instructions of a module; passes before use the target's
+    own."""
     if debug:
         return target_machine(target, _SELECT_FOR_DEBUGGING)
     ordered = replace(target, cpu=_ORDERED_AS.get(target.cpu, target.cpu))
-    quickly = target.has_blocks or _has_long_block(text, _LONG)  # of GPUs, drivers order instructions: PTX is the same
+    quickly = target.has_blocks or _has_long_block(text, _LONG)  # drivers schedule PTX themselves
     return target_machine(ordered, _SELECT_LONG if quickly else _SELECT)
 
 
@@ -106,7 +110,7 @@ def _has_long_block(text: str, long: int) -> bool:
 
 
 def target_machine(target: Target, level: int = _SELECT) -> llvm.TargetMachine:
-    """LLVM's code generator for a target; it must not be shared between threads."""
+    """LLVM's code generator for a target, which must not be shared between threads."""
     if target.architecture == CUDA:
         set_up_gpus()
     set_up_llvm()
@@ -121,7 +125,7 @@ def target_machine(target: Target, level: int = _SELECT) -> llvm.TargetMachine:
 
 
 def optimized(text: str, target: Target, debug: bool = False) -> llvm.ModuleRef:
-    """Parse, verify and, unless it is for debugging, optimize in a context of its own."""
+    """Parse, verify and, except for debug builds, optimize a module in a context of its own."""
     machine = target_machine(target)
     header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
     try:
@@ -154,6 +158,6 @@ def _has_long_function(text: str) -> bool:
 
 
 def _dispose(passes: NewPassManager) -> None:
-    """Free the passes and what they remember, some 60 KiB: `close` does not (its bases are in the wrong order)."""
+    """Free the passes and their caches, some 60 KiB: `close` does not (its bases are in the wrong order)."""
     NewPassManager._dispose(passes)
     passes.detach()

@@ -9,21 +9,21 @@ from .types import integer, integer_type, mangled, value_type
 
 
 def write_floordiv(ctx: Context, e: Op, args: list[str]) -> str:
-    """floor(a / b)."""
+    """Write floor(a / b)."""
     if e.dtype.is_float:
         return _floor_quotient(ctx, e, args)
     if isinstance(e.args[1], Const) and int(e.args[1].value) >= 0:
-        return _Division(ctx, e).quotient_by_constant(args[0], int(e.args[1].value))
-    return _Division(ctx, e).quotient(*args)
+        return _IntegerDivision(ctx, e).quotient_by_constant(args[0], int(e.args[1].value))
+    return _IntegerDivision(ctx, e).quotient(*args)
 
 
 def write_mod(ctx: Context, e: Op, args: list[str]) -> str:
-    """a - b * floor(a / b)."""
+    """Write a - b * floor(a / b)."""
     if e.dtype.is_float:
         return _float_mod(ctx, e, args)
     if isinstance(e.args[1], Const) and int(e.args[1].value) >= 0:
-        return _Division(ctx, e).remainder_by_constant(args[0], int(e.args[1].value))
-    return _Division(ctx, e).remainder(*args)
+        return _IntegerDivision(ctx, e).remainder_by_constant(args[0], int(e.args[1].value))
+    return _IntegerDivision(ctx, e).remainder(*args)
 
 
 def _floor_quotient(ctx: Context, e: Op, args: list[str]) -> str:
@@ -42,15 +42,15 @@ def _float_mod(ctx: Context, e: Op, args: list[str]) -> str:
     return ctx.fn.value(f"fsub {t} {args[0]}, {product}")
 
 
-class _Division:
-    """Integer division of one type."""
+class _IntegerDivision:
+    """The integer division of one type."""
 
     def __init__(self, ctx: Context, e: Op) -> None:
         self.fn = ctx.fn
         self.bits, self.lanes = e.dtype.bits, e.lanes
         lows = [ctx.places.least(a) for a in e.args]
         self.signed = e.dtype.is_signed and not all(low is not None and low >= 0 for low in lows)
-        self.low = lows[0]  # what is divided is not below that
+        self.low = lows[0]  # lower bound of the dividend
         self.shift = "ashr" if self.signed or e.dtype.is_signed and not ctx.threads else "lshr"
         self.type = integer_type(self.bits, self.lanes)
         self.bools = integer_type(1, self.lanes)
@@ -83,7 +83,7 @@ class _Division:
             return self.do("and", a, self.number(b - 1))
         if not self.signed:
             return self.do("urem", a, self.number(b))
-        # Some multiples of the divisor on, nothing is negative, and remainders are the same.
+        # Adding a multiple of the divisor makes the dividend nonnegative and leaves the remainder unchanged.
         if self.low is not None and max(-self.low, b) < 1 << (self.bits - 2):
             return self.do("urem", self.do("add", a, self.number(-(self.low // b) * b)), self.number(b))
         return self.do("sub", a, self.do("mul", self.quotient_by_constant(a, b), self.number(b)))
@@ -108,7 +108,7 @@ class _Division:
         return self.select(is_zero, self.number(0), moved)
 
     def safe_divisor(self, a: str, b: str, is_zero: str) -> str:
-        """The divisor, or 1 where the processor's division would trap: 1 gives the wrapped quotient, too."""
+        """The divisor, or 1 where the processor's division would trap, which gives the wrapped quotient, too."""
         if not self.signed:
             return self.select(is_zero, self.number(1), b)
         smallest = self.do("icmp eq", a, self.number(-(1 << (self.bits - 1))))
@@ -118,7 +118,7 @@ class _Division:
         return self.select(traps, self.number(1), b)
 
     def wrong_side(self, rest: str, b: str) -> str:
-        """Whether a nonzero remainder has not the divisor's sign."""
+        """Whether a nonzero remainder does not have the divisor's sign."""
         nonzero = self.do("icmp ne", rest, self.number(0))
         differs = self.do("icmp slt", self.do("xor", rest, b), self.number(0))
         return self.fn.value(f"and {self.bools} {nonzero}, {differs}")

@@ -16,7 +16,7 @@ from ..ir.nodes import Alloc, Kernel, Prefetch, Program
 from ..ir.visit import walk_program
 from ..target import Target
 from .alias import alias_metadata
-from .alignment import Places, places_of
+from .alignment import AlignmentFacts, alignment_facts
 from .blocks import SHARED_MEMORY, begin_block
 from .checks import REPORT, REPORTING, bind_argument_limits
 from .context import Context, Module
@@ -46,10 +46,10 @@ _METADATA = """\
 !5 = !{!"llvm.loop.unroll.disable"}
 """
 _ATTRIBUTES = "attributes #0 = { nounwind }"
-# A loop that copies and asks for lines ahead would become a call of memcpy and a loop that asks for all at once.
+# A loop that copies and prefetches would become a call of memcpy and a loop of all prefetches.
 _PREFETCHING_ATTRIBUTES = 'attributes #0 = { nounwind "no-builtin-memcpy" }'
-# A host part that does nothing but launch kernels runs each instruction once per call: where there are many, to
-# optimize them takes longer than they ever will (of a pyramid blend's 2,300 lines, 180 ms instead of 60).
+# A host part that only launches kernels runs each instruction once per call: where there are many, optimizing them
+# takes longer than they ever will (180 ms instead of 60 for the 2,300 lines of a pyramid blend).
 _RUNS_ONCE = " noinline optnone"
 _LONG = 400  # lines, of which each launch has some 40 and takes as long as thousands of instructions
 
@@ -83,9 +83,10 @@ def buffer_names(program: Program) -> tuple[str, ...]:
 
 
 def emit(program: Program, target: Target, *, strict: bool = False, debug: bool = False) -> str:
-    """LLVM text of a program whose accesses are flat and whose loops are serial, or kernels.
+    """The LLVM text of a program whose accesses are flat and whose loops are serial, or kernels.
 
-    strict: floats are computed operation by operation as written. debug: accesses are checked (see `checks`).
+    With `strict`, floats are computed operation by operation as written. With `debug`, accesses are checked (see
+    `checks`).
     """
     names = buffer_names(program)
     dtypes = {s.buffer: s.dtype for s in walk_program(program) if isinstance(s, Alloc)}
@@ -116,7 +117,7 @@ def _prefetches(program: Program) -> bool:
 
 def _kernel(kernel: Kernel, module: Module, lows: dict[str, int]) -> str:
     fn = begin_kernel(module, kernel)
-    places = Places(lows=lows)
+    places = AlignmentFacts(lows=lows)
     places.loop(kernel.var, kernel.min)
     write_run(Context(module, fn, write_expression, places=places), kernel.body)
     fn.leave("0")
@@ -124,7 +125,7 @@ def _kernel(kernel: Kernel, module: Module, lows: dict[str, int]) -> str:
 
 
 def _block(kernel: Kernel, symbol: str, program: Program, module: Module, lows: dict[str, int]) -> str:
-    places = places_of(kernel, program, lows)
+    places = alignment_facts(kernel, program, lows)
     if module.index == "i32":
         kernel = narrowed(kernel)
     fn = begin_block(module, kernel, symbol, lows)
@@ -139,7 +140,7 @@ def _host(program: Program, module: Module) -> str:
     head = f"define i32 {symbol(program.name)}(ptr noalias readonly %args, i64 %num_threads) #0"
     fn = Function(head, Arguments(program), "%args")
     fn.bind(THREADS, "%num_threads")
-    ctx = Context(module, fn, write_expression, places=Places(lows=least_of_arguments(program)))
+    ctx = Context(module, fn, write_expression, places=AlignmentFacts(lows=least_of_arguments(program)))
     _bind_bfloat_scalars(program, fn)
     if module.debug:
         for b in program.buffers:
@@ -152,7 +153,7 @@ def _host(program: Program, module: Module) -> str:
 
 
 def _bind_bfloat_scalars(program: Program, fn: Function) -> None:
-    """A bfloat16 argument is 16 bits in its slot but a float32 in registers."""
+    """Bind bfloat16 arguments, which are 16 bits in their slots but float32s in registers."""
     for a in program.scalars:
         if a.dtype.kind == "bfloat":
             bits = fn.resolve(a.name, "i16")

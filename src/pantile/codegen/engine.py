@@ -13,7 +13,10 @@ from .compile import target_machine
 
 
 class LoadedCode:
-    """A kernel in memory. `address` is that of its function; both end with the last reference to this object."""
+    """A kernel in memory.
+
+    `address` is that of its function; both live until the last reference to this object is gone.
+    """
 
     def __init__(self, tracker: llvm.ResourceTracker, name: str) -> None:
         self._tracker = tracker
@@ -21,8 +24,11 @@ class LoadedCode:
 
 
 class _Linker:
-    """An in-memory linker. What it keeps of each kernel (2.7 KiB, the library that it was linked as) it keeps until it
-    ends itself. So it is given up after some, and ends with the last kernel that it linked."""
+    """An in-memory linker.
+
+    The library that each kernel was linked as (2.7 KiB) lives until the linker ends. Therefore a linker is replaced
+    after some kernels, and ends with the last kernel that it linked.
+    """
 
     MOST = 64
 
@@ -42,7 +48,8 @@ _linker: _Linker | None = None
 def load(objects: Sequence[bytes], name: str, symbols: Mapping[str, int]) -> LoadedCode:
     """Link a kernel's object code, in one part or several.
 
-    `symbols` are the addresses of the runtime functions it calls."""
+    `symbols` has the addresses of the runtime functions it calls.
+    """
     global _linker
     check_llvm()
     library = llvm.JITLibraryBuilder().add_current_process().export_symbol(name)

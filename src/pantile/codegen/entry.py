@@ -1,4 +1,4 @@
-"""What a kernel of blocks is started with: its frame, which has a slot of 8 bytes for each value that it captures.
+"""The frame of arguments that a kernel of blocks is launched with: a slot of 8 bytes for each value that it captures.
 
 Scalars come first, in the kernel's order, then the addresses of buffers. An index has as many bits as the target's
 indices, a condition a byte, a bfloat16 its 16 bits.
@@ -20,7 +20,7 @@ from .closure import SLOT, Slot
 from .indices import index_type
 from .types import bfloat_pattern, scalar_type
 
-_LARGEST = 4096  # bytes of a frame that every driver takes
+_LARGEST = 4096  # bytes of a frame that every driver accepts
 _FLOATS = {16: "e", 32: "f", 64: "d"}
 _INTEGERS = {8: "b", 16: "h", 32: "i", 64: "q"}
 
@@ -30,8 +30,8 @@ def global_pointer(buffer: str) -> str:
     return f"&{buffer}"
 
 
-class Frame:
-    """Where a kernel finds what it captures."""
+class KernelFrame:
+    """The frame from which a kernel loads its captures."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel.name
@@ -54,19 +54,22 @@ class Entry:
     """A kernel as the driver knows it."""
 
     kernel: str  # its name in the program
-    symbol: str  # and in the code
-    threads: int  # of a block
-    shared: int  # bytes of a block
+    symbol: str  # its name in the code
+    threads: int  # threads per block
+    shared: int  # bytes of shared memory per block
     scalars: tuple[DType, ...]
-    slots: tuple[Slot, ...]  # of scalars, then of buffers: names, LLVM's types, and the bytes where they begin
+    slots: tuple[Slot, ...]  # name, LLVM type and byte offset of each scalar, then of each buffer
 
     @property
     def size(self) -> int:
-        """Bytes of the frame."""
+        """The size of the frame in bytes."""
         return max(SLOT * len(self.slots), SLOT)
 
     def pack(self, scalars: Sequence[Number], addresses: Sequence[int]) -> bytes:
-        """The frame of a launch: what the kernel captures, in its order. A struct.error if an index is too large."""
+        """Pack the frame of a launch from the values that the kernel captures, in its order.
+
+        Raise a struct.error if an index is too large.
+        """
         values = [bfloat_pattern(float(v)) if k in self._bfloats else v for k, v in enumerate(scalars)]
         return self._struct.pack(*values, *addresses)
 
@@ -82,7 +85,7 @@ class Entry:
 
 
 def entries(program: Program, index_bits: int) -> tuple[Entry, ...]:
-    """Of all kernels of a program, in their order."""
+    """The entries of all kernels of a program, in order."""
     return tuple([_entry(kernel, k, index_bits) for k, kernel in enumerate(program.kernels)])
 
 
@@ -95,7 +98,7 @@ def _entry(kernel: Kernel, number: int, index_bits: int) -> Entry:
 
 
 def _symbol(kernel: str, number: int) -> str:
-    """A name that PTX takes, whatever the kernel's is; the number tells kernels apart."""
+    """A name that PTX accepts, whatever the kernel's name is; the number makes it unique."""
     return f"k{number}_{re.sub('[^A-Za-z0-9]+', '_', kernel)[:64]}"
 
 
@@ -106,7 +109,7 @@ def _slot_type(t: DType, index_bits: int) -> str:
 
 
 def _format(t: DType, type_: str) -> str:
-    """How Python packs a number into a slot."""
+    """The struct format of a slot."""
     if t.kind == "bfloat":
         code, size = "H", 2
     elif t.is_float:

@@ -92,7 +92,7 @@ def _ramp(ctx: Context, e: Ramp) -> str:
 
 
 def _shuffle(ctx: Context, e: Shuffle) -> str:
-    """Vectors are first made equally long, and scalars two-lane vectors."""
+    """Write a shuffle. Vectors are first padded to equal lengths, and scalars become two-lane vectors."""
     element = scalar_type(e.dtype)
     lanes = max(2, *(v.lanes for v in e.vectors))
     places = [k * lanes + i for k, v in enumerate(e.vectors) for i in range(v.lanes)]
@@ -105,8 +105,10 @@ def _shuffle(ctx: Context, e: Shuffle) -> str:
 
 
 def _copied(ctx: Context, vector: str, type_: str, bits: int) -> str:
-    """A vector that is not the same one to LLVM (22), which takes forever over pixels in which a channel comes twice if
-    it has AVX-512: lanes 0 1 2 2 3 4 5 5 and so on."""
+    """A copy of a vector that LLVM (22) does not recognize as the same one.
+
+    With AVX-512, LLVM takes forever over pixels in which a channel comes twice: lanes 0 1 2 2 3 4 5 5 and so on.
+    """
     target = ctx.module.target
     if target.architecture != "x86" or bits not in (128, 256, 512) or bits > target.vector_bits:
         return vector

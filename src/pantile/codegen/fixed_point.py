@@ -12,7 +12,7 @@ from .vectors import shuffle
 
 
 def _halving_add(ctx: Context, e: Op, args: list[str]) -> str:
-    """(a & b) + ((a ^ b) >> 1)."""
+    """Write (a & b) + ((a ^ b) >> 1)."""
     if _has_average(ctx, e):
         return _native_average(ctx, e, args, "hadd")
     half = _half_difference(ctx, e, args)
@@ -21,7 +21,7 @@ def _halving_add(ctx: Context, e: Op, args: list[str]) -> str:
 
 
 def _rounding_halving_add(ctx: Context, e: Op, args: list[str]) -> str:
-    """(a | b) - ((a ^ b) >> 1): vpavg."""
+    """Write (a | b) - ((a ^ b) >> 1): vpavg."""
     if _has_average(ctx, e):
         return _native_average(ctx, e, args, "rhadd")
     half = _half_difference(ctx, e, args)
@@ -32,7 +32,7 @@ def _rounding_halving_add(ctx: Context, e: Op, args: list[str]) -> str:
 def _has_average(ctx: Context, e: Op) -> bool:
     """Whether the target averages whole registers of this type.
 
-    The plain form would do if LLVM knew it again after reordering it with sums around it, which it does not.
+    The plain form would do if LLVM recognized it after reassociating it with sums around it, which it does not.
     """
     return ctx.module.target.architecture == "aarch64" and e.dtype.bits < 64 and e.lanes * e.dtype.bits % 128 == 0
 
@@ -68,7 +68,7 @@ def _saturating(name: str) -> Callable[[Context, Op, list[str]], str]:
 
 
 def _absd(ctx: Context, e: Op, args: list[str]) -> str:
-    """max - min: uabd, sabd."""
+    """Write max - min: uabd, sabd."""
     t = value_type(e.dtype, e.lanes)
     if e.dtype.is_float:
         difference = ctx.fn.value(f"fsub {t} {args[0]}, {args[1]}")
@@ -81,7 +81,7 @@ def _absd(ctx: Context, e: Op, args: list[str]) -> str:
 
 
 class _WideProduct:
-    """a * b in twice the bits, shifted right and saturated back."""
+    """The product a * b in twice the bits, shifted right and saturated back."""
 
     def __init__(self, ctx: Context, e: Op, args: list[str]) -> None:
         if not isinstance(e.args[2], Const):
@@ -114,7 +114,7 @@ class _WideProduct:
         return self.shifted(self.fn.value(f"add {self.wide} {doubled}, {self.number(1)}"), 1)
 
     def saturated(self, value: str) -> str:
-        """Back to the type; a shift by all of its bits cannot leave its range, one less only at the top."""
+        """Narrow to the type; a shift by all of its bits cannot leave its range, one less only at the top."""
         if self.shift < self.t.bits:
             value = self.limited("min", self.t.max, value)
             if self.t.is_signed and self.shift < self.t.bits - 1:

@@ -17,22 +17,22 @@ from typing import Any, Protocol, TypeVar
 from .names import readable
 
 # Unrolling with a remainder loop is the schedule's to decide; full unrolling of short loops is left to LLVM. Where
-# there are many loops, only of those that are short for certain: with each loop that LLVM unrolls it forgets what it
-# knew of all others inside the same outermost one, and looks at them again.
+# there are many loops, it is allowed only for those that are certainly short: with each loop that LLVM unrolls it
+# invalidates its analyses of all others inside the same outermost one, and repeats them.
 _UNROLLED_IF_SHORT = "!llvm.loop !2"
 _NEVER_UNROLLED = "!llvm.loop !4"
 SHORT = 8  # iterations
-_MANY_LOOPS = 64  # that are not certainly short, in one function; bodies of apps have up to 49
+_MANY_LOOPS = 64  # loops that are not certainly short, in one function; bodies of apps have up to 49
 
 
 T = TypeVar("T")
 
 
 class Frame(Protocol):
-    """Where a function finds what it did not compute itself."""
+    """Where a function loads values that it did not compute itself."""
 
     def place(self, name: str, type_: str) -> int:
-        """The byte at which the value `name` of LLVM type `type_` lies."""
+        """The byte offset of the value `name` of LLVM type `type_`."""
 
 
 class Function:
@@ -42,20 +42,20 @@ class Function:
         self.head = head
         self.frame = frame
         self.frame_pointer = frame_pointer
-        self.entry: list[str] = []  # allocas and loads from the frame; run before everything else
+        self.entry: list[str] = []  # allocas and loads from the frame, which run before everything else
         self.lines: list[str] = []
         self.label = "entry"
         self.names: dict[str, str] = {}
-        self.stack: set[str] = set()  # operands that point to memory of its own
+        self.stack: set[str] = set()  # operands that point to the function's own memory
         self.nesting: dict[str, int] = {}  # how many minima and maxima LLVM sees behind a name
-        self._heap: list[str] = []  # labels of where the heap buffers that are live are given back on the way out
+        self._heap: list[str] = []  # labels of the exits that free the live heap buffers
         self._ways_out: list[str] = []
         self.has_loops = False
         self.has_bfloats = False  # whether the target converts to bfloat16 and computes with it
-        self._long_loops: list[int] = []  # lines that end them
+        self._long_loops: list[int] = []  # lines that terminate blocks
         self._numbers: dict[str, str] = {}
         self._added: list[str] = []
-        self._written: dict[Hashable, Any] = {}  # see `once`, as what is numbered
+        self._written: dict[Hashable, Any] = {}  # memo of `once`, scoped like value numbers
         self._asked: list[Hashable] = []
         self._loads: dict[str, dict[str, str]] = {}
         self._count = 0
@@ -79,7 +79,7 @@ class Function:
         return name
 
     def once(self, asked: Hashable, write: Callable[[], T]) -> T:
-        """What `write` gives, whose instructions are without effects; no more are written where they are known."""
+        """The result of `write`, whose instructions have no effects; nothing is written where the result is known."""
         if asked not in self._written:
             self._written[asked] = write()
             self._asked.append(asked)
@@ -95,11 +95,11 @@ class Function:
         return name
 
     def forget_loads(self, buffer: str) -> None:
-        """A store happened."""
+        """Forget the loads of a buffer after a store."""
         self._loads.pop(buffer, None)
 
     def forget_all_loads(self) -> None:
-        """Something was called that stores."""
+        """Forget all loads after a call that stores."""
         self._loads = {}
 
     def effect_value(self, instruction: str) -> str:
@@ -109,11 +109,11 @@ class Function:
         return name
 
     def effect(self, instruction: str) -> None:
-        """An instruction without a result."""
+        """Write an instruction without a result."""
         self.lines.append(f"  {instruction}")
 
     def repeat(self, branch: str, extent: int | None) -> None:
-        """The branch at the end of a loop, of so many iterations if that is known."""
+        """Write the back edge of a loop, with its trip count if that is known."""
         self.has_loops = True
         if extent is None or extent > SHORT:
             self._long_loops.append(len(self.lines))
@@ -126,7 +126,7 @@ class Function:
         return f"{hint}{self._count}"
 
     def start(self, label: str) -> None:
-        """Begin a block."""
+        """Begin a basic block."""
         self.lines.append(f"{label}:")
         self.label = label
 
@@ -145,7 +145,7 @@ class Function:
         self.start(passed)
 
     def leave(self, code: str) -> None:
-        """Return, giving back live heap buffers."""
+        """Return, after freeing the live heap buffers."""
         if not self._heap:
             self.effect(f"ret i32 {code}")
         else:
@@ -154,8 +154,11 @@ class Function:
 
     @contextmanager
     def on_heap(self, pointer: str) -> Iterator[None]:
-        """Inside, a heap buffer is live. Every failure takes the same way out, from where it happens: as many ways as
-        there are failures, each giving back all buffers, would be the square of the stages of a long pipeline."""
+        """Inside, a heap buffer is live.
+
+        All failures share one chain of exits: a separate exit for each failure, freeing all buffers, would be quadratic
+        in the stages of a long pipeline.
+        """
         give_back = f"  call void @pantile_scratch_pop(ptr {pointer})"
         label = self.new_label("unwind")
         if not self._ways_out:
@@ -169,7 +172,7 @@ class Function:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is numbered inside is not known after; nothing loaded before is trusted inside or after."""
+        """Forget at the end what is numbered inside; loads from before are neither trusted inside nor after."""
         mark, asked = len(self._added), len(self._asked)
         self._loads = {}
         yield
@@ -208,7 +211,7 @@ class Function:
         return operand
 
     def text(self) -> str:
-        """The finished function."""
+        """The text of the finished function."""
         if len(self._long_loops) > _MANY_LOOPS:
             for k in self._long_loops:
                 self.lines[k] = self.lines[k].replace(_UNROLLED_IF_SHORT, _NEVER_UNROLLED)

@@ -1,4 +1,4 @@
-"""Indices in 32 bits, for targets that count places so: a kernel in, the same one with indices of that type out.
+"""Indices in 32 bits, for targets that address so: rewrites the indices of a kernel to that type.
 
     out[y*stride + x] = img[min(x, w - 1)] * float32(x*x)        x, y, w, stride: index
 
@@ -23,15 +23,15 @@ from ..expr.visit import walk as walk_expr
 from ..ir.nodes import For, Kernel, Let, Stmt
 from ..ir.visit import children, expressions, rebuild, walk
 
-_NO, _OF_SCALARS, _OF_ANY = range(3)  # products in an index: of scalars that the kernel captures, of anything
-_Known = tuple[tuple[bool, bool], int]  # whether it fits, on both sides, and what products are in it
+_NO, _OF_SCALARS, _OF_ANY = range(3)  # products allowed in an index: of captured scalars, of anything
+_Known = tuple[tuple[bool, bool], int]  # whether it fits, on both sides, and which products it contains
 NARROW = DType("index", 32)
 _WRAPS = frozenset({"add", "sub", "mul", "neg"})
 _SMALL = 1 << 12  # a factor; coordinates are well below 2**19
 
 
 def index_type(bits: int) -> DType:
-    """The type of indices of so many bits."""
+    """The index type of so many bits."""
     return DType("index", bits)
 
 
@@ -45,18 +45,21 @@ def narrowed(kernel: Kernel) -> Kernel:
 
 
 class _Narrowing:
-    """`narrow` gives an index in 32 bits, which are right if it is an address or a part of one. `exact` gives it in 64
-    bits. `value` gives anything else, with such indices inside."""
+    """Narrows the expressions of a kernel.
+
+    `narrow` gives an index in 32 bits, which is exact modulo 2**32 as part of an address. `exact` gives it in 64 bits.
+    `value` gives anything else, with such indices inside.
+    """
 
     def __init__(self, kernel: Kernel) -> None:
         self._scalars = frozenset(v.name for v in kernel.scalars)
-        self._width: dict[str, int] = {}  # in bits, of the names that lets and loops around have given so far
+        self._width: dict[str, int] = {}  # bits of the names bound around
         self._as_data = {n for e in _all_nodes(kernel.body) if _is_data(e) for n in names(e.value)}
         self._narrow: dict[int, Expr] = {}
         self._exact: dict[int, Expr] = {}
         self._values: dict[int, Expr] = {}
         self._found: dict[int, _Known] = {}
-        self._alive: list[Expr] = []  # while their ids are keys
+        self._alive: list[Expr] = []  # alive while their ids are keys
 
     # Statements
 
@@ -77,8 +80,11 @@ class _Narrowing:
         return made
 
     def _bind(self, name: str, bits: int) -> None:
-        """Name an index of so many bits. Versions of the same code give the same names and share nodes, of which
-        nothing is known any more where a name has another width than in the version before."""
+        """Bind an index of so many bits to a name.
+
+        Versions of the same code bind the same names and share nodes, whose memo is dropped where a name has another
+        width than in the version before.
+        """
         if self._width.get(name, bits) != bits:
             for known in (self._narrow, self._exact, self._values, self._found):
                 known.clear()
@@ -112,12 +118,12 @@ class _Narrowing:
         return _with(e, e.dtype, lambda x: self._values[id(x)])
 
     def _alike(self, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """What is compared: all narrow, or none."""
+        """The operands of a comparison: all narrow, or none."""
         write = self.narrow if all(map(self._is_narrow, args)) else self.exact
         return tuple([write(a) for a in args])
 
     def narrow(self, e: Expr) -> Expr:
-        """The low 32 bits of an index, if not all of it."""
+        """The low 32 bits of an index, which may be all of it."""
         narrowed = self._narrow.get(id(e))
         if narrowed is None:
             narrowed = self._narrow[id(e)] = self._narrowed(e)
@@ -137,7 +143,7 @@ class _Narrowing:
             wrapping = tuple([Cast(INT32, a.lanes, self.narrow(a)) for a in e.args])
             return Cast(NARROW, e.lanes, Op(INT32, e.lanes, e.op, wrapping))
         if isinstance(e, Op) and e.op not in _WRAPS:
-            # The number of a block is divided by numbers of blocks, which are below 2**31.
+            # The number of a block is divided by counts of blocks, which are below 2**31.
             allowed = _OF_SCALARS if e.op in ("floordiv", "mod") else _NO
             if not all(self._is_narrow(a, allowed) for a in e.args):
                 return Cast(NARROW, e.lanes, _with(e, INDEX, self.exact))
@@ -164,7 +170,7 @@ class _Narrowing:
     # What fits
 
     def _is_narrow(self, e: Expr, allowed: int = _NO) -> bool:
-        """Whether 32 bits hold an index; one that has no other products in it than are `allowed`."""
+        """Whether 32 bits hold an index that contains only the products `allowed`."""
         fits, products = self._known(e)
         return all(fits) and products <= allowed
 
@@ -182,7 +188,7 @@ class _Narrowing:
         return self._sides(e, [p[0] for p in parts]), max(products, default=_NO)
 
     def _sides(self, e: Expr, parts: list[tuple[bool, bool]]) -> tuple[bool, bool]:
-        """Whether an index is known not to leave 32 bits below, and above."""
+        """Whether an index is known to fit 32 bits below, and above."""
         if isinstance(e, Const):
             return int(e.value) >= NARROW.min, int(e.value) <= NARROW.max
         if isinstance(e, Var):
@@ -196,22 +202,22 @@ class _Narrowing:
         if name == "max":
             return any(below), all(above)
         if name == "mod":
-            return (all(parts[1]),) * 2  # of the divisor's sign, and closer to 0
+            return (all(parts[1]),) * 2  # it has the divisor's sign, and is closer to 0
         return (all(below + above),) * 2
 
 
 def _all_nodes(s: Stmt) -> Iterator[Expr]:
-    """Of all statements, each once: unrolled iterations share them."""
+    """The nodes of all statements, each once: unrolled iterations share them."""
     return walk_expr(*(e for inner in walk(s) for e in expressions(inner)))
 
 
 def _is_data(e: Expr) -> TypeGuard[Cast]:
-    """Whether an index becomes a pixel here."""
+    """Whether an index is converted to data here."""
     return isinstance(e, Cast) and e.value.dtype is INDEX and e.dtype is not INDEX
 
 
 def _data_operands(e: Expr) -> tuple[Expr, ...]:
-    """Operands that are no indices."""
+    """The operands that are not indices."""
     return tuple([x for x in e.operands if x.dtype is not INDEX])
 
 
@@ -220,14 +226,14 @@ def _index_operands(e: Expr) -> tuple[Expr, ...]:
 
 
 def _holds(t: DType) -> tuple[bool, bool]:
-    """Whether 32 bits hold all of a type's numbers, on either side."""
+    """Whether 32 bits hold all values of a type, on either side."""
     if t.is_float:
         return False, False
     return t is BOOL or t.min >= NARROW.min, t is BOOL or t.max <= NARROW.max
 
 
 def _is_product(e: Op) -> bool:
-    """Of coordinates, which may be more than 32 bits hold."""
+    """Whether it is a product of coordinates, which may exceed 32 bits."""
     little = any(isinstance(a, Const) and abs(int(a.value)) <= _SMALL for a in e.args)
     return e.op == "shl" or (e.op == "mul" and not little)
 

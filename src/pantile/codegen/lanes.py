@@ -29,18 +29,18 @@ def apart(fn: Function, value: str, element: str) -> str:
 
 
 class Neighbours:
-    """The scalars that a statement loads unconditionally and broadcasts, by what their addresses have in common."""
+    """The scalars that a statement loads unconditionally and broadcasts, by the common part of their addresses."""
 
     def __init__(self, s: Stmt) -> None:
         self._stmt = s
 
     def run(self, load: Load) -> range | None:
-        """The offsets of a register full of loads that this one belongs to."""
+        """The offsets in the register of loads that this one belongs to."""
         return self._runs.get(_family(load), {}).get(split_offset(load.indices[0])[1])
 
     @cached_property
     def _runs(self) -> dict[_Family, dict[int, range]]:
-        """Collected when the first broadcast asks."""
+        """The runs of offsets, collected on first use."""
         noted: dict[_Family, tuple[DType, set[int]]] = {}
         for e in certain(self._stmt, Broadcast):
             if isinstance(e.value, Load) and e.value.mask is None:

@@ -1,9 +1,10 @@
-"""Integers of 8 and 16 bits as the last bits of a float32, where a target's conversions take longer than sums do.
+"""Integers of 8 and 16 bits as the low mantissa bits of a float32, where a target's conversions take longer than sums
+do.
 
     float32(n)          bits of 2**23 + n are those of 2**23 and n side by side: subtract 2**23
     uint8(round(x))     the last bits of 2**23 + x, limited first: sums round to the nearest, halves to even
 
-Signed ones are counted from the least one: n + 32768 is a sign turned over, and 3 * 2**22 leaves room for both signs.
+Signed ones are biased: n + 32768 flips the sign bit, and 3 * 2**22 leaves room for both signs.
 """
 
 from __future__ import annotations
@@ -13,27 +14,32 @@ from ..expr.types import FLOAT32, DType
 from .context import Context
 from .types import constant, integer, integer_type, mangled, value_type
 
-_ONES = 2.0**23  # the least float32 whose last bit counts ones
+_ONES = 2.0**23  # the least float32 whose last mantissa bit is worth 1
 _UPPER = 0x4B00  # the upper half of its bits
 _OF_BOTH_SIGNS = 1.5 * 2.0**23
-_LANES, _REGISTER = 4, 128  # of a register, and its bits
+_LANES, _REGISTER = 4, 128  # float32 lanes of a register, and its bits
 
 
 def is_slow(ctx: Context, small: DType, lanes: int) -> bool:
-    """Whether a target has slow conversions between whole vectors of a small integer type and float32. Those of ARM's
-    cores are done by one of two or four units, some of them in two cycles."""
+    """Whether a target has slow conversions between whole vectors of a small integer type and float32.
+
+    On ARM's cores, one of two or four units executes them, some of them in two cycles.
+    """
     is_small = small.is_int and small.bits <= 16
     return ctx.module.target.architecture == "aarch64" and is_small and lanes % _LANES == 0
 
 
 def is_slow_to_float(ctx: Context, source: DType, lanes: int) -> bool:
-    """Whether conversions from a small integer type to float32 are slow. Those of whole registers of bytes are not: one
-    instruction widens bytes to 32 bits, while it takes two to put other bits beside them."""
+    """Whether conversions from a small integer type to float32 are slow.
+
+    Those of whole registers of bytes are not: one instruction widens bytes to 32 bits, while it takes two to put other
+    bits beside them.
+    """
     return is_slow(ctx, source, lanes) and not (source.bits == 8 and lanes * source.bits % _REGISTER == 0)
 
 
 def small_to_float(ctx: Context, source: DType, lanes: int, value: str) -> str:
-    """Halves of 16 bits are put together; nothing that comes out is infinite or no number."""
+    """Convert by joining 16-bit halves; the result is never infinite or NaN."""
     half, t = integer_type(16, lanes), value_type(FLOAT32, lanes)
     if source.bits < 16:
         extend = "sext" if source.is_signed else "zext"
@@ -50,7 +56,9 @@ def small_to_float(ctx: Context, source: DType, lanes: int, value: str) -> str:
 
 
 def rounded_operand(ctx: Context, e: Cast) -> Expr | None:
-    """What a conversion rounds to a small integer, without limits that it sets anyway; None if it is another."""
+    """The operand that a conversion rounds to a small integer, without redundant clamps; None if the conversion does
+    not round.
+    """
     rounded = without_limits(e.value, e.dtype)
     if e.value.dtype != FLOAT32 or not is_slow(ctx, e.dtype, e.lanes):
         return None
@@ -60,7 +68,7 @@ def rounded_operand(ctx: Context, e: Cast) -> Expr | None:
 
 
 def without_limits(e: Expr, to: DType) -> Expr:
-    """Without minima and maxima at or beyond the ends of a type."""
+    """The expression without minima and maxima at or beyond the ends of a type."""
     while isinstance(e, Op) and e.op in ("min", "max"):
         a, b = e.args if isinstance(e.args[1], Const) else e.args[::-1]
         if not isinstance(b, Const) or not (b.value >= to.max if e.op == "min" else b.value <= to.min):
@@ -70,9 +78,9 @@ def without_limits(e: Expr, to: DType) -> Expr:
 
 
 def round_to_small(ctx: Context, to: DType, lanes: int, value: str) -> str:
-    """As the conversion of a rounded float: what lies beyond the type's ends becomes these, what is no number 0."""
+    """Convert a rounded float: values beyond the type's ends saturate, and NaN becomes 0."""
     t = value_type(FLOAT32, lanes)
-    if to.is_signed:  # only then is 0 no end
+    if to.is_signed:  # only then is 0 not an end of the range
         ordered = ctx.fn.value(f"fcmp ord {t} {value}, {value}")
         zero = constant(FLOAT32, lanes, 0.0)
         value = ctx.fn.value(f"select <{lanes} x i1> {ordered}, {t} {value}, {t} {zero}")

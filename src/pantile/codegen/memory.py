@@ -1,7 +1,7 @@
 """Loads and stores of every shape: dense, reversed, strided, lane by lane, masked.
 
-An access touches exactly the elements that its lanes address: no load reads beyond the last of them, but for bytes of
-the same word, where lanes are gathered by words.
+An access covers exactly the elements that its lanes address: no load reads beyond the last of them, except for bytes of
+the same word where lanes are gathered by words.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .types import integer, integer_type, mangled, memory_type, value_type
 from .vectors import column, gather, gather_pairs, pick, pick_bytes, pick_integer, reverse, shuffle, spread
 
 _NONTEMPORAL = ", !nontemporal !1"
-_LEAST_COPIED = 4  # bytes, asynchronously
-_GATHERED = (4, 8)  # bytes that one lane of a gather may be of, if an instruction does it
-_WORD = 4  # the fewest of them
+_LEAST_COPIED = 4  # bytes of an asynchronous copy, at least
+_GATHERED = (4, 8)  # bytes that a lane of a gather instruction may have
+_WORD = 4  # the fewest of these bytes
 _INVARIANT = ", !invariant.load !0"
 
 
@@ -81,7 +81,9 @@ def _load_vector(ctx: Context, e: Load) -> str:
 
 
 def _load_strided(ctx: Context, e: Load, index: Affine, rest: _Start, stride: int) -> str:
-    """A wide load shared with its neighbours where they fill the gaps, else loads that end at the last element."""
+    """Load a strided vector: by a wide load shared with neighbours that fill the gaps, else by loads that end at the
+    last element.
+    """
     element, lanes = memory_type(e.dtype), e.lanes
     window = ctx.groups.window(e, index, stride)
     if window is not None:
@@ -99,7 +101,7 @@ def _load_strided(ctx: Context, e: Load, index: Affine, rest: _Start, stride: in
 
 
 def _load_column(ctx: Context, e: Load, index: Affine) -> str | None:
-    """A column of a matrix whose other columns are loaded too: its rows, transposed in square blocks."""
+    """Load a column of a matrix whose other columns are loaded too: its rows, transposed in square blocks."""
     size = ctx.module.target.vector_bits // (8 * e.dtype.bytes)
     while size > 1 and (e.lanes % size or ctx.groups.window(e, index, size) is None):
         size //= 2
@@ -114,7 +116,7 @@ def _load_column(ctx: Context, e: Load, index: Affine) -> str | None:
 
 
 def load_lane(ctx: Context, e: Load, run: range, lanes: int) -> str:
-    """A scalar in every lane, taken out of a vector with those beside it in memory (see `lanes`)."""
+    """Broadcast a scalar that is taken out of a vector with its neighbours in memory (see `lanes`)."""
     check_access(ctx, "load", e.buffer, e.indices[0], None)
     rest, offset = _scalar_address(ctx, e.buffer, e.indices[0])
     together = _load_at(ctx, e.buffer, e.dtype, len(run), rest, run.start)
@@ -129,7 +131,7 @@ def _load_lanes(ctx: Context, e: Load, index: Affine | None) -> str:
 
 
 def _load_runs(ctx: Context, e: Load) -> str:
-    """Per lane one load, shared with the gathers that read the elements beside it."""
+    """Load one run per lane, shared with the gathers of adjacent elements."""
     run, offset, element = ctx.groups.run(e), places(e).constant, memory_type(e.dtype)
     if _is_gathered(ctx, e, run.width):
         return _gathered(ctx, e, run, f"splat ({integer_type(1)} true)")
@@ -144,15 +146,20 @@ def _load_runs(ctx: Context, e: Load) -> str:
 
 
 def _is_gathered(ctx: Context, e: Load, width: int = 1) -> bool:
-    """Whether one instruction loads all lanes. Where coordinates decide the places, lanes are nearly side by side, and
-    single loads are as fast or faster (measured: 15 % for those of x // 2)."""
+    """Whether one gather instruction loads all lanes.
+
+    Where coordinates decide the indices, lanes are nearly adjacent, and scalar loads are as fast or faster (measured:
+    15 % for those of x // 2).
+    """
     is_possible = width * e.dtype.bytes in _GATHERED or width == 1 and e.dtype.bytes < _WORD
     return ctx.module.target.gathers and is_possible and bool(loaded(e.indices[0]))
 
 
 def _gathered(ctx: Context, e: Load, run: Run, mask: str) -> str:
-    """All lanes at once: one element of each, or two side by side, which are taken apart. Lanes that a mask leaves out
-    read nothing."""
+    """Gather all lanes at once: one element of each, or two adjacent ones, which are separated.
+
+    Inactive lanes of a mask read nothing.
+    """
     lanes, size, element = e.lanes, e.dtype.bytes, memory_type(e.dtype)
     pointer, by = _apart(ctx, e, run)
     if size < _WORD and run.width == 1:
@@ -168,7 +175,9 @@ def _gathered(ctx: Context, e: Load, run: Run, mask: str) -> str:
 
 
 def _gathered_words(ctx: Context, e: Load, pointer: str, by: str, mask: str) -> str:
-    """Small elements: of each the word that it lies in, none of which is on two pages, shifted until it comes first."""
+    """Gather small elements by the aligned words that contain them, which never cross a page, and shift them into
+    place.
+    """
     fn, lanes, index, size = ctx.fn, e.lanes, ctx.module.index, e.dtype.bytes
     word, words, part = integer_type(8 * _WORD), integer_type(8 * _WORD, lanes), integer_type(8 * size, lanes)
     moved = f"<{lanes} x {index}>"
@@ -186,7 +195,7 @@ def _gathered_words(ctx: Context, e: Load, pointer: str, by: str, mask: str) -> 
 
 
 def _gather(ctx: Context, e: Load, word: str, align: int, addresses: str, mask: str) -> str:
-    """The instruction itself."""
+    """Write the gather instruction."""
     vector, where = f"<{e.lanes} x {word}>", f"<{e.lanes} x ptr> align {align} {ctx.fn.value(addresses)}"
     operands = f"{where}, {integer_type(1, e.lanes)} {mask}, {vector} zeroinitializer"
     call = f"call {vector} @llvm.masked.gather.{mangled(vector)}.v{e.lanes}p0({operands})"
@@ -194,7 +203,7 @@ def _gather(ctx: Context, e: Load, word: str, align: int, addresses: str, mask: 
 
 
 def _apart(ctx: Context, e: Load, run: Run) -> tuple[str, str]:
-    """A pointer that all lanes share, and by how many elements each is farther."""
+    """A pointer that all lanes share, and the offset in elements of each lane."""
     fn, lanes, index = ctx.fn, e.lanes, ctx.module.index
     form = places(e)
     shared, steps, moved = Linear(0), [0] * lanes, f"<{lanes} x {index}>"
@@ -205,7 +214,7 @@ def _apart(ctx: Context, e: Load, run: Run) -> tuple[str, str]:
             value = ctx.value(atom)
             value = value if n == 1 else fn.value(f"mul {moved} {value}, splat ({index} {n})")
             total = value if total is None else fn.value(f"add {moved} {total}, {value}")
-        else:  # what all lanes have in common is of the address, so that the rest is small numbers
+        else:  # the common part goes into the address, so that offsets are small
             shared = shared if known[0] is None else shared.plus(linear(known[0]), n)
             steps = [s + n * by for s, by in zip(steps, known[1], strict=True)]
     if any(steps):
@@ -217,7 +226,7 @@ def _apart(ctx: Context, e: Load, run: Run) -> tuple[str, str]:
 
 
 def _in_line(e: Expr) -> tuple[Expr | None, list[int]] | None:
-    """Lanes as what they have in common, and a number for each, where these are constants."""
+    """The common part of an index vector, and constant offsets for each lane, if these are constants."""
     if isinstance(e, Shuffle) and len(e.vectors) == 1:
         inner = _in_line(e.vectors[0])
         return inner and (inner[0], [inner[1][lane] for lane in e.order])
@@ -229,7 +238,7 @@ def _in_line(e: Expr) -> tuple[Expr | None, list[int]] | None:
 
 
 def _load_pixel(ctx: Context, buffer: str, run: Run, start: _Start) -> str:
-    """Three or four bytes side by side as the low ones of an i64."""
+    """Load three or four adjacent bytes as the low ones of an i64."""
     pointer, note = _pointer(ctx, buffer, UINT8, start, run.first), _load_note(ctx, buffer)
     if run.width == 4:
         return ctx.fn.value(f"zext i32 {ctx.fn.load(buffer, f'load i32, ptr {pointer}, align 1', note)} to i64")
@@ -240,7 +249,7 @@ def _load_pixel(ctx: Context, buffer: str, run: Run, start: _Start) -> str:
 
 
 def _lane_start(ctx: Context, e: Load, lane: int) -> str | None:
-    """One lane of an index less its constant; what all lanes add comes first, so that they share it."""
+    """One lane of an index without its constant; what all lanes add comes first, so that they share it."""
     terms = sorted(places(e).terms.values(), key=lambda term: not isinstance(term[0], Broadcast))
     total: str | None = None
     for atom, factor in terms:
@@ -251,7 +260,7 @@ def _lane_start(ctx: Context, e: Load, lane: int) -> str | None:
 
 
 def _load_at(ctx: Context, buffer: str, t: DType, lanes: int, start: _Start, offset: int) -> str:
-    """Consecutive elements, as they are in memory."""
+    """Load consecutive elements as they are in memory."""
     pointer, align = _pointer(ctx, buffer, t, start, offset), _alignment(ctx, buffer, t, start, offset)
     return ctx.fn.load(buffer, f"load {memory_type(t, lanes)}, ptr {pointer}, align {align}", _load_note(ctx, buffer))
 
@@ -261,8 +270,11 @@ def _load_note(ctx: Context, buffer: str) -> str:
 
 
 def _load_masked(ctx: Context, e: Load, mask: Expr) -> str:
-    """Lanes that a mask leaves out are zero. GPUs have no masked loads: lanes are loaded one by one, which LLVM (22)
-    does by itself only for masks that it does not know; with constant ones, it leaves the other lanes undefined."""
+    """Load under a mask; inactive lanes are zero.
+
+    GPUs have no masked loads: lanes are loaded one by one, which LLVM (22) does by itself only for non-constant masks;
+    with constant ones, it leaves the other lanes undefined.
+    """
     index = affine(e.indices[0]) if e.lanes > 1 else None
     if index is not None and index.constant_stride == 1 and not ctx.module.target.has_blocks:
         return _load_masked_dense(ctx, e, index, ctx.value(mask))
@@ -276,7 +288,7 @@ def _load_masked(ctx: Context, e: Load, mask: Expr) -> str:
 
 
 def _load_lane_if(ctx: Context, e: Load, condition: str, pointer: str, lane: int, result: str) -> str:
-    """`result` with one more lane loaded, behind a branch."""
+    """Load one more lane of `result` behind a branch."""
     fn, element, vector = ctx.fn, memory_type(e.dtype), memory_type(e.dtype, e.lanes)
     before, load, join = fn.label, fn.new_label("load"), fn.new_label("join")
     fn.branch_if(condition, load, join)
@@ -301,7 +313,7 @@ def _load_masked_dense(ctx: Context, e: Load, index: Affine, mask: str) -> str:
 
 
 def write_store(ctx: Context, s: Store) -> None:
-    """Store the lanes of a value; where two lanes meet, the later one stays."""
+    """Store the lanes of a value; of two lanes with the same index, the later one wins."""
     if s.manner is Manner.ATOMIC:
         _combine(ctx, s)
         return
@@ -329,7 +341,7 @@ def write_store(ctx: Context, s: Store) -> None:
 
 
 def _copy(ctx: Context, s: Store, e: Load) -> bool:
-    """An asynchronous copy, of as many bytes at once as addresses are multiples of; False where these are too few."""
+    """Write an asynchronous copy, in accesses as wide as the alignment allows; return False if that is too little."""
     if not copies_asynchronously(ctx.module.target.cpu):
         return False
     t, lanes = e.dtype, e.lanes
@@ -340,7 +352,7 @@ def _copy(ctx: Context, s: Store, e: Load) -> bool:
         for (b, _), a in zip(ends, ramps, strict=True)
         if a is not None and a.constant_stride == 1
     ]
-    run = lanes if len(dense) == len(ends) else 1  # elements side by side
+    run = lanes if len(dense) == len(ends) else 1  # adjacent elements
     each = [_lane_addresses(ctx, b, i, lanes, a) for (b, i), a in zip(ends, ramps, strict=True)] if run == 1 else []
     places = [tuple(dense)] if run > 1 else list(zip(*each, strict=True))
     known = [_alignment(ctx, b, t, *p) for pair in places for (b, _), p in zip(ends, pair, strict=True)]
@@ -351,7 +363,7 @@ def _copy(ctx: Context, s: Store, e: Load) -> bool:
         for k in range(0, run, size // t.bytes):
             shared = _in_space(ctx, _pointer(ctx, s.buffer, t, to, there + k), 3)
             source = _in_space(ctx, _pointer(ctx, e.buffer, t, from_, here + k), 1)
-            # The longest ones need not pass through the cache of the multiprocessor.
+            # The widest ones can bypass the L1 cache.
             by = "cg" if size == LONGEST_ACCESS else "ca"
             ctx.fn.effect(f"call void @llvm.nvvm.cp.async.{by}.shared.global.{size}({shared}, {source})")
     ctx.fn.forget_loads(s.buffer)
@@ -364,7 +376,7 @@ def _in_space(ctx: Context, pointer: str, space: int) -> str:
 
 
 def _combine(ctx: Context, s: Store) -> None:
-    """What is there with something else, in one instruction, whose result nobody needs."""
+    """Write an atomic operation whose result is not used."""
     name, term = combined(s)
     t, value = term.dtype, ctx.value(term)
     start, offset = _scalar_address(ctx, s.buffer, s.indices[0])
@@ -404,10 +416,11 @@ def _store_masked(ctx: Context, s: Store, raw: str, index: Affine | None, mask: 
 
 
 def _opaque_mask(ctx: Context, t: DType, lanes: int, mask: str) -> str:
-    """A mask that is no constant for LLVM, where it would store too much.
+    """A mask that LLVM does not see as a constant, where it would store too much.
 
     With AVX-512, LLVM (22) stores the one lane of a constant mask in the type that the value had before it was
-    narrowed: beyond the lane. A mask that it cannot know costs nothing in a loop, where the instruction is hoisted."""
+    narrowed, and so beyond the lane. An opaque mask costs nothing in a loop, where the instruction is hoisted.
+    """
     if ctx.module.target.architecture != "x86" or not memory_type(t).startswith("i") or t.bytes == 8:
         return mask
     true = hidden(ctx.fn, "1", "i8")
@@ -416,7 +429,7 @@ def _opaque_mask(ctx: Context, t: DType, lanes: int, mask: str) -> str:
 
 
 def write_prefetch(ctx: Context, s: Prefetch) -> None:
-    """Ask for the line of the first element addressed, to be read and kept."""
+    """Prefetch the line of the first element addressed, to be read and kept."""
     index = s.indices[0]
     ramp = affine(index) if index.lanes > 1 else None
     place = _lane_addresses(ctx, s.buffer, index, index.lanes, ramp)[0]
@@ -424,29 +437,30 @@ def write_prefetch(ctx: Context, s: Prefetch) -> None:
     ctx.fn.effect(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
 
 
-# Addresses: (where they start, constant), counted in elements
+# Addresses: (start, constant offset), counted in elements
 
 
 @dataclass(frozen=True)
 class _Start:
-    """An operand, None for zero, counted from a pointer; that is the buffer's where none is named."""
+    """An operand, None for zero, relative to a pointer, which is the buffer's by default."""
 
     rest: str | None
     pointer: str | None = None
-    known: Class = ANY  # of what is added to the buffer's
+    known: Class = ANY  # congruence class of what is added to the buffer's pointer
 
 
 _Place = tuple[_Start, int]
 
 
 def _alignment(ctx: Context, buffer: str, t: DType, start: _Start, offset: int) -> int:
-    """Bytes that the address of an element is a multiple of."""
+    """The bytes that the address of an element is a multiple of."""
     modulus, r = start.known
     return ctx.places.alignment(buffer, (modulus, r + offset), t.bytes)
 
 
 def _pointer(ctx: Context, buffer: str, t: DType, start: _Start, offset: int) -> str:
-    """A constant offset comes last and alone, so that neighbours share the rest and addressing modes take it.
+    """A pointer to an element. A constant offset comes last, so that neighbours share the rest and addressing modes
+    take it.
 
     The sum without the offset may lie outside the buffer, so the steps are not marked inbounds.
     """
@@ -460,7 +474,7 @@ def _pointer(ctx: Context, buffer: str, t: DType, start: _Start, offset: int) ->
 
 
 def _start(ctx: Context, buffer: str | None, rest: Expr | None) -> _Start:
-    """Counted from the beginning of a row, where the loop around has it."""
+    """The start of an index, relative to the beginning of a row where the loop around has hoisted it."""
     if rest is None:
         return _Start(None, None, (0, 0))
     row = None if buffer is None else ctx.rows.row(buffer, rest)
@@ -472,7 +486,7 @@ def _start(ctx: Context, buffer: str | None, rest: Expr | None) -> _Start:
 def _scalar_address(ctx: Context, buffer: str | None, index: Expr) -> _Place:
     if not ctx.threads or loaded(index):
         return _new_scalar_address(ctx, buffer, index)
-    # Unrolled iterations have many places in common: the same nodes, of names that stand for the same.
+    # Unrolled iterations share many indices: the same nodes, of names with the same values.
     named = tuple([ctx.fn.names.get(n) for n in names(index)])
     place, _ = ctx.fn.once((buffer, id(index), named), lambda: (_new_scalar_address(ctx, buffer, index), index))
     return place
@@ -505,7 +519,7 @@ def _advanced(ctx: Context, rest: str | None, step: str, lane: int) -> str | Non
 
 
 def lane_value(ctx: Context, index: Expr, lane: int) -> str:
-    """One lane of an index, computed as a scalar as far as sums and extensions go: narrow vectors stay narrow."""
+    """One lane of an index, computed as a scalar through sums and extensions: narrow vectors stay narrow."""
     ramp, t = affine(index), ctx.module.index
     if ramp is not None:
         (start, offset) = _lane_addresses(ctx, None, index, index.lanes, ramp)[lane]

@@ -1,8 +1,8 @@
 """Which minima and maxima are of the same two values.
 
-Sorting networks put the smaller of two values here and the larger one there, and forget both. Written one after the
-other, the two results take the registers of the two values; written where each is needed first, which may be far apart,
-the values would have to be kept meanwhile.
+Sorting networks compute both the minimum and the maximum of two values that are dead afterwards. Written one after the
+other, the two results take the registers of the two values; written at their first uses, which may be far apart, they
+would extend the live ranges of the values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Exchanges:
         self._stmt = s
 
     def other(self, e: Op) -> Op | None:
-        """The maximum of what this is the minimum of, if it is asked for, too; or the other way round."""
+        """The maximum of the operands of a minimum, if it is computed too; or the other way round."""
         if e.op not in _OTHER or e.lanes == 1:
             return None
         first, second = map(key, e.args)
@@ -32,7 +32,7 @@ class Exchanges:
 
     @cached_property
     def _known(self) -> dict[_Pair, Op]:
-        """Collected when the first one asks."""
+        """The pairs, collected on first use."""
         pairs: dict[_Pair, Op] = {}
         for e in certain(self._stmt, Op):
             if e.op in _OTHER and e.lanes > 1:

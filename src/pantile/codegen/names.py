@@ -1,4 +1,4 @@
-"""Names of the program in LLVM text, whatever characters they have: the only place that writes them there."""
+"""Names of the program in LLVM text, whatever characters they contain; no other module writes them there."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ _LONGEST = 64
 
 
 def symbol(name: str) -> str:
-    """A function by name: the bytes of the name, quoted, so that none of them can end the name.
-
-    f.x is @"f.x", and é is @"\\C3\\A9".
-    """
+    """The symbol of a function: the bytes of its name, quoted and escaped. f.x is @"f.x", and é is @"\\C3\\A9"."""
     shown = [c if _PLAIN.match(c) else "".join(f"\\{b:02X}" for b in _bytes(c)) for c in name]
     return '@"' + "".join(shown) + '"'
 
@@ -22,5 +19,5 @@ def _bytes(c: str) -> bytes:
 
 
 def readable(name: str) -> str:
-    """A name as part of an SSA name; ends in a dot, so that a number may follow, which is what tells it apart."""
+    """A name as the prefix of an SSA name; it ends in a dot, and the number that follows makes it unique."""
     return re.sub(r"[^\w.]", "_", name[:_LONGEST], flags=re.ASCII) + "."

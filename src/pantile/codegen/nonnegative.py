@@ -1,5 +1,5 @@
-"""The least that indices may be: divisions of what is not negative are unsigned, which is one instruction for LLVM to
-look at in the place of six.
+"""Lower bounds of indices: divisions of nonnegative indices are unsigned, which is one instruction for LLVM in place of
+six.
 
     for y in -14..64:   (2*y + 1) % 3    ->    2*y + 1 is at least -27; so many rows on, the remainder is the same
 """
@@ -13,16 +13,16 @@ from ..expr.types import INDEX
 from ..ir.nodes import For, Launch, Let, Program, Stmt
 from ..ir.visit import children
 
-_Lows = dict[str, int]  # of scalars; nothing is known of others
+_Lows = dict[str, int]  # lower bounds of scalars; nothing is known of others
 
 
 def least(e: Expr, lows: Mapping[str, int]) -> int | None:
-    """A number that an index is not below if its variables are not below theirs."""
+    """A lower bound of an index, given those of its variables."""
     return _Least(lows).of(e)
 
 
 class _Least:
-    """Each node of an expression is looked at once."""
+    """Computes lower bounds, visiting each node once."""
 
     def __init__(self, lows: Mapping[str, int]) -> None:
         self._lows = lows
@@ -57,7 +57,7 @@ def _product(e: Op, lows: list[int | None]) -> int | None:
 
 
 def _quotient(e: Op, lows: list[int | None]) -> int | None:
-    """What is divided by 0 is 0."""
+    """A lower bound of a quotient; a division by 0 gives 0."""
     a, b = lows
     if a is None or b is None or b < 0:
         return None
@@ -89,7 +89,7 @@ _RULES: dict[str, Callable[[Op, list[int | None]], int | None]] = {
 
 
 def _inside(lows: _Lows, s: Stmt) -> _Lows:
-    """What is known inside a statement, which may name an index."""
+    """The lower bounds inside a statement, which may bind an index."""
     if isinstance(s, For):
         return _with(lows, s.var, least(s.min, lows))
     if isinstance(s, Let):
@@ -103,7 +103,7 @@ def _with(lows: _Lows, name: str, low: int | None) -> _Lows:
 
 
 def least_of_kernels(program: Program) -> dict[str, _Lows]:
-    """Of the scalars of kernels, by what all launches give them: those of the kernels that launch others come first."""
+    """Lower bounds of the scalars of kernels over all their launches; kernels that launch others come first."""
     by_kernel: dict[str, _Lows] = {}
     scalars = {k.name: k.scalars for k in program.kernels}
     for body, lows in _bodies(program, by_kernel):
@@ -119,7 +119,7 @@ def least_of_kernels(program: Program) -> dict[str, _Lows]:
 
 
 def least_of_arguments(program: Program) -> _Lows:
-    """Extents are not negative."""
+    """Lower bounds of arguments: extents are not negative."""
     return {b.extent(axis): 0 for b in program.buffers for axis in range(b.ndim)}
 
 
@@ -131,7 +131,7 @@ def _bodies(program: Program, by_kernel: Mapping[str, _Lows]) -> Iterator[tuple[
 
 
 def _launches(s: Stmt, lows: _Lows) -> Iterator[tuple[Launch, _Lows]]:
-    """All launches, and what is known where they are."""
+    """All launches, each with the lower bounds known there."""
     pending = [(s, lows)]
     while pending:
         s, lows = pending.pop()

@@ -1,10 +1,10 @@
 """Bounds made of many bounds, hidden from LLVM.
 
-The bounds of stages under conditions are minima and maxima of those of their consumers, many deep. LLVM writes the end
-of a loop, or an address in it, as one formula of the values that it began with: a tree, in which everything shared is
-repeated. It looks for ways to write that tree differently, and makes instructions of it. That takes minutes, for
-numbers that are there already. So a value of which that tree would be large is passed through an instruction that is
-empty, but that LLVM does not look into.
+The bounds of stages under conditions are minima and maxima of those of their consumers, many deep. LLVM's scalar
+evolution writes the end of a loop, or an address in it, as one formula of the initial values: a tree, in which
+everything shared is repeated. It tries to rewrite that tree, and expands it into instructions, which takes minutes for
+values that exist already. Therefore a value whose tree would be large is passed through empty inline assembly, which is
+opaque to LLVM.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ..expr.types import INDEX
 from ..expr.visit import children, each_once, names, once_per_node
 from .function import Function
 
-_MOST = 24  # minima and maxima in a tree: what a clamped index, a tail and an edge of a tile come to, a few times
+_MOST = 24  # minima and maxima in a tree: those of a few clamped indices, tails and edges of tiles
 
 
 @once_per_node("_nesting")
 def _nesting(e: Expr) -> int:
-    """How many minima and maxima of indices LLVM sees in an expression, written out as a tree."""
+    """The number of minima and maxima of indices that LLVM sees in an expression written out as a tree."""
     inside = sum(map(_nesting, children(e)))
     if not _is_limit(e):
         return min(inside, _MOST)
@@ -27,12 +27,12 @@ def _nesting(e: Expr) -> int:
 
 
 def cut_inside(fn: Function, e: Op, operand: str) -> str:
-    """What holds a minimum or maximum inside of an expression."""
+    """The operand of a minimum or maximum, hidden from LLVM where its tree becomes too large."""
     return hidden(fn, operand) if _is_limit(e) and _nesting(e) == 0 else operand
 
 
 def bind_cut(fn: Function, name: str, value: Expr, operand: str) -> None:
-    """Give a name to an expression, which may be made of such names."""
+    """Bind a name to an expression, which may depend on hidden names."""
     if value.dtype is INDEX and value.lanes == 1:
         limits = _limits(fn, value)
         if limits >= _MOST:
@@ -42,7 +42,7 @@ def bind_cut(fn: Function, name: str, value: Expr, operand: str) -> None:
 
 
 def _limits(fn: Function, value: Expr) -> int:
-    """As `_nesting`, with what is behind names, wherever they are."""
+    """The count of `_nesting`, including the minima and maxima behind names."""
     if not any(fn.nesting.get(n) for n in names(value)):
         return _nesting(value)
     memo: dict[int, int] = {}

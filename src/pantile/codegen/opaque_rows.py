@@ -3,8 +3,8 @@
 An address in an innermost loop is that of a buffer, plus what the loops around decide (the row, the corner of a tile,
 the margins of the stages in between), plus what the loop itself adds. LLVM's strength reduction sees all these terms,
 of all addresses, and tries in how many ways they may be added up: that was half of the time that the code of tiled
-pyramids took. So what the loop does not change is added up before it, and passed through an instruction that is empty,
-but that LLVM does not look into.
+pyramids took. Therefore the loop-invariant part is added up before the loop, and passed through empty inline assembly,
+which is opaque to LLVM.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Rows:
+class LoopRows:
     """The rows of a loop, by buffer and index without its constant."""
 
     rows: dict[tuple[str, Key], Row] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Begun:
-    """An index taken apart: where its row begins, and what the loop adds."""
+    """An index divided into its loop-invariant start of a row, and what the loop adds."""
 
     buffer: str
     index: Expr
@@ -55,8 +55,9 @@ class Begun:
 def begun(loop: For) -> list[Begun]:
     """The indices of an innermost loop that have both parts, each once.
 
-    Not those that begin alike in several buffers: they are one number that is added to several addresses, and where it
-    is known to be one, a register serves them all."""
+    Indices that begin alike in several buffers are left out: they are one number added to several addresses, and where
+    that is visible, one register serves them all.
+    """
     lets = _sums(loop)
     moving = {loop.var, *(s.name for s in walk(loop.body) if isinstance(s, Let))}
     inside = {s.buffer for s in walk(loop.body) if isinstance(s, Alloc)}
@@ -73,9 +74,10 @@ def begun(loop: For) -> list[Begun]:
 
 
 def _sums(loop: For) -> dict[str, Expr]:
-    """What the names in a loop stand for, where that is a sum: of where a block begins, its row may know the most.
+    """The values of lets in a loop that are sums; alignment facts may be known of the start of a block in them.
 
-    Copies of an unrolled loop have names in common that stand for something else in each."""
+    Copies of an unrolled loop bind the same names to other values.
+    """
     lets = [s for s in walk(loop.body) if isinstance(s, Let)]
     often = Counter(s.name for s in lets)
     sums: dict[str, Expr] = {}
@@ -97,14 +99,14 @@ def _parts(index: Expr, moving: set[str]) -> tuple[Expr, Expr] | None:
 
 
 def _is_uncertain(e: Expr) -> bool:
-    """Whether it must not be computed before it is certain that it is needed: memory, divisions by what may be 0."""
+    """Whether it must not be hoisted speculatively: memory accesses, and divisions by what may be 0."""
     return bool(loaded(e)) or any(
         isinstance(i, Op) and i.op in ("floordiv", "mod") and not isinstance(i.args[1], Const) for i in walk_expr(e)
     )
 
 
 def _accesses(s: Stmt) -> Iterator[tuple[str, Expr]]:
-    """Buffers and indices, without constants, of all that is loaded and stored; not of lanes that lie anywhere."""
+    """Buffers and indices, without constants, of all loads and stores except for gathers and scatters."""
     for inner in walk(s):
         places = [(e.buffer, e.indices[0]) for e in walk_loads(*expressions(inner))]
         if isinstance(inner, (Store, Prefetch)):

@@ -22,7 +22,7 @@ _OF_BUFFERS = (buffer_pointer, low_limit, high_limit)
 
 
 def begin_kernel(module: Module, kernel: Kernel) -> Function:
-    """The function of a kernel, with its variable bound; to be filled with its body."""
+    """Begin the function of a kernel, with its variable bound; the caller writes its body."""
     buffers = [name(b.name) for b in kernel.buffers for name in _OF_BUFFERS]
     captures = [*(v.name for v in kernel.scalars), *buffers, THREADS, REPORT]
     closure = module.closures[kernel.name] = Closure(kernel.name, captures)

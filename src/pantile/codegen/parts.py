@@ -1,5 +1,5 @@
-"""A module of LLVM text as several that together are the same: LLVM takes half of the time of most compilations, and
-may work on each of them on a thread of its own.
+"""Divide a module of LLVM text into several: LLVM takes half of the time of most compilations, and can compile each
+part on a thread of its own.
 
 How a module is divided depends on its text alone, so that a pipeline's code is the same on all machines.
 """
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 
-_LEAST = 800  # lines of a part, on average; what each one takes in addition is as much as 40 lines
-_WORTH = 400  # lines beside the longest function, for one more part
+_LEAST = 800  # lines of a part, on average; the overhead of each part is that of 40 lines
+_WORTH = 400  # lines besides the longest function that justify one more part
 _MOST = 8
-_END = "\n}\n"  # of a function
-_BODY = "define internal i32 "  # of a parallel loop: whoever runs the loop knows its function by address
+_END = "\n}\n"  # the end of a function
+_BODY = "define internal i32 "  # a parallel loop's function, which the runtime calls by address
 _NAME = re.compile(r'@"[^"]*"')
 
 
 def parts(text: str) -> list[str]:
-    """Modules that each define some of the functions, and know the others by name."""
+    """Modules that each define some of the functions and declare the others."""
     *functions, common = text.split(_END)
     lengths = [f.count("\n") for f in functions]
     total, longest = sum(lengths), max(lengths, default=0)
@@ -29,7 +29,7 @@ def parts(text: str) -> list[str]:
 
 
 def _shares(lengths: list[int], count: int) -> list[list[int]]:
-    """Which functions belong together, so that the shares are about as long: the longest first, to the shortest."""
+    """Assign functions to parts of about equal length: the longest first, to the shortest part."""
     shares: list[list[int]] = [[] for _ in range(count)]
     totals = [0] * count
     for k in sorted(range(len(lengths)), key=lambda k: (-lengths[k], k)):

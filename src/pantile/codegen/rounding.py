@@ -41,7 +41,7 @@ def from_bfloat(fn: Function, value: str, lanes: int) -> str:
 
 
 def by_bfloats(fn: Function, name: str, args: list[str], lanes: int, flags: str = "") -> str:
-    """An intrinsic of bfloat16s that are held in float32s."""
+    """Call an intrinsic on bfloat16s that are held in float32s."""
     t = _bfloat(lanes)
     operands = ", ".join([f"{t} {to_bfloat(fn, a, lanes)}" for a in args])
     return from_bfloat(fn, fn.value(f"call {flags}{t} @llvm.{name}.{mangled(t)}({operands})"), lanes)
@@ -52,7 +52,7 @@ def negated_bfloat(fn: Function, value: str, lanes: int) -> str:
 
 
 def round_bfloat(fn: Function, value: str, lanes: int) -> str:
-    """A float32 to the nearest bfloat16, ties to even, still held in a float32."""
+    """Round a float32 to the nearest bfloat16, ties to even, still held in a float32."""
     if fn.has_bfloats:
         return from_bfloat(fn, to_bfloat(fn, value, lanes), lanes)
     f, i = _float(lanes), integer_type(32, lanes)
@@ -89,7 +89,7 @@ def bfloat_from_bits(fn: Function, bits: str, lanes: int) -> str:
 
 
 def double_to_16bit(fn: Function, value: str, to: DType, lanes: int) -> str:
-    """A float64 to float16 or bfloat16, rounded once."""
+    """Convert a float64 to float16 or bfloat16, rounded once."""
     odd = _odd_float(fn, value, lanes)
     if to.kind == "bfloat":
         return round_bfloat(fn, odd, lanes)
@@ -98,7 +98,9 @@ def double_to_16bit(fn: Function, value: str, to: DType, lanes: int) -> str:
 
 
 def _odd_float(fn: Function, value: str, lanes: int) -> str:
-    """A float64 to the neighbouring float32 with an odd last bit where inexact: rounding that again is exact."""
+    """Round a float64 to odd: to the neighbouring float32 with an odd last bit where inexact, so that rounding it again
+    is exact.
+    """
     f, d, i = _float(lanes), _double(lanes), integer_type(32, lanes)
     near = fn.value(f"fptrunc {d} {value} to {f}")
     back = fn.value(f"fpext {f} {near} to {d}")
@@ -115,7 +117,7 @@ def _odd_float(fn: Function, value: str, lanes: int) -> str:
 
 
 def fma_16bit(fn: Function, t: DType, lanes: int, args: list[str]) -> str:
-    """a*b + c of 16-bit floats: exact product in float64, rounded once at the end."""
+    """Compute a*b + c of 16-bit floats: exact product in float64, rounded once at the end."""
     source, d = "float" if t.kind == "bfloat" else "half", _double(lanes)
     held = source if lanes == 1 else f"<{lanes} x {source}>"
     wide = [fn.value(f"fpext {held} {a} to {d}") for a in args]

@@ -23,13 +23,13 @@ from .memory import buffer_pointer, write_prefetch, write_store
 from .min_max_pairs import Exchanges
 from .names import readable
 from .opaque_bounds import bind_cut, hidden
-from .opaque_rows import Row, Rows, begun
+from .opaque_rows import LoopRows, Row, begun
 from .parallel import SCRATCH, write_launch
 from .strided_loads import Groups
 from .types import memory_type
 
 OUT_OF_MEMORY = -1
-_FEW_TERMS = 2  # of where a buffer lies in scratch memory
+_FEW_TERMS = 2  # terms of a buffer's offset in scratch memory
 
 
 def write_statement(ctx: Context, s: Stmt) -> None:
@@ -42,7 +42,7 @@ def write_statement(ctx: Context, s: Stmt) -> None:
 
 
 def write_run(ctx: Context, s: Stmt) -> None:
-    """Write what is executed whenever this point is reached: a body, with the loads it has in common."""
+    """Write a body that is executed whenever this point is reached, with the loads that it shares."""
     outer = ctx.groups, ctx.neighbours, ctx.exchanges
     ctx.groups, ctx.neighbours, ctx.exchanges = Groups(s), Neighbours(s), Exchanges(s)
     write_statement(ctx, s)
@@ -104,7 +104,7 @@ def _single_iteration(ctx: Context, s: For) -> None:
 
 
 def _serial_for(ctx: Context, s: For) -> None:
-    """guard: at least one iteration; body: the variable counts up while it stays below the end."""
+    """Write a serial loop. guard: at least one iteration; body: the variable counts up while it stays below the end."""
     fn, index = ctx.fn, ctx.module.index
     low, extent = ctx.value(s.min), ctx.value(s.extent)
     end = extent if low == "0" else _sum(ctx, s.min, s.extent)
@@ -121,7 +121,7 @@ def _serial_for(ctx: Context, s: For) -> None:
         before = fn.label
         fn.start(body)
         phi = len(fn.lines)
-        fn.lines.append("")  # known once the body's last block is
+        fn.lines.append("")  # patched once the body's last block is known
         fn.bind(s.var, variable)
         write_run(ctx, s.body)
         ctx.rows = around
@@ -133,18 +133,18 @@ def _serial_for(ctx: Context, s: For) -> None:
     fn.start(after)
 
 
-def _rows(ctx: Context, s: For) -> Rows:
-    """Pointers to where the rows of an innermost loop begin."""
+def _rows(ctx: Context, s: For) -> LoopRows:
+    """Pointers to the beginnings of the rows of an innermost loop."""
     if ctx.module.debug or ctx.threads or any(isinstance(i, For) for i in walk(s.body)):
-        return Rows()
+        return LoopRows()
     fn, rows = ctx.fn, dict[tuple[str, Key], Row]()
     for b in begun(s):
         pointer, element = fn.resolve(buffer_pointer(b.buffer), "ptr"), memory_type(ctx.module.dtypes[b.buffer])
         if pointer in fn.stack and _is_short(s):
-            continue  # once the loop is unrolled, these may be registers
+            continue  # once the loop is unrolled, these buffers may be registers
         begin = fn.value(f"getelementptr {element}, ptr {pointer}, i64 {ctx.value(ctx.keep(b.begin))}")
         rows[b.buffer, key(b.index)] = Row(hidden(fn, begin, "ptr"), b.rest)
-    return Rows(rows)
+    return LoopRows(rows)
 
 
 def _is_short(s: For) -> bool:

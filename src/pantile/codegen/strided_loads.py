@@ -54,7 +54,7 @@ def affine(index: Expr) -> Affine | None:
 
 
 def _shifted(index: Op) -> Affine | None:
-    """A ramp plus or minus the same number in every lane."""
+    """The sum or difference of a ramp and a uniform vector."""
     a, b = index.args
     if index.op == "add" and isinstance(a, (Const, Broadcast)):
         a, b = b, a
@@ -82,7 +82,9 @@ def split_offset(e: Expr) -> tuple[Expr | None, int]:
 
 
 class Groups:
-    """The strided loads and gathers that a statement executes unconditionally, by what they have in common."""
+    """The strided loads and gathers that a statement executes unconditionally, grouped by the common part of their
+    indices.
+    """
 
     def __init__(self, s: Stmt) -> None:
         self._stmt = s
@@ -93,13 +95,13 @@ class Groups:
         return gathers.runs(load for load in _certain_loads(self._stmt) if affine(load.indices[0]) is None)
 
     def run(self, load: Load) -> Run:
-        """The neighbouring gathers that include this one, all of them certain."""
+        """The run of adjacent gathers that this one belongs to, all executed unconditionally."""
         offset = gathers.places(load).constant
         return self._runs.get(gathers.family(load), {}).get(offset, Run(offset, 1))
 
     @cached_property
     def _offsets(self) -> dict[_Family, set[int]]:
-        """Collected when the first strided load asks; most code has none."""
+        """The offsets of each family, collected on first use; most code has no strided loads."""
         offsets: dict[_Family, set[int]] = {}
         for load in _certain_loads(self._stmt):
             index = affine(load.indices[0])
@@ -108,7 +110,7 @@ class Groups:
         return offsets
 
     def window(self, load: Load, index: Affine, size: int) -> int | None:
-        """The first offset of `size` neighbouring loads that include this one, all of them certain; else None."""
+        """The first offset of `size` adjacent loads that include this one, all executed unconditionally; else None."""
         family = _family(load, index)
         if (family, size) not in self._windows:
             self._windows[family, size] = _windows(self._offsets.get(family, set()), size)
@@ -132,12 +134,12 @@ def _family(load: Load, index: Affine) -> _Family:
 
 
 def _certain_loads(s: Stmt) -> Iterator[Load]:
-    """Vector loads without a mask that happen whenever the statement runs."""
+    """Vector loads without a mask that are executed whenever the statement runs."""
     return (e for e in certain(s, Load) if e.lanes > 1 and e.mask is None)
 
 
 def certain(s: Stmt, kind: type[E]) -> Iterator[E]:
-    """The expressions of one kind computed whenever a statement runs: outside of inner loops and branches."""
+    """The expressions of one kind that are computed whenever a statement runs: outside of inner loops and branches."""
     if isinstance(s, (For, If)):
         return
     for e in walk(*expressions(s)):

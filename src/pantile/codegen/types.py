@@ -48,7 +48,7 @@ def integer_type(bits: int, lanes: int = 1) -> str:
 
 @cache
 def mangled(text: str) -> str:
-    """A type as it stands in an intrinsic's name: <8 x float> is v8f32."""
+    """The type as part of an intrinsic's name: <8 x float> is v8f32."""
     if text.startswith("<"):
         lanes, element = text[1:-1].split(" x ")
         return f"v{lanes}{mangled(element)}"

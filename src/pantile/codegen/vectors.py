@@ -1,4 +1,4 @@
-"""Making, rearranging and taking apart vectors."""
+"""Building, shuffling and decomposing vectors."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from .function import Function
 from .types import integer, integer_type
 
-# A run of lanes of unknown value, in a shuffle.
+# Undefined lanes in a shuffle.
 _ANY = None
 
 
 def spread(fn: Function, value: str, element: str, lanes: int) -> str:
-    """A scalar in every lane."""
+    """Broadcast a scalar to every lane."""
     if lanes == 1:
         return value
     if value[0] != "%":
@@ -23,12 +23,15 @@ def spread(fn: Function, value: str, element: str, lanes: int) -> str:
 
 
 def pick(fn: Function, vector: str, element: str, lanes: int, lane: int) -> str:
-    """One lane as a scalar."""
+    """Extract one lane as a scalar."""
     return vector if lanes == 1 else fn.value(f"extractelement <{lanes} x {element}> {vector}, i64 {lane}")
 
 
 def pick_integer(fn: Function, vector: str, bits: int, lanes: int, lane: int, signed: bool) -> str:
-    """One lane of integers as an i64. Small ones leave the vector registers many at a time, which is the slow part."""
+    """Extract one lane of integers as an i64.
+
+    Small ones leave the vector registers many at a time, which is the slow part.
+    """
     extend = "sext" if signed else "zext"
     if bits > 16 or lanes * bits % 64:
         return fn.value(f"{extend} i{bits} {pick(fn, vector, f'i{bits}', lanes, lane)} to i64")
@@ -43,7 +46,7 @@ def pick_integer(fn: Function, vector: str, bits: int, lanes: int, lane: int, si
 
 
 def gather(fn: Function, values: Sequence[str], element: str) -> str:
-    """Scalars as the lanes of a vector."""
+    """Build a vector of scalars."""
     bits = {"i8": 8, "i16": 16}.get(element)
     if bits is not None and len(values) * bits % 64 == 0:
         return _gather_words(fn, values, bits)
@@ -54,7 +57,7 @@ def gather(fn: Function, values: Sequence[str], element: str) -> str:
 
 
 def _gather_words(fn: Function, values: Sequence[str], bits: int) -> str:
-    """Small integers, put together into i64s first, in pairs, pairs of pairs and so on: no lane waits for another."""
+    """Join small integers into i64s first, in pairs, pairs of pairs and so on: no lane waits for another."""
     level = [fn.value(f"zext i{bits} {v} to i64") for v in values]
     width = bits
     while width < 64:
@@ -66,7 +69,7 @@ def _gather_words(fn: Function, values: Sequence[str], bits: int) -> str:
 
 
 def gather_pairs(fn: Function, words: Sequence[str]) -> str:
-    """The low halves of an even number of i64s as i32 lanes: two go into a vector register at a time."""
+    """Join the low halves of an even number of i64s as i32 lanes: two enter a vector register at a time."""
     tops = [fn.value(f"shl i64 {high}, 32") for high in words[1::2]]
     pairs = [fn.value(f"or i64 {low}, {top}") for low, top in zip(words[::2], tops, strict=True)]
     vector = gather(fn, pairs, "i64")
@@ -74,7 +77,7 @@ def gather_pairs(fn: Function, words: Sequence[str]) -> str:
 
 
 def pick_bytes(fn: Function, words: str, lanes: int, which: int) -> str:
-    """One byte of every i32 lane, counted from the lowest."""
+    """Extract one byte of every i32 lane, counted from the lowest."""
     moved = fn.value(f"lshr <{lanes} x i32> {words}, {integer(8 * which, 32, lanes)}") if which else words
     return fn.value(f"trunc <{lanes} x i32> {moved} to <{lanes} x i8>")
 
@@ -87,7 +90,7 @@ def reverse(fn: Function, vector: str, element: str, lanes: int) -> str:
 def shuffle(fn: Function, vectors: Sequence[str], element: str, lanes: int, order: Sequence[int]) -> str:
     """Chosen lanes of vectors of equal length laid end to end.
 
-    More than two are first joined into two halves: the form in which LLVM knows an interleaving store.
+    More than two are first joined into two halves, the form in which LLVM recognizes an interleaving store.
     """
     level = list(vectors)
     while len(level) > 2:
@@ -118,7 +121,7 @@ def column(fn: Function, rows: Sequence[str], element: str, size: int, which: in
 
 
 def transpose(fn: Function, rows: Sequence[str], element: str) -> list[str]:
-    """The columns of a square matrix: rows a half apart are interleaved, as often as it takes to halve it to one."""
+    """The columns of a square matrix, by log2 steps that each interleave rows half a matrix apart."""
     size = len(rows)
     matrix = list(rows)
     low = [i // 2 + i % 2 * size for i in range(size)]
@@ -131,7 +134,7 @@ def transpose(fn: Function, rows: Sequence[str], element: str) -> list[str]:
 
 
 def widened(fn: Function, vector: str, element: str, lanes: int, to: int) -> str:
-    """More lanes; the new ones have no meaning."""
+    """The vector padded to more lanes, which are undefined."""
     if lanes == to:
         return vector
     if lanes == 1:

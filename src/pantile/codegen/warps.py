@@ -1,8 +1,8 @@
-"""Values that go from thread to thread of a warp: `llvm.nvvm.shfl.sync.idx`, which moves 32 bits.
+"""Warp shuffles: `llvm.nvvm.shfl.sync.idx`, which moves 32 bits.
 
-What is smaller is widened, what is larger goes in parts; a vector of two 16-bit values is one part. All 32 threads take
-part, which lowering sees to. That a shuffle does nothing but give a value is more than LLVM says of it: equal ones
-become one, and those that nobody needs go.
+Smaller values are widened, larger ones are moved in parts; a vector of two 16-bit values is one part. Lowering ensures
+that all 32 threads take part. Shuffles are written as pure values, which LLVM does not know: equal ones are merged, and
+unused ones are not written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def write_from_lane(ctx: Context, e: FromLane, value: str, lane: str) -> str:
 
 
 def _moved(ctx: Context, value: str, type_: str, bits: int, lane: str) -> str:
-    """A value of so many bits, which are whole words or less than one."""
+    """A value of so many bits, which are whole words or less than one, moved from another lane."""
     fn, whole = ctx.fn, integer_type(bits)
     raw = _as(ctx, value, type_, whole)
     if bits < _WORD:

@@ -27,7 +27,7 @@ _LOG2_E = 1 / math.log(2)
 
 
 def exp(x: Expr) -> Expr:
-    """e**x = 2**n * e**r with |r| <= ln(2) / 2."""
+    """Compute e**x = 2**n * e**r with |r| <= ln(2) / 2."""
     fmt = format_of(x)
     # Beyond these results are 0 and infinity; the clamp keeps n small and lets NaN through.
     x = maximum(minimum(x, 89.0 if fmt.bias == 127 else 710.0), -104.0 if fmt.bias == 127 else -746.0)
@@ -112,7 +112,8 @@ def cbrt(x: Expr) -> Expr:
 
 
 def _cube_root(m: Expr, r: Expr) -> Expr:
-    """Of w = m * 2**r: w z z with a guess z of w**(-1/3), and a step of Newton's, whose divisor is 3 / (z z)."""
+    """The cube root of w = m * 2**r: w z z with a guess z of w**(-1/3), and a Newton step, whose divisor is 3 / (z
+    z)."""
     fmt = format_of(m)
 
     def by_r(minus: float, plus: float) -> Expr:
