@@ -34,7 +34,7 @@ class AlignmentFacts:
     constant: frozenset[str] = frozenset()  # buffers that do not change while the kernel runs
     lows: dict[str, int] = field(default_factory=dict)  # lower bounds of scalars
     known: dict[int, Class] = field(default_factory=dict)  # memo by id of nodes, valid for these `classes`
-    alive: list[Expr] = field(default_factory=list)  # these nodes
+    alive: list[Expr] = field(default_factory=list)  # nodes whose ids are keys
 
     def of(self, buffer: str | None, index: Expr) -> Class:
         """The congruence class of an index."""

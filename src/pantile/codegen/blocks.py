@@ -31,7 +31,7 @@ SHARED_MEMORY = f"{SHARED} = external addrspace(3) global [0 x i8], align {LONGE
 _THREAD = "#thread"
 _SHARED = "#shared"
 _COPIES = 8  # copies of the body of a thread loop, at most
-_OF_A_THREAD = 128  # registers per thread, where blocks overlap their waiting
+_OF_A_THREAD = 128  # registers per thread, where several blocks shall be resident
 
 
 def begin_block(module: Module, kernel: Kernel, symbol: str, lows: Mapping[str, int]) -> Function:

@@ -35,7 +35,7 @@ class Module:
     ordinals: Mapping[str, int]  # number of every buffer in a debug report
     alias: Mapping[str, str]  # alias metadata of each buffer's accesses
     kernels: Mapping[str, Kernel]  # by name
-    closures: dict[str, Closure] = field(default_factory=dict)  # entries of the kernels that are written
+    closures: dict[str, Closure] = field(default_factory=dict)  # closures of the kernels written so far
 
     @cached_property
     def index(self) -> str:

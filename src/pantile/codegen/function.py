@@ -52,7 +52,7 @@ class Function:
         self._ways_out: list[str] = []
         self.has_loops = False
         self.has_bfloats = False  # whether the target converts to bfloat16 and computes with it
-        self._long_loops: list[int] = []  # lines that terminate blocks
+        self._long_loops: list[int] = []  # lines that end long loops
         self._numbers: dict[str, str] = {}
         self._added: list[str] = []
         self._written: dict[Hashable, Any] = {}  # memo of `once`, scoped like value numbers

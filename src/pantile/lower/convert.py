@@ -29,7 +29,7 @@ def _stage(s: Stage, wider: dict[str, DType]) -> Stage:
 
     def change(e: Expr) -> Expr | None:
         if isinstance(e, Cast) and isinstance(e.value, Load) and e.dtype is wider.get(e.value.buffer):
-            return replace(e.value, dtype=e.dtype)  # except where it is converted once more
+            return replace(e.value, dtype=e.dtype)  # rather than a further conversion
         return None
 
     def new(e: Expr) -> Expr:

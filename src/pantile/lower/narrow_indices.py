@@ -22,7 +22,7 @@ from ..ir import visit as ir
 from ..ir.nodes import For, Let, Stmt
 
 _FIRST, _LAST = 0, 1
-_UNKNOWN = var("?")  # nothing is known of these
+_UNKNOWN = var("?")  # nothing is known of it
 _MOST_CONDITIONS = 2
 
 

@@ -31,7 +31,7 @@ class Folded:
     """The index of element 0 along a row, and the numbers of elements in the interior: from `first` up to `end`."""
 
     begin: Expr
-    first: tuple[Expr, ...]  # the largest of these
+    first: tuple[Expr, ...]  # it begins at the largest of these
     end: tuple[Expr, ...]  # the least
 
     @staticmethod

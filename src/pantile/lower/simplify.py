@@ -102,7 +102,7 @@ class _Simplify:
 
     def named(self, s: Let, value: Expr) -> Stmt:
         """The let, if it is used."""
-        outside = s.name in self.used  # it is bound by another version of the same code
+        outside = s.name in self.used  # used by another version of the same code
         self.used.discard(s.name)
         body = self.statement(s.body)
         if s.name in self.used:

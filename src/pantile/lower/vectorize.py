@@ -27,7 +27,7 @@ from ..ir.nodes import For, If, Let, Realize, Stmt, Store
 from ..target.kinds import Kind
 from .lanes import split_select
 
-Classes = Mapping[str, Class]  # lets by name
+Classes = Mapping[str, Class]  # congruence classes of the names around
 
 _WIDEST = 4  # a load may read this many times as many elements as it needs
 

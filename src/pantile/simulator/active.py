@@ -24,7 +24,7 @@ class Touch(NamedTuple):
     element: Array
     block: Array  # counted from 0 within the batch
     thread: Array
-    shape: tuple[int, ...]  # mask over all lanes of all threads
+    shape: tuple[int, ...]  # that of all lanes of all threads
     chosen: Array | None
 
     def values(self, of: Array) -> Array:

@@ -28,7 +28,7 @@ class Counts:
     shared_bytes: int
     registers: int
     traffic: Traffic = field(default_factory=Traffic)
-    barriers: int = 0  # barriers executed, per block
+    barriers: int = 0  # barriers executed, summed over blocks
     operations: Counter[str] = field(default_factory=Counter)  # operations of threads, by kind
 
     @staticmethod
@@ -36,14 +36,12 @@ class Counts:
         return Counts(kernel.name, blocks, kernel.threads, kernel.shared, estimated_registers(kernel))
 
     def occupancy(self, capability: str = "sm_90") -> Occupancy:
-        """The occupancy for so many threads per block, bytes of shared memory and registers per thread, on an LLVM GPU
-        name.
-        """
+        """The occupancy of this launch on a GPU of that compute capability, by its LLVM name."""
         return occupancy(self.threads, self.shared_bytes, self.registers, capability)
 
 
 def occupancy(threads: int, shared: int, registers: int, capability: str = "sm_90") -> Occupancy:
-    """Of blocks of so many threads, bytes of shared memory, and registers per thread, on GPUs that LLVM calls so."""
+    """The occupancy for so many threads per block, bytes of shared memory per block and registers per thread."""
     return occupancy_of(multiprocessor(compute_capability(capability)), threads, shared, registers)
 
 

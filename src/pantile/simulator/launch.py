@@ -79,7 +79,7 @@ def _batches(blocks: int, kernel: Kernel) -> Iterable[tuple[int, int]]:
 
 
 def _accesses(kernel: Kernel, buffers: Mapping[str, Global]) -> dict[int, Accesses]:
-    """By id of the memory, for what the kernel stores into."""
+    """The access histories of the memories that the kernel stores to, by id."""
     stored = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
     memories = {id(m): m for name, m in buffers.items() if name in stored}
     return {k: Accesses(len(m.data), kernel.threads, across_blocks=True) for k, m in memories.items()}

@@ -4,8 +4,8 @@ before:  f[y*s + x] = a*f[(y - 1)*s + x] + b*f[y*s + x]        after:  let f.ahe
          f[(y + 1)*s + x] = a*f[y*s + x] + b*f[(y + 1)*s + x]          f[y*s + x] = a*f[(y - 1)*s + x] + b*f[y*s + x]
                                                                        f[(y + 1)*s + x] = a*f[y*s + x] + b*f.ahead.0
 
-For scans whose loops are unrolled. Code for GPUs says nothing about which accesses are apart, and a load of memory
-takes as long as hundreds of instructions.
+This is for scans whose loops are unrolled. Code for GPUs has no alias information, and the latency of a load is that of
+hundreds of instructions.
 """
 
 from __future__ import annotations

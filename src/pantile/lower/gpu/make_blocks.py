@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from ...errors import InternalError
 from ...expr.nodes import const
 from ...expr.types import INDEX
 from ...expr.visit import loaded, union
@@ -67,8 +68,10 @@ def _apart(s: Stmt, around: _Around) -> Stmt:
         return around(s)
     if isinstance(s, Block):
         return block(*(_apart(c, around) for c in s.stmts))
-    # Each part decides anew. No pass puts a condition that a statement itself may change around block loops.
-    assert union(list(map(loaded, expressions(s)))).isdisjoint(i.buffer for i in walk(s) if isinstance(i, Store))
+    # Each part tests conditions anew. No pass puts a condition around block loops that these may change.
+    stored = {i.buffer for i in walk(s) if isinstance(i, Store)}
+    if not union(list(map(loaded, expressions(s)))).isdisjoint(stored):
+        raise InternalError(f"a condition around block loops depends on what they store: {sorted(stored)}")
     if isinstance(s, If):
         parts = [_apart(s.then, lambda inside: around(If(s.condition, inside)))]
         if s.otherwise is not None:

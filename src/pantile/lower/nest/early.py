@@ -30,7 +30,7 @@ class OpenLoop:
         self.last = low + extent - 1
         self.is_in_order = kind in IN_ORDER
         self.starts: dict[str, int] = {}  # stage computed inside -> iterations by which it starts early
-        self.current = 0  # that of the stage whose loops are being built inside this one
+        self.current = 0  # iterations by which the stage being built inside this loop starts early
 
     @property
     def warm_up(self) -> int:

@@ -29,7 +29,7 @@ from ...expr.visit import children, loaded, names, operands_first, rebuild, tran
 from ...graph.nodes import InputInfo, Stage
 from ..names import of_buffer
 
-_TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # products with constants are not
+_TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # products with constants are monotonic
 
 
 def mask_loads(
