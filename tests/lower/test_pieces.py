@@ -21,7 +21,7 @@ from pantile.ir.show import show
 from pantile.ir.visit import expressions
 from pantile.ir.visit import walk as statements
 from pantile.lower.nest.assume import assume
-from pantile.lower.nest.mask import mask_loads
+from pantile.lower.nest.mask import LoadContext, mask_loads
 from pantile.lower.nest.prefetch import prefetches
 from pantile.lower.nest.widen import Lowered
 from pantile.lower.vectorize import fold_ramp
@@ -51,7 +51,7 @@ LINE = 64  # bytes
 def masked(e: Expr) -> Expr:
     """With masks, where stages lack nothing and ranges have points."""
     inputs = {"img": InputInfo("img", FLOAT32, 1, here())}
-    return mask_loads(e, WHOLE, inputs, ANY, lambda _: False, lambda _: True, lambda _: False)
+    return mask_loads(e, WHOLE, LoadContext(inputs, ANY, lambda _: False, lambda _: True, lambda _: False))
 
 
 def masks(e: Expr) -> list[str]:

@@ -32,52 +32,41 @@ from ..names import of_buffer
 _TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # products with constants are monotonic
 
 
-def mask_loads(
-    e: Expr,
-    scope: Scope,
-    inputs: Mapping[str, InputInfo],
-    facts: Facts,
-    missing: Callable[[str], bool],
-    has_points: Callable[[Expr], bool],
-    inside: Callable[[str], bool],
-) -> Expr:
-    """The expression with masks on the loads that need them.
+@dataclass(frozen=True)
+class LoadContext:
+    """What is known of the buffers that an expression may load from."""
 
-    `scope` has the ranges of its variables. `missing` tells whether nothing may be computed of a buffer where the
-    conditions of all its loads fail. `has_points` tells whether a range of some extent is certainly not empty. `inside`
-    tells whether a buffer is computed inside of loops over the variables.
-    """
+    inputs: Mapping[str, InputInfo]
+    facts: Facts
+    missing: Callable[[str], bool]  # whether nothing may be computed of a buffer where conditions of all its loads fail
+    has_points: Callable[[Expr], bool]  # whether a range of some extent is certainly not empty
+    inside: Callable[[str], bool]  # whether a buffer is computed inside of loops over the variables
+
+
+def mask_loads(e: Expr, scope: Scope, context: LoadContext) -> Expr:
+    """The expression with masks on the loads that need them. `scope` has the ranges of its variables."""
     if not any(isinstance(n, Op) and n.op == "select" for n in walk(e)):
         return e
-    masker = _Masker(scope, inputs, facts, missing, has_points, inside)
+    masker = _Masker(scope, context)
     masker.find_ways(e)
     return masker.visit(e, masker.start)
 
 
 def mask_lanes(
-    e: Expr,
-    scope: Scope,
-    inputs: Mapping[str, InputInfo],
-    facts: Facts,
-    missing: Callable[[str], bool],
-    has_points: Callable[[Expr], bool],
-    inside: Callable[[str], bool],
-    mask: Expr,
-    own: Stage,
-    by_lane: Callable[[Expr], bool],
+    e: Expr, scope: Scope, context: LoadContext, mask: Expr, own: Stage, by_lane: Callable[[Expr], bool]
 ) -> Expr:
     """The expression for lanes some of which are inactive: what those would read need not exist.
 
     An input may certainly have it all the same, and a stage has what itself accumulates. What all lanes read at one
     index exists if it would without the condition, even where no lane is active.
     """
-    masker = _Masker(scope, inputs, facts, missing, has_points, inside)
+    masker = _Masker(scope, context)
     wanted = masker.branch(masker.start, mask, True, e)
 
     def change(load: Expr) -> Expr | None:
         if not isinstance(load, Load) or load.buffer in own.buffers or masker.holds(load):
             return None
-        is_one = load.buffer not in inputs and not any(by_lane(i) for i in load.indices)
+        is_one = load.buffer not in context.inputs and not any(by_lane(i) for i in load.indices)
         needed = masker.where_taken(load, wanted) if is_one and masker.safe(load, wanted) else mask
         if needed is None:
             return None
@@ -111,21 +100,10 @@ _NOT_COVERED: Mapping[_Path, _Path] = {}
 
 
 class _Masker:
-    def __init__(
-        self,
-        scope: Scope,
-        inputs: Mapping[str, InputInfo],
-        facts: Facts,
-        missing: Callable[[str], bool] = lambda _: False,
-        has_points: Callable[[Expr], bool] = lambda _: True,
-        inside: Callable[[str], bool] = lambda _: False,
-    ) -> None:
+    def __init__(self, scope: Scope, context: LoadContext) -> None:
         self.whole = scope
-        self.inputs = inputs
-        self.facts = facts
-        self.missing = missing
-        self.has_points = has_points
-        self.is_inside = inside
+        self.inputs, self.facts = context.inputs, context.facts
+        self.missing, self.has_points, self.is_inside = context.missing, context.has_points, context.inside
         self.start = _Path(scope)
         self.branches: dict[tuple[int, int, bool, bool], _Path] = {}
         self.joined: dict[int, _Path] = {}  # node with too many paths -> the one that stands for all

@@ -17,7 +17,7 @@ from ...ir.nodes import Block, If, Let, Manner, Stmt, Store
 from ..names import of_buffer, region_names
 from .here import Here
 from .loops import Loops
-from .mask import mask_lanes, mask_loads
+from .mask import LoadContext, mask_lanes, mask_loads
 from .widen import Lowered
 
 
@@ -45,8 +45,10 @@ def point(
     d, lanes = loops.definition, loops.lanes
     lowered, scope = Lowered(loops.at).expression, _everywhere(loops)
 
+    context = LoadContext(graph.input, here.facts, is_missing, here.has_points, is_inside)
+
     def masked(e: Expr) -> Expr:
-        return mask_loads(lowered(e), scope, graph.input, here.facts, is_missing, here.has_points, is_inside)
+        return mask_loads(lowered(e), scope, context)
 
     indices = tuple(simplify(masked(i), here.facts) for i in d.indices)
     along_lanes = [k for k, i in enumerate(indices) if not loops.made_of(i).isdisjoint(lanes)]
@@ -56,12 +58,7 @@ def point(
     if mask is not None:
         known = {n: Interval(*(substitute(e, here.values) for e in (r.low, r.high))) for n, r in scope.items()}
         by_lane = functools.partial(depends, wanted=lanes)
-        values = [
-            mask_lanes(
-                v, known, graph.input, here.facts, is_missing, here.has_points, is_inside, mask, loops.stage, by_lane
-            )
-            for v in values
-        ]
+        values = [mask_lanes(v, known, context, mask, loops.stage, by_lane) for v in values]
     body = _stores(loops, indices, values, mask, manner)
     guards = list(loops.guards)
     if condition is not None and mask is None:
