@@ -6,7 +6,7 @@ before:  for y in 0..h:                        after:   for y in 0 - 2..h:
 
 The loop starts early enough that every row is computed exactly once, always the same number per iteration, with no
 first iteration of its own (Halide computes the whole window in the first one instead). The rows in use at one time
-are `window` many: `fold` makes the buffer circular with that many.
+are `window` many: `fold_storage` makes the buffer circular with that many.
 """
 
 from __future__ import annotations
