@@ -9,7 +9,7 @@ from operator import add, itemgetter
 
 from ..expr.runs import runs
 from ..machine.description import Cpu
-from .call_facts import Leaf
+from ..schedule.loop_tree import Leaf
 from .innermost import Inner
 from .layout import memory_strides
 from .nest import Nests

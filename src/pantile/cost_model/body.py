@@ -15,8 +15,8 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from ..machine.description import Cpu
+from ..schedule.loop_tree import Leaf
 from .accesses import OF_A_SMALL_ONE, count_accesses
-from .call_facts import Leaf
 from .innermost import Inner
 from .nest import Loops, Nests
 from .operations import ANYWHERE, Tally

@@ -21,6 +21,7 @@ from ..analysis.regions import Rules, required, stage_reads
 from ..cached import cached_property
 from ..expr.nodes import Number
 from ..graph.nodes import Graph, Stage
+from ..schedule.loop_tree import Leaf
 from .branches import Branches, Conditions
 from .copies import Copies
 from .definition_costs import DefinitionFacts, extent
@@ -29,7 +30,6 @@ from .operations import Begun, Tally
 from .reads import Box, Reads
 from .triangles import Triangle
 
-Leaf = tuple[str, int]  # a stage and which of its definitions
 Shapes = Mapping[str, tuple[int, ...]]
 
 _KNOWN: WeakKeyDictionary[Graph, dict[object, _AtSizes]] = WeakKeyDictionary()

@@ -19,12 +19,13 @@ from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..machine.description import Cpu
 from ..schedule.draft import Drafts
+from ..schedule.loop_tree import Leaf
 from ..schedule.plan import Plan
 from ..schedule.resolve import resolve
 from ..schedule.schedule import Schedule
 from ..target.kinds import Kind
 from .body import Bodies, Body
-from .call_facts import CallFacts, Leaf, Shapes, call_facts
+from .call_facts import CallFacts, Shapes, call_facts
 from .groups import group_key, groups
 from .nest import Nests
 from .result import Causes, Cost, StageCost
@@ -180,7 +181,7 @@ class _CostModel:
     def _imbalance(self, leaf: Leaf, tasks: int, cores: int) -> float:
         """How many times as long the last core takes as each would if the work were balanced."""
         triangle = self.nests.facts.triangle(leaf)
-        own = [s for s in self.nests.own(leaf) if self.nests.kind(s) is Kind.PARALLEL and s[:2] == leaf]
+        own = [s for s in self.nests.tree.own(leaf) if self.nests.tree.kind(s) is Kind.PARALLEL and s[:2] == leaf]
         if triangle.conditions and cores > 1 and tasks <= MOST_TASKS and own:
             loops, name = self.nests.loops(leaf), own[0].loop
             count, v = loops.trips(name), loops.fastest[name]
@@ -192,9 +193,9 @@ class _CostModel:
     def _tasks(self, leaf: Leaf) -> tuple[int, float]:
         """How many tasks of a definition run in parallel, and how often a parallel loop of its own begins."""
         count, begins = 1, 0.0
-        chain = self.nests.chain(leaf)
+        chain = self.nests.tree.chain(leaf)
         for depth, site in enumerate(chain):
-            if self.nests.kind(site) is Kind.PARALLEL:
+            if self.nests.tree.kind(site) is Kind.PARALLEL:
                 if count == 1 and (site.stage, site.definition) == leaf:
                     begins = self.nests.times(chain[depth - 1] if depth else None)
                 count *= self.nests.trips(site)

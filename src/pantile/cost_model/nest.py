@@ -17,13 +17,13 @@ from typing import Any
 
 from ..cached import cached_property
 from ..dataclass import value
+from ..schedule.loop_tree import Leaf, LoopTree
 from ..schedule.plan import ONCE, Fuse, Nest, Plan, Site, Split
 from ..target.kinds import WRITTEN_OUT, Kind
-from .call_facts import CallFacts, Leaf
+from .call_facts import CallFacts
 from .linear_forms import Form
 from .reads import Box
 
-Chain = tuple[Site, ...]
 MOST_PARTS = 3  # splits of one definition whose last blocks are looked at apart
 
 
@@ -135,7 +135,7 @@ class Nests:
     """The loops of those stages of a plan that are nested in each other, at the sizes of a call."""
 
     def __init__(self, facts: CallFacts, plan: Plan, names: Sequence[str]) -> None:
-        self.facts, self.plan = facts, plan
+        self.facts, self.plan, self.tree = facts, plan, LoopTree(facts.graph, plan)
         self.leaves = [(name, k) for name in names for k in range(len(facts.graph.stage[name].definitions))]
         self.layouts: dict[tuple[str, Box], Any] = {}  # of memory, and strides in it: memoized by `layout`
         self.strides: dict[str, Box] = {}
@@ -146,61 +146,13 @@ class Nests:
         self._footprints: dict[tuple[Leaf, Site | None], dict[str, Box] | None] = {}
         self._rates: dict[tuple[str, int, Site], float | None] = {}
         self._domains: dict[Leaf, dict[str, int]] = {}
-        self._own: dict[Leaf, Chain] = {}
-        self._chains: dict[Leaf, Chain] = {}
         self._times: dict[Site, float] = {}
-        self._kinds: dict[Site, Kind] = {}
-        self._to: dict[Site, Chain] = {}
         self._stored: dict[str, Box] = {}
         self._cut: dict[Site, bool] = {}
-        self._around: dict[str, Chain] = {}
         for name in reversed(names):  # consumers first: nothing then waits for a long chain of others
-            for site in self.around(name):
+            for site in self.tree.around(name):
                 self.required(name, site)
             self.computed(name)
-
-    # ---- chains of loops
-
-    def around(self, name: str) -> Chain:
-        """The loops around the site that a stage is computed at, outermost first."""
-        if name not in self._around:
-            self._around[name] = self.to(self.plan.stages[name].compute)
-        return self._around[name]
-
-    def to(self, site: Site | None) -> Chain:
-        """The loops around a site, its own one last."""
-        if site is None:
-            return ()
-        if site not in self._to:
-            own = self._down_to((site.stage, site.definition), site.loop)
-            self._to[site] = (*self.around(site.stage), *own)
-        return self._to[site]
-
-    def own(self, leaf: Leaf) -> Chain:
-        """The loops of a definition; those that it shares belong to another stage, or to the pure definition."""
-        if leaf not in self._own:
-            name, k = leaf
-            p = self.plan.stages[name]
-            names = [loop.name for loop in p.nests[k].loops]
-            shared: Chain = ()
-            if k in p.within:
-                shared = self._down_to((name, 0), p.within[k])
-            elif p.with_stage is not None and p.with_loop is not None and k == 0:
-                shared = self._down_to((p.with_stage, 0), p.with_loop)
-            self._own[leaf] = (*shared, *[Site(name, k, n) for n in names[len(shared) :]])
-        return self._own[leaf]
-
-    def _down_to(self, leaf: Leaf, loop: str) -> Chain:
-        own = self.own(leaf)
-        names = [s.loop for s in own]
-        return own[: names.index(loop) + 1] if loop in names else ()
-
-    def chain(self, leaf: Leaf) -> Chain:
-        """All loops around the innermost statement of a definition."""
-        sites = self._chains.get(leaf)
-        if sites is None:
-            sites = self._chains[leaf] = (*self.around(leaf[0]), *self.own(leaf))
-        return sites
 
     def trips(self, site: Site) -> int:
         return self.loops((site.stage, site.definition)).trips(site.loop)
@@ -243,14 +195,14 @@ class Nests:
         """The box without what earlier iterations of a loop between storage and computation have left in memory
         (sliding window)."""
         p = self.plan.stages[name]
-        between = self.around(name)[len(self.to(p.store)) :]
-        chain = self.around(name)
+        between = self.tree.around(name)[len(self.tree.to(p.store)) :]
+        chain = self.tree.around(name)
         for site in reversed(between):
             depth = chain.index(site)
             one, count = self.required(name, site), self.trips(site)
             every = self.required(name, chain[depth - 1] if depth else None)
             moving = [k for k, (a, b) in enumerate(zip(one, every, strict=True)) if b > a]
-            kind = self.kind(site)
+            kind = self.tree.kind(site)
             if kind is not Kind.SERIAL or count < 2 or len(moving) != 1 or one[moving[0]] != whole.box[moving[0]]:
                 continue
             k = moving[0]
@@ -268,7 +220,7 @@ class Nests:
     def is_unaligned(self, name: str) -> bool:
         """Whether nothing is known of the column at which a stage begins, such as whether it is even. That is so in
         tiles of which the last is partial."""
-        return any(map(self._cuts_columns, self.around(name)))
+        return any(map(self._cuts_columns, self.tree.around(name)))
 
     def _cuts_columns(self, site: Site) -> bool:
         cuts = self._cut.get(site)
@@ -291,7 +243,7 @@ class Nests:
         clamped, nor by several at different rates, nor for a stage that pauses. Else lowering cannot tell what is new
         each time."""
         if (name, axis, site) not in self._rates:
-            inside = [leaf for leaf in self.facts.readers[name] if site in self.chain(leaf)]
+            inside = [leaf for leaf in self.facts.readers[name] if site in self.tree.chain(leaf)]
             reads = self.facts.reads
             rates = {self._rate_of(form, leaf, site) for leaf in inside for form in reads(leaf).along(name, axis)}
             self._rates[name, axis, site] = rates.pop() if len(rates) == 1 else None
@@ -311,7 +263,7 @@ class Nests:
     def _pauses(self, name: str, rate: float, site: Site) -> bool:
         """Whether a stage slides along a loop at such a rate that in some iterations it has fewer rows to compute than
         in others, or none: lowering cannot tell then what is new of what it reads."""
-        slides = site in self.around(name)[len(self.to(self.plan.stages[name].store)) :]
+        slides = site in self.tree.around(name)[len(self.tree.to(self.plan.stages[name].store)) :]
         return slides and not (rate * self.loops((site.stage, site.definition)).step[site.loop]).is_integer()
 
     def stored(self, name: str) -> Box:
@@ -328,13 +280,6 @@ class Nests:
             return box
         used = self.required(name, p.compute)[slides] + self.computed(name).box[slides]
         return tuple(min(n, used) if k == slides else n for k, n in enumerate(box))
-
-    def kind(self, site: Site) -> Kind:
-        kind = self._kinds.get(site)
-        if kind is None:
-            nest = self.plan.stages[site.stage].nests[site.definition]
-            kind = self._kinds[site] = next(loop.kind for loop in nest.loops if loop.name == site.loop)
-        return kind
 
     def required(self, name: str, at: Site | None) -> Box:
         """The required region of a stage: what is read of it in one iteration of a loop, or in all."""
@@ -393,13 +338,13 @@ class Nests:
         name = leaf[0]
         if at is None:
             return self._variables(leaf, self.facts.whole[name])
-        own = self.own(leaf)
+        own = self.tree.own(leaf)
         if at in own:
             return self.loops(leaf).ranges(own.index(at) + 1)
         p = self.plan.stages[name]
         if at == p.compute or at in p.also:
             return self._variables(leaf, self.computed(name).box)
-        if at in self.around(name) or any(at in self.to(site) for site in p.also):
+        if at in self.tree.around(name) or any(at in self.tree.to(site) for site in p.also):
             return self._variables(leaf, self.required(name, at))
         return None
 

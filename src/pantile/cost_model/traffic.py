@@ -13,10 +13,10 @@ from math import inf, prod
 
 from ..dataclass import dataclass
 from ..machine.description import Cpu
+from ..schedule.loop_tree import Leaf
 from ..schedule.plan import Site
 from ..target.kinds import WRITTEN_OUT, Kind
 from .cache_sets import conflict_factor
-from .call_facts import Leaf
 from .gathers import scattered
 from .layout import MemoryDim, far_runs, layout, memory_strides, run, whole_layout
 from .nest import Nests
@@ -65,7 +65,7 @@ class Traffic:
         self._iteration: dict[tuple[Site, bool], float] = {}
         self._inside: dict[Site, list[Leaf]] = {}
         for leaf in nests.leaves:
-            for site in nests.chain(leaf):
+            for site in nests.tree.chain(leaf):
                 self._inside.setdefault(site, []).append(leaf)
         self._sizes: dict[tuple[str, Box], float] = {}
         self._conflict_sizes: dict[tuple[str, Box], float] = {}
@@ -84,7 +84,7 @@ class Traffic:
         self._layout = {name: layout(nests, name) for name in sources}
         self._whole = {name: whole_layout(nests, name) for name in sources}  # as far apart as rows of all of it are
         stages = {name: nests.plan.stages[name] for name in sources if name in nests.plan.stages}
-        self._stores = {name: nests.to(p.store) for name, p in stages.items()}
+        self._stores = {name: nests.tree.to(p.store) for name, p in stages.items()}
         self._stored_in: dict[Site | None, set[str]] = {None: set(stages)}  # what outlives an iteration of a loop
         for name, sites in self._stores.items():
             for site in sites:
@@ -138,8 +138,8 @@ class Traffic:
         overlap. A scan reads one and writes one, each on its own."""
         if source == leaf[0]:
             return 1 / BOTH_WAYS
-        chain = self.nests.chain(leaf)
-        innermost = next((site for site in reversed(chain) if self.nests.kind(site) is not Kind.VECTOR), None)
+        chain = self.nests.tree.chain(leaf)
+        innermost = next((site for site in reversed(chain) if self.nests.tree.kind(site) is not Kind.VECTOR), None)
         box = self._box(leaf, source, innermost)
         return max(1.0, min(AT_ONCE, prod(box) / run(self._layout[source], box)))
 
@@ -151,7 +151,7 @@ class Traffic:
         misses: dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]] = {}
         plans = self.nests.plan.stages
         for leaf in self.nests.leaves:
-            chain = self.nests.chain(leaf)
+            chain = self.nests.tree.chain(leaf)
             innermost = max(0, len(chain) - self._written_out(leaf) - 1)
             depth = next((k for k in range(innermost) if self._iteration_footprint(chain[k], first) <= size), innermost)
             site = chain[depth] if chain else None
@@ -179,7 +179,7 @@ class Traffic:
         """Whether what a scan has stored in an iteration of a loop around both is still in a cache that could not keep
         all of the iteration, since little was accessed in between. Scans pass over it again and again."""
         sites = self._stores[source]
-        if not sites or sites[-1] not in self.nests.chain(leaf) or not self._is_scanned(source):
+        if not sites or sites[-1] not in self.nests.tree.chain(leaf) or not self._is_scanned(source):
             return False
         inside = self._inside[sites[-1]]
         at = inside.index(leaf)
@@ -213,8 +213,8 @@ class Traffic:
 
     def _find_written_out(self, leaf: Leaf) -> int:
         count = 0
-        for site in reversed(self.nests.chain(leaf)):
-            if self.nests.kind(site) not in WRITTEN_OUT and self.nests.trips(site) > 1:
+        for site in reversed(self.nests.tree.chain(leaf)):
+            if self.nests.tree.kind(site) not in WRITTEN_OUT and self.nests.trips(site) > 1:
                 break
             count += 1
         return count
@@ -326,7 +326,7 @@ class Traffic:
         """The number of places far apart that the iterations of each loop access, and their box, innermost first,
         without the `inside` innermost loops."""
         near = NEAR_BYTES / self.nests.facts.bytes_per_point(source)
-        for site in (*reversed(self.nests.chain(leaf)), None)[inside:]:
+        for site in (*reversed(self.nests.tree.chain(leaf)), None)[inside:]:
             box = self._box(leaf, source, site)
             yield far_runs(parts, box, near), box
 

@@ -16,7 +16,8 @@ from functools import lru_cache
 
 from ..errors import InternalError
 from ..expr.nodes import Var, var
-from ..graph.nodes import Stage
+from ..graph.nodes import Graph, Stage
+from ..schedule.plan import Site
 
 # Every word that a made-up name can contain, by what it follows.
 _OF_BUFFERS = frozenset(
@@ -38,6 +39,11 @@ def prefix(stage: Stage, definition: int) -> str:
 def loop_name(stage: Stage, definition: int, loop: str) -> str:
     """The name of a loop's variable."""
     return f"{prefix(stage, definition)}.{_words(loop)}"
+
+
+def site_variable(graph: Graph, site: Site) -> str:
+    """The loop variable of a site."""
+    return loop_name(graph.stage[site.stage], site.definition, site.loop)
 
 
 @lru_cache(maxsize=1 << 10)  # loops of many stages have the same names

@@ -12,17 +12,17 @@ from ...expr.linear import Facts
 from ...expr.nodes import Expr
 from ...graph.nodes import Graph, Stage
 from ...ir.nodes import Block, If, Let, Produce, Stmt
+from ...schedule.loop_tree import LoopTree
 from ...schedule.plan import Plan, Site, StagePlan
 from ..contents import Contents
 from ..coverage import Coverage
-from ..names import region_names
+from ..names import region_names, site_variable
 from .early import started
 from .here import Here
 from .loop_builder import LoopBuilder
 from .regions import Region, Regions
 from .required import Required
 from .rows import LiveRows
-from .sites import Sites
 from .slide import Sliding, slide
 from .specialize import specialized
 from .storage import realized
@@ -57,15 +57,13 @@ class _StageBuilder:
     def __init__(self, graph: Graph, plan: Plan, here: Here, small: bool) -> None:
         coverage = Coverage()
         self.graph, self.plan, self.here = graph, plan, here
-        self.sites = Sites(graph, plan)
+        self.tree = LoopTree(graph, plan)
         self.regions = Regions(graph, here, coverage, Contents())
         self.rows = LiveRows(here.facts)
         self.computed: dict[str, Region] = {}  # stage -> region where it was computed last
         me = proxy(self)  # a cycle of builders would live until the garbage collector runs
         self.loops = LoopBuilder(
-            graph,
-            plan,
-            self.sites,
+            self.tree,
             here,
             self.regions,
             coverage,
@@ -77,11 +75,11 @@ class _StageBuilder:
 
     def stages_at(self, site: Site | None, body: Stmt) -> Stmt:
         """`body` with the stages that are computed and stored at `site` around it."""
-        for stage in self.sites.at(site):
+        for stage in self.tree.at(site):
             p = self.plan.stages[stage.name]
             if p.is_computed_at(site):
                 body = self.compute(stage, p, body)
-            for m in self.sites.stored_at(site, stage):
+            for m in self.tree.stored_at(site, stage):
                 box = self.regions.computed(m, body)
                 if box is not None:
                     body = realized(m, self.plan.stages[m.name], box, self.computed.get(m.name), self.here.facts, body)
@@ -90,8 +88,8 @@ class _StageBuilder:
     def compute(self, stage: Stage, p: StagePlan, rest: Stmt) -> Stmt:
         """Compute the stage (and those fused into its loops) over the region that `rest` requires, then run `rest`."""
         self.begun.add(stage.name)
-        progress.step(f"nest, stage {len(self.begun)} of {len(self.sites.order)}")
-        members = self.sites.members(stage)
+        progress.step(f"nest, stage {len(self.begun)} of {len(self.tree.order)}")
+        members = self.tree.members(stage)
         box = self.regions.needed(members, rest)
         if box is None:
             return rest
@@ -122,7 +120,7 @@ class _StageBuilder:
             return None
         sliding = None
         if not any(m.name in self.graph.output for m in members):
-            between = self.here.loops_inside(None if p.store is None else self.sites.variable(p.store))
+            between = self.here.loops_inside(None if p.store is None else site_variable(self.graph, p.store))
             sliding = slide(
                 members,
                 box,

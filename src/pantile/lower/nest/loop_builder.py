@@ -18,14 +18,15 @@ from ...expr.linear import simplify
 from ...expr.nodes import Const, Expr, Var, const
 from ...expr.types import INDEX
 from ...expr.visit import substitute
-from ...graph.nodes import Graph, ReductionDim, Stage
+from ...graph.nodes import ReductionDim, Stage
 from ...ir import visit as ir
 from ...ir.nodes import Block, For, If, Let, Manner, Produce, Stmt
-from ...schedule.plan import Loop, Nest, Plan, Site, Split
+from ...schedule.loop_tree import LoopTree
+from ...schedule.plan import Loop, Nest, Site, Split
 from ...schedule.updates import pure_dims
 from ...target.kinds import WRITTEN_OUT, Kind
 from ..coverage import Coverage, Range
-from ..names import loop_name, region_names
+from ..names import loop_name, region_names, site_variable
 from .constant import is_constant
 from .early import OpenLoop, one_after_another
 from .here import Here
@@ -35,7 +36,6 @@ from .point import point
 from .prefetch import prefetches
 from .regions import Regions
 from .rows import LiveRows
-from .sites import Sites
 
 
 class LoopBuilder:
@@ -46,9 +46,7 @@ class LoopBuilder:
 
     def __init__(
         self,
-        graph: Graph,
-        plan: Plan,
-        sites: Sites,
+        tree: LoopTree,
         here: Here,
         regions: Regions,
         coverage: Coverage,
@@ -56,7 +54,7 @@ class LoopBuilder:
         small: bool,
         stages_at: Callable[[Site, Stmt], Stmt],
     ) -> None:
-        self._graph, self._plan, self._sites = graph, plan, sites
+        self._tree, self._graph, self._plan = tree, tree.graph, tree.plan
         self._here, self._regions, self._coverage, self._rows = here, regions, coverage, rows
         self._small, self._stages_at = small, stages_at
         self.ordered: set[str] = set()  # loops whose iterations depend on earlier ones
@@ -142,7 +140,10 @@ class LoopBuilder:
         p = self._plan.stages[self._graph.producer[buffer].name]
         while p.with_stage is not None:
             p = self._plan.stages[p.with_stage]
-        return any(site is not None and self._sites.variable(site) in variables for site in (p.compute, *p.also))
+        return any(site is not None and self._variable(site) in variables for site in (p.compute, *p.also))
+
+    def _variable(self, site: Site) -> str:
+        return site_variable(self._graph, site)
 
     def _manner(self, loops: Loops) -> Manner:
         """How the definition stores. Threads that share an update's iterations may store to the same element."""
@@ -200,8 +201,8 @@ class LoopBuilder:
         """Whether some stage may slide along the loop that is being opened: it is stored outside."""
         inside = self._here.is_in_body_of
         return loop.is_in_order and any(
-            not inside(computed) and (stored is None or inside(stored))
-            for computed, stored in self._sites.stored_outside
+            not inside(self._variable(computed)) and (stored is None or inside(self._variable(stored)))
+            for computed, stored in self._tree.stored_outside
         )
 
     def _body(self, loops: Loops, depth: int, loop: str) -> Stmt:
@@ -225,7 +226,7 @@ class LoopBuilder:
 
     def _with_companions(self, loops: Loops, loop: str, body: Stmt) -> Stmt:
         """Run the inner loops of other stages in this loop, after this stage's (compute_with)."""
-        for name in self._sites.companions(loops.stage.name) if loops.index == 0 else ():
+        for name in self._tree.companions(loops.stage.name) if loops.index == 0 else ():
             if self._plan.stages[name].with_loop == loop:
                 inner = Produce(name, self._inner(self._graph.stage[name], 0, loops, loop))
                 body = one_after_another(self._here.open, [body, inner])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...graph.nodes import Graph, Stage
-from ...schedule.plan import Plan
+from ..graph.nodes import Graph, Stage
+from .plan import Plan
 
 
 def execution_order(graph: Graph, plan: Plan) -> list[Stage]:

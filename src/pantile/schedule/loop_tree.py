@@ -1,0 +1,136 @@
+"""The loops of a plan as one tree: the loops around every stage and definition, and the stages at every loop.
+
+    out: strip > y > x;  blur_x at y of out, stored at strip
+
+        around("blur_x")        strip, y: the loops around the site that it is computed at
+        chain(("blur_x", 0))    strip, y, and the loops of blur_x: those around its innermost statement
+        at(y of out)            blur_x
+
+The tree has no extents: lowering gives its loops expressions for bounds, and the cost model the numbers of a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..cached import cached_property
+from ..graph.nodes import Graph, Stage
+from ..target.kinds import Kind
+from .order import execution_order
+from .plan import Plan, Site
+
+Chain = tuple[Site, ...]  # loops, outermost first
+Leaf = tuple[str, int]  # a stage and the index of one of its definitions
+
+
+class LoopTree:
+    """The sites of a plan; None is the site outside of all loops. Every answer is computed once."""
+
+    def __init__(self, graph: Graph, plan: Plan) -> None:
+        self.graph, self.plan = graph, plan
+        self._own: dict[Leaf, Chain] = {}
+        self._to: dict[Site, Chain] = {}
+        self._around: dict[str, Chain] = {}
+        self._chains: dict[Leaf, Chain] = {}
+        self._kinds: dict[Site, Kind] = {}
+
+    # ---- the loops around stages and definitions
+
+    def around(self, name: str) -> Chain:
+        """The loops around the site that a stage is computed at."""
+        if name not in self._around:
+            self._around[name] = self.to(self.plan.stages[name].compute)
+        return self._around[name]
+
+    def to(self, site: Site | None) -> Chain:
+        """The loops around a site, its own loop last."""
+        if site is None:
+            return ()
+        if site not in self._to:
+            own = self._down_to((site.stage, site.definition), site.loop)
+            self._to[site] = (*self.around(site.stage), *own)
+        return self._to[site]
+
+    def own(self, leaf: Leaf) -> Chain:
+        """The loops of a definition; those that it shares belong to another stage, or to the pure definition."""
+        if leaf not in self._own:
+            name, k = leaf
+            p = self.plan.stages[name]
+            names = [loop.name for loop in p.nests[k].loops]
+            shared: Chain = ()
+            if k in p.within:
+                shared = self._down_to((name, 0), p.within[k])
+            elif p.with_stage is not None and p.with_loop is not None and k == 0:
+                shared = self._down_to((p.with_stage, 0), p.with_loop)
+            self._own[leaf] = (*shared, *[Site(name, k, n) for n in names[len(shared) :]])
+        return self._own[leaf]
+
+    def _down_to(self, leaf: Leaf, loop: str) -> Chain:
+        own = self.own(leaf)
+        names = [s.loop for s in own]
+        return own[: names.index(loop) + 1] if loop in names else ()
+
+    def chain(self, leaf: Leaf) -> Chain:
+        """All loops around the innermost statement of a definition."""
+        sites = self._chains.get(leaf)
+        if sites is None:
+            sites = self._chains[leaf] = (*self.around(leaf[0]), *self.own(leaf))
+        return sites
+
+    def kind(self, site: Site) -> Kind:
+        """How the loop of a site runs."""
+        kind = self._kinds.get(site)
+        if kind is None:
+            nest = self.plan.stages[site.stage].nests[site.definition]
+            kind = self._kinds[site] = next(loop.kind for loop in nest.loops if loop.name == site.loop)
+        return kind
+
+    # ---- the stages at a site
+
+    @cached_property
+    def order(self) -> list[Stage]:
+        """The stages in the order in which they run."""
+        return execution_order(self.graph, self.plan)
+
+    def at(self, site: Site | None) -> list[Stage]:
+        """The stages with loops of their own that are computed or stored at a site, the last one to run first."""
+        return self._stages_at.get(site, [])
+
+    @cached_property
+    def _stages_at(self) -> dict[Site | None, list[Stage]]:
+        stages: dict[Site | None, list[Stage]] = {}
+        for stage in reversed(self.order):
+            p = self.plan.stages[stage.name]
+            if p.with_stage is None:
+                stores = [self.plan.stages[m.name].store for m in self.members(stage)]
+                for site in dict.fromkeys([p.compute, *p.also, *stores]):
+                    stages.setdefault(site, []).append(stage)
+        return stages
+
+    def companions(self, name: str) -> list[str]:
+        """The stages that run in the loops of a stage (compute_with)."""
+        return self._companions.get(name, [])
+
+    @cached_property
+    def _companions(self) -> dict[str, list[str]]:
+        companions: dict[str, list[str]] = {}
+        for p in self.plan.stages.values():
+            if p.with_stage is not None:
+                companions.setdefault(p.with_stage, []).append(p.name)
+        return companions
+
+    def members(self, stage: Stage) -> list[Stage]:
+        """The stage and its companions."""
+        return [stage, *(self.graph.stage[name] for name in self.companions(stage.name))]
+
+    def stored_at(self, site: Site | None, stage: Stage) -> Iterator[Stage]:
+        """The stage and companions whose storage begins at a site; outputs have theirs already."""
+        for m in self.members(stage):
+            if self.plan.stages[m.name].is_stored_at(site) and m.name not in self.graph.output:
+                yield m
+
+    @cached_property
+    def stored_outside(self) -> list[tuple[Site, Site | None]]:
+        """The sites of stages that are computed inside of the loop that they are stored at: for both, the site."""
+        stages = self.plan.stages.values()
+        return [(p.compute, p.store) for p in stages if p.compute is not None and p.compute != p.store]
