@@ -102,6 +102,7 @@ def test_scalars_that_decide_regions() -> None:
         (pt.select((X > 1) & ~(Y > 1), X, Y), {"x": 2, "y": 2}, 2),
         (pt.within(X, 0, 3) ^ 1, {"x": 4}, 5),
         (X << 3 >> 1, {"x": 5}, 20),
+        (pt.cast("int32", pt.cast("float32", X) + 100.7 - 100.7), {"x": 3}, 3),
         (pt.cast("int32", pt.cast("float32", pt.cast("float64", X) * 1e300)), {"x": 9}, 2**31 - 1),
         (X + Y, {"x": 1}, None),
         (pt.cast("int32", pt.sqrt(X)), {"x": 4}, None),

@@ -47,7 +47,7 @@ def _operands(e: Expr) -> tuple[Expr, ...]:
 
 def _value(e: Expr, point: Point, args: list[Number | None]) -> Number | None:
     if isinstance(e, Const):
-        return e.value
+        return _converted(e.value, e.dtype)
     if isinstance(e, (Var, Load)):
         return point.get(e.name if isinstance(e, Var) else id(e))
     if isinstance(e, Cast):
