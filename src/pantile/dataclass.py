@@ -125,7 +125,7 @@ def _init(cls: type, fields: Fields, frozen: bool) -> Source:
 
 
 def _parameter(f: dataclasses.Field[Any], known: dict[str, Any]) -> str:
-    """`hi=__default_hi`."""
+    """The parameter of a field in the text of `__init__`, such as `hi=__default_hi`."""
     if f.default_factory is not dataclasses.MISSING:
         known[f"__make_{f.name}"] = f.default_factory
         return f"{f.name}=__missing"

@@ -13,11 +13,11 @@ from .test_campaign import die_of
 
 
 def test_cases_share_a_child(tmp_path: Path) -> None:
-    def test() -> None:
+    def cases() -> None:
         for case in range(4):
             isolated(lambda case=case: (tmp_path / str(case)).write_text(str(os.getpid())))
 
-    isolated_together(test)
+    isolated_together(cases)
     (child,) = {(tmp_path / str(case)).read_text() for case in range(4)}
     assert child != str(os.getpid())
 
@@ -25,35 +25,35 @@ def test_cases_share_a_child(tmp_path: Path) -> None:
 def test_the_case_that_dies_is_known() -> None:
     begun: list[int] = []  # by this process
 
-    def test() -> None:
+    def cases() -> None:
         for case in range(4):
             begun.append(case)
             isolated(lambda case=case: die_of(signal.SIGSEGV) if case == 2 else None)
 
     with pytest.raises(AssertionError, match="died of SIGSEGV"):
-        isolated_together(test)
+        isolated_together(cases)
     assert begun == [0, 1, 2]
 
 
 def test_the_case_that_fails_is_known() -> None:
-    def test() -> None:
+    def cases() -> None:
         for case in range(4):
             isolated(lambda case=case: pytest.fail("not this one") if case == 1 else None)
 
     with pytest.raises(AssertionError, match="not this one"):
-        isolated_together(test)
+        isolated_together(cases)
 
 
 def test_cases_that_fail_only_together_fail() -> None:
     done: list[int] = []
 
-    def test() -> None:
+    def cases() -> None:
         for case in range(2):
             isolated(lambda case=case: done.append(case))
             assert len(done) < 2, "the second is done beside the first"
 
     with pytest.raises(AssertionError, match=r"(?s)fails only where cases share a process: .*beside the first"):
-        isolated_together(test)
+        isolated_together(cases)
 
 
 def test_each_case_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,9 +61,9 @@ def test_each_case_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[int] = []
     monkeypatch.setattr("tests.fuzz.isolate.limit_time", limits.append)
 
-    def test() -> None:
+    def cases() -> None:
         for _ in range(3):
             isolated(lambda: None)
         assert limits == [60] * 4, "one for the child, and one for each case"
 
-    isolated_together(test)
+    isolated_together(cases)

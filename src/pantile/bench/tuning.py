@@ -25,7 +25,7 @@ from .agreement import disagreement
 from .contender import Array, seconds
 
 FINDING, PROPOSALS, NEIGHBOURS = 0.2, 0.5, 0.8  # of the time, when each part ends
-PRICING = 0.3  # of the time for neighbours, to predict what they take
+PREDICTING = 0.3  # of the time for neighbours, to predict what they take
 FINALISTS = 4
 CLOSE = 1.15  # times the best: who may still win
 WORTH = 0.01  # by which a winner must be faster than what auto chooses
@@ -114,8 +114,8 @@ class Tuning:
             if not strategy.measures and name != "auto" and self._is_left(FINDING):
                 with self.trying(f"what {name} finds"):
                     found = self.pipeline.with_schedule(name, estimates=self.arguments)
-                    price = found.predict(num_threads=self.threads, **self.arguments)
-                yield price.seconds, name, found.schedule
+                    cost = found.predict(num_threads=self.threads, **self.arguments)
+                yield cost.seconds, name, found.schedule
 
     def _climb(self) -> None:
         """Neighbours of the best, the cheapest first, as long as one is better."""
@@ -132,15 +132,15 @@ class Tuning:
 
     def _neighbours(self, best: Trial) -> Iterator[tuple[str, pt.Schedule]]:
         """By predicted time; what would be much slower is left out, and what there is no time to predict."""
-        priced = []
-        until = self.elapsed + (NEIGHBOURS * self.seconds - self.elapsed) * PRICING
+        predicted = []
+        until = self.elapsed + (NEIGHBOURS * self.seconds - self.elapsed) * PREDICTING
         for _, schedule in pt.autoschedule.resizings(best.schedule):
             pipeline = self._scheduled(schedule) if schedule not in self._seen and self.elapsed < until else None
             if pipeline is not None:
-                priced.append((pipeline.predict(num_threads=self.threads, **self.arguments).seconds, schedule))
-        priced.sort(key=lambda p: p[0])
+                predicted.append((pipeline.predict(num_threads=self.threads, **self.arguments).seconds, schedule))
+        predicted.sort(key=lambda p: p[0])
         name = f"{best.name.removesuffix(', resized')}, resized"
-        yield from ((name, schedule) for cost, schedule in priced if cost < CLOSE * priced[0][0])
+        yield from ((name, schedule) for cost, schedule in predicted if cost < CLOSE * predicted[0][0])
 
     def _decide(self) -> None:
         """The fastest in turn, forwards and backwards."""

@@ -52,7 +52,7 @@ class Triangle:
 
     @cached_property
     def slopes(self) -> list[Slope]:
-        """The conditions."""
+        """The conditions as slopes of the loop variables."""
         return [self._slope(c) for c in self.conditions]
 
     def part(self) -> float:

@@ -62,7 +62,7 @@ def derived(name: str, kind: str) -> str:
 
 
 class Names:
-    """A namespace."""
+    """The names of a graph and their owners: a name that is claimed twice is refused, or given a number."""
 
     def __init__(self) -> None:
         self._owners: dict[str, str] = {}

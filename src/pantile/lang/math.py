@@ -137,7 +137,7 @@ def exp(value: ExprLike) -> Expr:
 
 
 def log(value: ExprLike) -> Expr:
-    """Natural logarithm."""
+    """Return the natural logarithm of a value."""
     return unary("log", value)
 
 
@@ -157,7 +157,7 @@ def tan(value: ExprLike) -> Expr:
 
 
 def tanh(value: ExprLike) -> Expr:
-    """Hyperbolic tangent."""
+    """Return the hyperbolic tangent of a value."""
     return unary("tanh", value)
 
 

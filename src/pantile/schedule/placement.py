@@ -15,12 +15,11 @@ from ..target.kinds import AT_ONCE, Kind
 from .directives import Directive
 from .draft import StageDraft
 from .limits import MOST_PLACES
+from .loop_tree import Chain
+from .loop_tree import Leaf as Reader
 from .plan import Site
 from .refuse import did_you_mean
 from .updates import has_closed_form
-
-Chain = tuple[Site, ...]
-Reader = tuple[str, int]  # stage and definition
 
 
 class Placement:

@@ -33,7 +33,7 @@ class Global:
 
     @staticmethod
     def fresh(name: str, dtype: DType, elements: int) -> Global:
-        """Uninitialized memory."""
+        """Allocate a buffer of which no element is initialized."""
         return Global(name, dtype, np.zeros(elements, dtype.numpy), written=np.zeros(elements, np.bool_))
 
     @staticmethod

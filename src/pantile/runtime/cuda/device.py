@@ -125,5 +125,5 @@ def driver_version() -> str:
 
 
 def devices() -> list[Any]:
-    """All GPUs."""
+    """Return all GPUs that the driver knows, in its order."""
     return [device(k) for k in range(count())]

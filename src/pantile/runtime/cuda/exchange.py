@@ -37,7 +37,7 @@ class Exchanged(NamedTuple):
 
 
 class DLTensor(ctypes.Structure):
-    """DLPack's own."""
+    """The struct DLTensor of DLPack: where an array lies, and its shape and strides."""
 
     _fields_ = (
         ("data", ctypes.c_void_p),
