@@ -7,7 +7,8 @@ import pytest
 
 from pantile.expr.build import ramp
 from pantile.expr.types import FLOAT32, FLOAT64, UINT8, DType
-from pantile.ir.nodes import Barrier, Kernel
+from pantile.ir.instructions import BARRIER
+from pantile.ir.nodes import Kernel
 from pantile.simulator import Counts, counting, occupancy, table
 
 from .hand_built import ZERO, B, T, kernel, load, number, registers, run, shared, store, threads
@@ -59,7 +60,7 @@ def test_passes_over_banks(stride: int, passes: int) -> None:
     """Columns of a square of 32x32 conflict; rows of 33 do not."""
     column = threads(32, store("out", T, load("s", T * stride)))
     fill = threads(32 * 33, store("s", T, load("img", T)))
-    body = shared("s", 32 * 33, fill, Barrier(), column)
+    body = shared("s", 32 * 33, fill, BARRIER, column)
     k = kernel(body, block=32, bytes_shared=32 * 33 * 4)
     found = counted(k, 2, np.zeros(32, np.float32), floats(32 * 33)).traffic
     assert found.shared_passes["load"] == 2 * passes and found.bank_conflicts["load"] == 2 * (passes - 1)

@@ -8,9 +8,10 @@ from operator import mul
 import numpy as np
 import pytest
 
-from pantile.expr.nodes import Expr, FromLane, op
+from pantile.expr.nodes import Expr, op
 from pantile.expr.types import FLOAT32, UINT8
-from pantile.ir.nodes import Alloc, Barrier, Block, Commit, If, Kernel, Manner, Stmt, Store, Wait
+from pantile.ir.instructions import BARRIER, COMMIT_GROUP, shuffle, wait_group
+from pantile.ir.nodes import Alloc, Block, If, Kernel, Manner, Stmt, Store
 from pantile.simulator import Global, SimulationError
 from pantile.target.kinds import Memory
 
@@ -40,7 +41,7 @@ def test_a_barrier_is_missing_before_the_next_write() -> None:
         serial(
             3,
             threads(64, store("s", T, load("img", T + K))),
-            Barrier(),
+            BARRIER,
             threads(64, store("out", (B * 3 + K) * 64 + T, neighbour)),
         ),
     )
@@ -55,7 +56,7 @@ def test_a_barrier_is_missing_where_memory_is_shared() -> None:
         "f",
         64,
         threads(64, store("f", T, number(1.0))),
-        Barrier(),
+        BARRIER,
         threads(64, store("out", B * 64 + T, load("f", index(63) - T))),
     )
     second = shared("g", 64, threads(64, store("g", T, number(2.0))))
@@ -63,7 +64,7 @@ def test_a_barrier_is_missing_where_memory_is_shared() -> None:
         kernel(first, second, bytes_shared=256),
         "kernel k, block 0, thread 0: writes g at element 0, read by thread 63 without a barrier in between",
     )
-    run(kernel(first, Barrier(), second, bytes_shared=256), 2, np.zeros(128, np.float32), floats(1))
+    run(kernel(first, BARRIER, second, bytes_shared=256), 2, np.zeros(128, np.float32), floats(1))
 
 
 def copied_ahead(waits: bool = True, barrier: bool = True, commits: bool = True) -> Kernel:
@@ -72,8 +73,8 @@ def copied_ahead(waits: bool = True, barrier: bool = True, commits: bool = True)
     def copy(row: Expr) -> Stmt:
         return threads(64, Store("s", (row % 2 * 64 + T,), load("img", row * 64 + T), manner=Manner.ASYNCHRONOUS))
 
-    group = [Commit()] if commits else []
-    ready = [*([Wait(0)] if waits else []), *([Barrier()] if barrier else [])]
+    group = [COMMIT_GROUP] if commits else []
+    ready = [*([wait_group(0)] if waits else []), *([BARRIER] if barrier else [])]
     body = Alloc("s", FLOAT32, index(128), Memory.SHARED, ZERO, Block((
         copy(ZERO), *group,
         serial(
@@ -101,7 +102,13 @@ def test_a_barrier_comes_behind_the_wait() -> None:
     """What a thread has waited for, others see only once all have."""
     copy = threads(64, Store("s", (T,), load("img", T), manner=Manner.ASYNCHRONOUS))
     body = shared(
-        "s", 64, copy, Commit(), Barrier(), Wait(0), threads(64, store("out", B * 64 + T, load("s", index(63) - T)))
+        "s",
+        64,
+        copy,
+        COMMIT_GROUP,
+        BARRIER,
+        wait_group(0),
+        threads(64, store("out", B * 64 + T, load("s", index(63) - T))),
     )
     assert_fails(
         kernel(body, bytes_shared=256),
@@ -113,11 +120,11 @@ def test_all_but_the_last_groups_are_waited_for() -> None:
     def copy(k: int) -> Stmt:
         return threads(64, Store("s", (T + 64 * k,), load("img", T + 64 * k), manner=Manner.ASYNCHRONOUS))
 
-    copies = [s for k in range(3) for s in (copy(k), Commit())]
+    copies = [s for k in range(3) for s in (copy(k), COMMIT_GROUP)]
 
     def read(k: int) -> Kernel:
         used = threads(64, store("out", B * 64 + T, load("s", index(63 + 64 * k) - T)))
-        return kernel(shared("s", 192, *copies, Wait(1), Barrier(), used), bytes_shared=768)
+        return kernel(shared("s", 192, *copies, wait_group(1), BARRIER, used), bytes_shared=768)
 
     run(read(1), 2, np.zeros(128, np.float32), floats(192))
     assert_fails(
@@ -139,12 +146,12 @@ def test_threads_combine_one_place() -> None:
         return kernel(shared("s", 32, *body), bytes_shared=128)
 
     out, img = np.zeros(32, np.float32), floats(64)
-    run(made(begin, Barrier(), meet, meet, Barrier(), end), 1, out, img)
+    run(made(begin, BARRIER, meet, meet, BARRIER, end), 1, out, img)
     np.testing.assert_allclose(out, 2 * img.reshape(32, 2).sum(axis=1), rtol=1e-6)
     combined = "kernel k, block 0, thread 1: combines s at element 0, written by thread 0 without a barrier in between"
-    assert_fails(made(begin, meet, Barrier(), end), combined)
+    assert_fails(made(begin, meet, BARRIER, end), combined)
     assert_fails(
-        made(begin, Barrier(), meet, end),
+        made(begin, BARRIER, meet, end),
         "kernel k, block 0, thread 0: reads s at element 0, written by several threads without a barrier in between",
     )
     assert_fails(
@@ -175,7 +182,7 @@ def test_blocks_combine_one_place() -> None:
     run(first, 2, out, img)
     meet = threads(64, combine("out", T // 2, load("img", T)))
     assert_fails(
-        kernel(meet, Barrier(), threads(32, store("out", T, number(1.0)))),
+        kernel(meet, BARRIER, threads(32, store("out", T, number(1.0)))),
         "kernel k, block 0, thread 0: out is combined at element 0 of its memory, which nobody has written",
     )
 
@@ -197,7 +204,7 @@ def test_two_threads_write_one_place() -> None:
 
 def test_bytes_of_one_word_are_different_places() -> None:
     each = threads(64, store("s", T, load("img", T, UINT8)))
-    body = shared("s", 64, each, Barrier(), threads(64, store("out", T, load("s", T, UINT8))), t=UINT8)
+    body = shared("s", 64, each, BARRIER, threads(64, store("out", T, load("s", T, UINT8))), t=UINT8)
     out, img = np.zeros(64, np.uint8), np.arange(64, dtype=np.uint8)
     run(kernel(body, buffers=(("out", UINT8), ("img", UINT8)), bytes_shared=64), 1, out, img)
     assert (out == img).all()
@@ -211,7 +218,7 @@ def test_threads_race_in_global_memory() -> None:
     text = "kernel k, block 0, thread 0: reads out at element 1, written by thread 1 without a barrier in between"
     assert_fails(kernel(*body), text)
     text = "kernel k, block 0, thread 0: writes out at element 0, read by thread 63 without a barrier in between"
-    assert_fails(kernel(body[0], Barrier(), body[1]), text)
+    assert_fails(kernel(body[0], BARRIER, body[1]), text)
 
 
 def test_blocks_race() -> None:
@@ -224,7 +231,7 @@ def test_blocks_race() -> None:
     next_block = load("out", (B * 64 + T + 64) % 128)
     own = threads(64, store("out", B * 64 + T, value))
     assert_fails(
-        kernel(own, Barrier(), threads(64, store("out", B * 64 + T, next_block))),
+        kernel(own, BARRIER, threads(64, store("out", B * 64 + T, next_block))),
         "kernel k, block 0, thread 0: reads out at element 64, written by block 1 in the same launch",
     )
 
@@ -292,7 +299,7 @@ def test_read_before_written() -> None:
     some = threads(63, store("s", T, number(1.0)))
     every = threads(64, store("out", B * 64 + T, load("s", T)))
     assert_fails(
-        kernel(shared("s", 64, some, Barrier(), every), bytes_shared=256),
+        kernel(shared("s", 64, some, BARRIER, every), bytes_shared=256),
         "kernel k, block 0, thread 63: s is read at element 63 of shared memory, which nobody has written",
     )
     once = If(op("eq", T, index(5)), store("r", ZERO, number(1.0)))
@@ -310,18 +317,18 @@ def test_values_do_not_outlive_a_buffer() -> None:
     first = If(op("eq", K, ZERO), threads(64, store("s", T, number(1.0))))
     every = threads(64, store("out", (B * 2 + K) * 64 + T, load("s", T)))
     assert_fails(
-        kernel(serial(2, shared("s", 64, first, Barrier(), every)), bytes_shared=256),
+        kernel(serial(2, shared("s", 64, first, BARRIER, every)), bytes_shared=256),
         "kernel k, block 0, thread 0: s is read at element 0 of shared memory, which nobody has written",
     )
 
 
 def test_buffers_that_share_memory_live_one_after_the_other() -> None:
-    inner = shared("g", 32, threads(32, store("g", T, number(2.0))), Barrier(), offset=128)
+    inner = shared("g", 32, threads(32, store("g", T, number(2.0))), BARRIER, offset=128)
     body = shared(
         "f",
         64,
         threads(64, store("f", T, number(1.0))),
-        Barrier(),
+        BARRIER,
         inner,
         threads(64, store("out", B * 64 + T, load("f", T))),
     )
@@ -333,7 +340,7 @@ def test_buffers_that_share_memory_live_one_after_the_other() -> None:
 
 def test_threads_do_not_all_come_to_a_barrier() -> None:
     mine = registers(
-        "r", 1, threads(64, store("r", ZERO, load("img", T))), If(op("lt", load("r", ZERO), number(0.5)), Barrier())
+        "r", 1, threads(64, store("r", ZERO, load("img", T))), If(op("lt", load("r", ZERO), number(0.5)), BARRIER)
     )
     found = assert_fails(kernel(mine), "kernel k, block 0, thread 1: waits at a barrier that thread 0 does not come to")
     assert (found.kernel, found.block, found.thread) == ("k", 0, 1)
@@ -343,29 +350,29 @@ def test_threads_do_not_all_come_to_a_barrier() -> None:
 
 def test_threads_leave_a_loop_with_a_barrier_apart() -> None:
     times = op("select", op("lt", load("r", ZERO), number(0.5)), index(2), index(1))
-    bounds = registers("r", 1, threads(64, store("r", ZERO, load("img", T))), serial(times, Barrier()))
+    bounds = registers("r", 1, threads(64, store("r", ZERO, load("img", T))), serial(times, BARRIER))
     assert_fails(kernel(bounds), "kernel k, block 0, thread 1: waits at a barrier that thread 0 does not come to")
 
 
 def test_no_barrier_in_a_thread_loop() -> None:
     assert_fails(
-        kernel(threads(64, Barrier())), "kernel k, block 0: there is a barrier in loop t, which threads leave apart"
+        kernel(threads(64, BARRIER)), "kernel k, block 0: there is a barrier in loop t, which threads leave apart"
     )
 
 
 def test_a_lane_that_is_not_active_is_asked() -> None:
-    neighbour = FromLane(FLOAT32, 1, load("img", T), (T + 1) % 32)
+    neighbour = shuffle(load("img", T), (T + 1) % 32)
     assert_fails(
         kernel(threads(64, If(T < 40, store("out", B * 64 + T, neighbour)))),
-        "kernel k, block 0, thread 32: takes part in a shuffle in which thread 40 of its warp is not active",
+        "kernel k, block 0, thread 32: executes shfl, which thread 40 of its warp does not take part in",
     )
     run(kernel(threads(64, If(T < 32, store("out", B * 64 + T, neighbour)))), 2, np.zeros(128, np.float32), floats(64))
 
 
 def test_a_lane_that_no_warp_has_is_asked() -> None:
     assert_fails(
-        kernel(threads(64, store("out", B * 64 + T, FromLane(FLOAT32, 1, load("img", T), T % 32 + 1)))),
-        "kernel k, block 0, thread 31: asks for the value of lane 32; a warp has lanes 0 .. 31",
+        kernel(threads(64, store("out", B * 64 + T, shuffle(load("img", T), T % 32 + 1)))),
+        "kernel k, block 0: warp 0 executes shfl with lane[i] = 32; value has elements 0 .. 31",
     )
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from pantile.expr.build import ramp
-from pantile.expr.nodes import Broadcast, Cast, FromLane, Load, Shuffle, op, var
+from pantile.expr.nodes import Broadcast, Cast, Load, Shuffle, op, var
 from pantile.expr.types import ALL, BFLOAT16, FLOAT32, INDEX, INT32, UINT8, DType
-from pantile.ir.nodes import Barrier, If, Kernel, Let, Stmt
+from pantile.ir.instructions import BARRIER, shuffle
+from pantile.ir.nodes import If, Kernel, Let, Stmt
 from pantile.reference.operations import convert
 
 from .hand_built import ZERO, B, K, T, index, kernel, load, number, registers, run, serial, shared, store, threads
@@ -26,7 +27,7 @@ def blur_rows(barrier: bool = True) -> Kernel:
             "tile",
             130,
             threads(130, store("tile", T, load("img", B * 128 + T))),
-            *([Barrier()] if barrier else []),
+            *([BARRIER] if barrier else []),
             threads(128, store("out", B * 128 + T, tile[0] + tile[1] + tile[2]), name="t"),
         ),
         bytes_shared=520,
@@ -80,7 +81,7 @@ def test_loops_whose_bounds_threads_do_not_share() -> None:
 
 def test_blocks_may_branch_each_their_way() -> None:
     edge = op("lt", B, index(1))
-    inner = serial(B + 1, Barrier(), threads(64, store("out", B * 64 + T, load("img", ZERO) * Cast(FLOAT32, 1, B))))
+    inner = serial(B + 1, BARRIER, threads(64, store("out", B * 64 + T, load("img", ZERO) * Cast(FLOAT32, 1, B))))
     img, out = np.ones(1, np.float32), np.zeros(192, np.float32)
     run(kernel(If(edge, threads(64, store("out", T, number(9.0))), inner)), 3, out, img)
     np.testing.assert_array_equal(out.reshape(3, 64)[:, 0], [9, 1, 2])
@@ -124,7 +125,7 @@ def test_all_types_go_through_all_memories(t: DType) -> None:
         "s",
         64,
         threads(64, registers("r", 1, store("r", ZERO, load("img", T, t)), store("s", T, load("r", ZERO, t)), t=t)),
-        Barrier(),
+        BARRIER,
         threads(64, store("out", T, load("s", index(63) - T, t))),
         t=t,
     )
@@ -136,7 +137,7 @@ def test_lanes_exchange_values() -> None:
     """The butterfly of a sum: in the end, all lanes have it."""
     lane, stmts = T % 32, list[Stmt]()
     for k, distance in enumerate((16, 8, 4, 2, 1)):
-        other = FromLane(FLOAT32, 1, load("r", index(k)), op("xor", lane, index(distance)))
+        other = shuffle(load("r", index(k)), op("xor", lane, index(distance)))
         stmts.append(store("r", index(k + 1), load("r", index(k)) + other))
     last = store("out", B * 64 + T, load("r", index(5)))
     body = registers("r", 6, store("r", index(0), load("img", T)), *stmts, last)

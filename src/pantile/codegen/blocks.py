@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 
 from ..errors import InternalError
 from ..expr.nodes import Const, Expr, Var
-from ..ir.nodes import Alloc, Barrier, Commit, For, Kernel, Stmt, Wait
+from ..ir.nodes import Alloc, For, Kernel, Stmt
 from ..ir.visit import walk
-from ..target.gpu import LONGEST_ACCESS, MOST_BLOCKS, REGISTERS, copies_asynchronously
+from ..target.gpu import LONGEST_ACCESS, MOST_BLOCKS, REGISTERS
 from ..target.kinds import Memory
 from .context import Context, Module
 from .entry import KernelFrame, global_pointer
@@ -85,24 +85,6 @@ def _number(module: Module, fn: Function, register: str, end: int) -> str:
     """A special register that counts from 0 to below an end, as an index."""
     number = fn.value(f"call range(i32 0, {end}) i32 @llvm.nvvm.read.ptx.sreg.{register}.x()")
     return number if module.index == "i32" else fn.value(f"zext i32 {number} to {module.index}")
-
-
-def write_barrier(ctx: Context, s: Barrier) -> None:
-    """Write a barrier; other threads may have stored what is loaded after it."""
-    ctx.fn.effect("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
-    ctx.fn.forget_all_loads()
-
-
-def write_commit(ctx: Context, s: Commit) -> None:
-    """Commit the asynchronous copies since the last commit as a group."""
-    if copies_asynchronously(ctx.module.target.cpu):
-        ctx.fn.effect("call void @llvm.nvvm.cp.async.commit.group()")
-
-
-def write_wait(ctx: Context, s: Wait) -> None:
-    """Wait for groups of asynchronous copies; a barrier follows, behind which other threads see them."""
-    if copies_asynchronously(ctx.module.target.cpu):
-        ctx.fn.effect(f"call void @llvm.nvvm.cp.async.wait.group(i32 {s.groups})")
 
 
 def shared_memory(ctx: Context, byte: int) -> str:

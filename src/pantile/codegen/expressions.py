@@ -7,19 +7,19 @@ from typing import Any
 
 from ..errors import InternalError
 from ..expr.build import cast
-from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, FromLane, Load, Op, Ramp, Shuffle, Var
+from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, Instruction, Load, Op, Ramp, Shuffle, Var
 from ..expr.types import FLOAT32
 from . import math
 from .arithmetic import WRITERS, write
 from .casts import cast_operand, write_bits, write_cast
 from .context import Context
+from .instructions import write_instruction
 from .lanes import apart, is_multiplied_by
 from .mantissa import round_to_small, rounded_operand
 from .memory import load_lane, write_load
 from .opaque_bounds import hidden
 from .types import constant, scalar_type, value_type
 from .vectors import shuffle, spread, widened
-from .warps import write_from_lane
 
 
 def write_expression(ctx: Context, e: Expr) -> str:
@@ -115,8 +115,8 @@ def _copied(ctx: Context, vector: str, type_: str, bits: int) -> str:
     return hidden(ctx.fn, vector, type_, "v")
 
 
-def _from_lane(ctx: Context, e: FromLane) -> str:
-    return write_from_lane(ctx, e, write_expression(ctx, e.value), write_expression(ctx, e.lane))
+def _instruction(ctx: Context, e: Instruction) -> str:
+    return write_instruction(ctx, e, [write_expression(ctx, a) for a in e.args])
 
 
 _WRITERS: dict[type[Expr], Callable[[Context, Any], str]] = {
@@ -129,5 +129,5 @@ _WRITERS: dict[type[Expr], Callable[[Context, Any], str]] = {
     Broadcast: _broadcast,
     Ramp: _ramp,
     Shuffle: _shuffle,
-    FromLane: _from_lane,
+    Instruction: _instruction,
 }

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
-from ..expr.nodes import Broadcast, Cast, Const, Expr, FromLane, Load, Op, Ramp, Shuffle, Var, const
+from ..expr.nodes import Broadcast, Cast, Const, Expr, Instruction, Load, Op, Ramp, Shuffle, Var, const
 from ..expr.types import BOOL, INDEX, INT32, DType
 from ..expr.visit import each_once, names
 from ..expr.visit import walk as walk_expr
@@ -113,8 +113,9 @@ class _Narrowing:
         if isinstance(e, Load):
             mask = None if e.mask is None else self._values[id(e.mask)]
             return Load(e.dtype, e.lanes, e.buffer, tuple([self.narrow(i) for i in e.indices]), mask)
-        if isinstance(e, FromLane):
-            return FromLane(e.dtype, e.lanes, self._values[id(e.value)], self.narrow(e.lane))
+        if isinstance(e, Instruction):
+            args = tuple([self.narrow(a) if a.dtype is INDEX else self._values[id(a)] for a in e.args])
+            return Instruction(e.dtype, e.lanes, e.name, args)
         return _with(e, e.dtype, lambda x: self._values[id(x)])
 
     def _alike(self, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -248,6 +249,8 @@ def _with(e: Expr, t: DType, new: Callable[[Expr], Expr]) -> Expr:
         return Broadcast(t, e.lanes, new(e.value))
     if isinstance(e, Shuffle):
         return Shuffle(t, e.lanes, tuple([new(v) for v in e.vectors]), e.order)
+    if isinstance(e, Instruction):
+        return Instruction(t, e.lanes, e.name, tuple([new(a) for a in e.args]))
     if isinstance(e, (Const, Var)):
         return e
     return type(e)(t, e.lanes, *map(new, e.operands))  # a conversion

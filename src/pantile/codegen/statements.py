@@ -10,14 +10,15 @@ from ..errors import InternalError
 from ..expr.linear import linear
 from ..expr.nodes import Const, Expr, Op
 from ..expr.visit import Key, key
-from ..ir.nodes import Alloc, Barrier, Block, Commit, For, If, Launch, Let, Prefetch, Produce, Stmt, Store, Wait
+from ..ir.nodes import Alloc, Block, Evaluate, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
 from ..ir.visit import walk
 from ..target.gpu import LONGEST_ACCESS
 from ..target.kinds import Kind, Memory
-from .blocks import int_of, shared_memory, write_barrier, write_commit, write_thread_loop, write_wait
+from .blocks import int_of, shared_memory, write_thread_loop
 from .checks import bind_alloc_limits
 from .context import Context
 from .function import SHORT
+from .instructions import write_evaluate
 from .lanes import Neighbours
 from .memory import buffer_pointer, write_prefetch, write_store
 from .min_max_pairs import Exchanges
@@ -225,7 +226,5 @@ _WRITERS: dict[type[Stmt], Callable[[Context, Any], None]] = {
     Alloc: _alloc,
     Prefetch: write_prefetch,
     Launch: write_launch,
-    Barrier: write_barrier,
-    Commit: write_commit,
-    Wait: write_wait,
+    Evaluate: write_evaluate,
 }

@@ -11,7 +11,7 @@
          | Ramp(base, stride, lanes)         loop IR: base, base+stride, ..., as a vector
          | Broadcast(value, lanes)           loop IR: a scalar in every lane
          | Shuffle(vectors, lanes)           loop IR: chosen lanes of concatenated vectors
-         | FromLane(value, lane)             loop IR, on GPUs: the value that another lane of the warp has
+         | Instruction(name, args)           loop IR, on GPUs: what a machine instruction computes
 
 Nodes are frozen and compared by identity (`==` builds an expression); passes memoize on identity, so a shared node
 is visited once. `same` in `visit` compares structure. Python's numbers enter through `build`, which types them.
@@ -359,12 +359,12 @@ class Shuffle(Expr):
 
 
 @node()
-class FromLane(Expr):
-    """A warp shuffle on a GPU: `value` as thread number `lane` of the same warp has it. All threads of the warp execute
-    it together."""
+class Instruction(Expr):
+    """What a machine instruction computes of its operands, or does to the threads that execute it together. What is
+    known of it is in `ir/instructions.py`."""
 
-    value: Expr
-    lane: Expr
+    name: str
+    args: tuple[Expr, ...]
 
 
 def _operands_are(operands: Any, *kinds: type[Expr]) -> None:
@@ -378,7 +378,7 @@ _operands_are(Shuffle.vectors, Shuffle)
 _operands_are(property(lambda e: (e.value,)), Cast, Bits, Broadcast, Reduce)
 _operands_are(property(lambda e: e.indices if e.mask is None else (*e.indices, e.mask)), Load)
 _operands_are(property(lambda e: (e.base, e.stride)), Ramp)
-_operands_are(property(lambda e: (e.value, e.lane)), FromLane)
+_operands_are(Instruction.args, Instruction)
 
 # Operation name -> number of arguments. Results have the arguments' type except where `RESULT_TYPE` says otherwise.
 ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "floordiv": 2, "mod": 2, "min": 2, "max": 2, "neg": 1, "abs": 1}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import count
 
-from .nodes import Bits, Broadcast, Cast, Const, Expr, FromLane, Load, Op, Ramp, Read, Reduce, Shuffle, Var
+from .nodes import Bits, Broadcast, Cast, Const, Expr, Instruction, Load, Op, Ramp, Read, Reduce, Shuffle, Var
 from .types import INDEX, INT32
 from .visit import Key, key
 
@@ -193,8 +193,8 @@ def _other(e: Expr) -> list[_Part]:
         return [f"x{e.lanes}(", (e.value, 0), ")"]
     if isinstance(e, Shuffle):
         return ["shuffle(", *_list(e.vectors), f", {list(e.order)})"]
-    if isinstance(e, FromLane):
-        return ["from_lane(", *_list((e.lane, e.value)), ")"]
+    if isinstance(e, Instruction):
+        return [f"{e.name}(", *_list(e.args), ")"]
     return [f"<{type(e).__name__}>"]
 
 

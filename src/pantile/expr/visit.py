@@ -20,7 +20,7 @@ from .nodes import (
     Cast,
     Const,
     Expr,
-    FromLane,
+    Instruction,
     Load,
     Op,
     Ramp,
@@ -161,8 +161,8 @@ def rebuild(e: Expr, new: tuple[Expr, ...]) -> Expr:
         return build.ramp(new[0], new[1], e.lanes)
     if isinstance(e, Shuffle):
         return Shuffle(e.dtype, e.lanes, new, e.order)
-    if isinstance(e, FromLane):
-        return FromLane(e.dtype, new[0].lanes, *new)
+    if isinstance(e, Instruction):
+        return Instruction(e.dtype, e.lanes, e.name, new)
     return e
 
 

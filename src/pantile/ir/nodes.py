@@ -9,8 +9,7 @@
          | Realize(buffer, dtype, box, body)     a buffer lives during body; box = (min, extent) per storage dim
          | Alloc(buffer, dtype, size, memory, body)     after flattening: `size` elements, 64-byte aligned
          | Prefetch(buffer, indices)
-         | Barrier()                             in a kernel of blocks: all threads of the block wait for each other
-         | Commit() | Wait(groups)               there: groups of asynchronous copies to shared memory
+         | Evaluate(instruction)                 in a kernel of blocks: an instruction for what it does, a barrier
          | Launch(kernel, scalars, buffers, extent)     after outlining, instead of parallel loops: run a kernel
 
 A Program has a body and, once parallel loops are outlined, kernels:
@@ -29,7 +28,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from ..expr.nodes import Const, Expr, Var, node
+from ..expr.nodes import Const, Expr, Instruction, Var, node
 from ..expr.types import DType
 from ..target.kinds import Kind, Memory
 
@@ -146,20 +145,10 @@ class Prefetch(Stmt):
 
 
 @node()
-class Barrier(Stmt):
-    """All threads of a block wait here for each other, and then see what the others have stored."""
+class Evaluate(Stmt):
+    """Executes an instruction for what it does; it computes nothing."""
 
-
-@node()
-class Commit(Stmt):
-    """The asynchronous copies that a thread has issued since the last commit form a group."""
-
-
-@node()
-class Wait(Stmt):
-    """A thread waits here until no more than the last `groups` of its groups of copies are in flight."""
-
-    groups: int
+    value: Instruction
 
 
 @node()

@@ -23,10 +23,9 @@ from ..expr.visit import names
 from ..target.kinds import Kind, Memory
 from .nodes import (
     Alloc,
-    Barrier,
     Block,
     BufferArg,
-    Commit,
+    Evaluate,
     For,
     If,
     Kernel,
@@ -39,7 +38,6 @@ from .nodes import (
     Realize,
     Stmt,
     Store,
-    Wait,
 )
 
 _INDENT = "    "
@@ -174,8 +172,6 @@ _SHOW: dict[type[Stmt], Callable[[Any], list[str]]] = {
     Realize: _show_realize,
     Alloc: _show_alloc,
     Prefetch: lambda s: [f"prefetch {s.buffer}[{_list(s.indices)}]"],
-    Barrier: lambda s: ["barrier"],
-    Commit: lambda s: ["commit"],
-    Wait: lambda s: ["wait" if not s.groups else f"wait for all but {s.groups}"],
+    Evaluate: lambda s: [show_expr(s.value)],
     Launch: _show_launch,
 }

@@ -23,7 +23,7 @@ from ..expr.nodes import (
     Cast,
     Const,
     Expr,
-    FromLane,
+    Instruction,
     Load,
     Op,
     Ramp,
@@ -34,11 +34,12 @@ from ..expr.nodes import (
 from ..expr.types import INDEX, DType
 from ..expr.visit import walk
 from ..target.kinds import WRITTEN_OUT, Kind, Memory
+from ..target.layout import Unit
+from .instructions import INSTRUCTIONS, Operand
 from .nodes import (
     Alloc,
-    Barrier,
     BufferArg,
-    Commit,
+    Evaluate,
     For,
     If,
     Kernel,
@@ -50,7 +51,6 @@ from .nodes import (
     ScalarArg,
     Stmt,
     Store,
-    Wait,
 )
 from .visit import children, expressions
 
@@ -224,11 +224,13 @@ class Verifier:
         if Property.CLEAN in self._has and isinstance(s.extent, Const) and int(s.extent.value) <= 0:
             raise self._fail(f"loop {s.var} never runs")
 
-    def _barrier(self, s: Barrier | Commit | Wait) -> None:
+    def _evaluate(self, s: Evaluate) -> None:
         if self._inside is not None:
             raise self._fail(f"in loop {self._inside} a thread may wait for others that have left it")
         if not self._threads:
-            raise self._fail("a barrier is where there are no threads of a block")
+            raise self._fail(f"{s.value} is where there are no threads of a block")
+        if INSTRUCTIONS[s.value.name].result is not None:
+            raise self._fail(f"{s.value} is computed, and not used")
 
     def _let(self, s: Let) -> None:
         if Property.CLEAN in self._has and isinstance(s.value, Const):
@@ -368,10 +370,25 @@ class Verifier:
         if any(v.dtype != e.dtype for v in e.vectors):
             raise self._fail(f"types differ in {e}")
 
-    def _from_lane(self, e: FromLane) -> None:
-        self._index(e.lane, "the lane that a value comes from")
-        if _type(e.value) != _type(e):
-            raise self._fail(f"{e} is marked {_type(e)} but is of {_type(e.value)}")
+    def _instruction(self, e: Instruction) -> None:
+        spec = INSTRUCTIONS.get(e.name)
+        if spec is None or len(spec.operands) != len(e.args):
+            raise self._fail(f"no instruction {e.name} takes {len(e.args)} operands")
+        for operand, arg in zip(spec.operands, e.args, strict=True):
+            if operand.layout is None and not isinstance(arg, Const):
+                raise self._fail(f"{operand.name} of {e} is not a number")
+            if operand.layout is not None:
+                self._operand(e, operand, arg)
+        if spec.result is not None:
+            self._operand(e, spec.result, e)
+
+    def _operand(self, of: Instruction, operand: Operand, e: Expr) -> None:
+        """Check the type and the lanes of an operand or of the result."""
+        registers = 1 if operand.layout is None else operand.layout.count(Unit.REGISTER)
+        lanes = registers if registers > 1 else 1 if operand.dtype is INDEX else of.lanes
+        wanted = operand.dtype or of.dtype
+        if (e.dtype, e.lanes) != (wanted, lanes):
+            raise self._fail(f"{operand.name} of {of} is {_type(e)}, not {_name(wanted, lanes)}")
 
     def _conversion(self, e: Cast | Bits) -> None:
         if e.value.lanes != e.lanes:
@@ -421,7 +438,11 @@ def _is_counted(s: For) -> bool:
 
 
 def _type(e: Expr) -> str:
-    return str(e.dtype) if e.lanes == 1 else f"{e.dtype}x{e.lanes}"
+    return _name(e.dtype, e.lanes)
+
+
+def _name(t: DType, lanes: int) -> str:
+    return str(t) if lanes == 1 else f"{t}x{lanes}"
 
 
 def _list(types: Iterable[object]) -> str:
@@ -430,9 +451,7 @@ def _list(types: Iterable[object]) -> str:
 
 _STATEMENTS: dict[type[Stmt], Callable[[Verifier, Any], None]] = {
     For: Verifier._loop,
-    Barrier: Verifier._barrier,
-    Commit: Verifier._barrier,
-    Wait: Verifier._barrier,
+    Evaluate: Verifier._evaluate,
     Let: Verifier._let,
     If: Verifier._branch,
     Store: Verifier._store,
@@ -451,5 +470,5 @@ _EXPRESSIONS: dict[type[Expr], Callable[[Verifier, Any], None]] = {
     Ramp: Verifier._ramp,
     Broadcast: Verifier._broadcast,
     Shuffle: Verifier._shuffle,
-    FromLane: Verifier._from_lane,
+    Instruction: Verifier._instruction,
 }

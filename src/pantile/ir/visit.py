@@ -7,13 +7,12 @@ from operator import is_
 from typing import Any
 
 from ..dataclass import value
-from ..expr.nodes import Expr, Load
+from ..expr.nodes import Expr, Instruction, Load
 from ..expr.visit import walk_loads
 from .nodes import (
     Alloc,
-    Barrier,
     Block,
-    Commit,
+    Evaluate,
     For,
     If,
     Launch,
@@ -24,7 +23,6 @@ from .nodes import (
     Realize,
     Stmt,
     Store,
-    Wait,
 )
 
 
@@ -63,6 +61,10 @@ def _make_launch(s: Launch, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:
     return Launch(s.kernel, e[:n], s.buffers, e[n], None if s.scratch is None else e[n + 1])
 
 
+def _make_evaluate(s: Evaluate, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:
+    return Evaluate(e[0]) if isinstance(e[0], Instruction) else s
+
+
 _SHAPES: dict[type[Stmt], _Shape] = {
     For: _Shape(lambda s: (s.min, s.extent, *_present(s.scratch)), lambda s: (s.body,), _make_for),
     Let: _Shape(lambda s: (s.value,), lambda s: (s.body,), lambda s, e, b: Let(s.name, e[0], b[0])),
@@ -73,7 +75,7 @@ _SHAPES: dict[type[Stmt], _Shape] = {
     Realize: _Shape(lambda s: tuple([e for side in s.box for e in side]), lambda s: (s.body,), _make_realize),
     Alloc: _Shape(lambda s: (s.size, *_present(s.offset)), lambda s: (s.body,), _make_alloc),
     Prefetch: _Shape(lambda s: s.indices, lambda s: (), lambda s, e, b: Prefetch(s.buffer, e)),
-    **dict.fromkeys((Barrier, Commit, Wait), _Shape(lambda s: (), lambda s: (), lambda s, e, b: s)),
+    Evaluate: _Shape(lambda s: (s.value,), lambda s: (), _make_evaluate),
     Launch: _Shape(lambda s: (*s.scalars, s.extent, *_present(s.scratch)), lambda s: (), _make_launch),
 }
 

@@ -18,7 +18,7 @@ from ..expr.nodes import COMPARISON, Broadcast, Const, Expr, Load, Op, Ramp, Shu
 from ..expr.types import FLOAT32, FLOAT64, INDEX, DType
 from ..expr.visit import Key, key, loaded, names
 from ..expr.visit import walk as walk_expr
-from ..ir.nodes import Alloc, Barrier, Block, Commit, For, If, Launch, Let, Prefetch, Produce, Stmt, Store, Wait
+from ..ir.nodes import Alloc, Block, Evaluate, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
 from ..ir.visit import expressions, walk
 from ..target.kinds import Kind
 
@@ -240,9 +240,7 @@ _STATEMENTS: dict[type[Stmt], Callable[[_Reader, Any], tuple[object, ...]]] = {
     Produce: lambda r, s: (),  # a marker without meaning
     Alloc: lambda r, s: (Alloc, r.own_buffer(s.buffer), s.dtype, s.memory, s.offset is None, s.slots),
     Prefetch: lambda r, s: (Prefetch, r.buffer(s.buffer), r.dtypes[s.buffer]),
-    Barrier: lambda r, s: (Barrier,),
-    Commit: lambda r, s: (Commit,),
-    Wait: lambda r, s: (Wait, s.groups),
+    Evaluate: lambda r, s: (Evaluate,),
     Launch: lambda r, s: (Launch, s.kernel, *map(r.buffer, s.buffers), s.scratch is None),
 }
 

@@ -13,11 +13,11 @@ import numpy as np
 from ..errors import InternalError
 from ..expr.nodes import Const, Expr
 from ..ir.atomic import combined
+from ..ir.instructions import INSTRUCTIONS, Effect
 from ..ir.nodes import (
     Alloc,
-    Barrier,
     Block,
-    Commit,
+    Evaluate,
     For,
     If,
     Kernel,
@@ -27,7 +27,6 @@ from ..ir.nodes import (
     Produce,
     Stmt,
     Store,
-    Wait,
 )
 from ..target.kinds import Kind, Memory
 from .accesses import Buffer, ThreadAccess, failure
@@ -177,13 +176,19 @@ class BlockBatch:
     def _prefetch(self, s: Prefetch, active: Active) -> None:
         """Do nothing, since a prefetch has no visible effect."""
 
-    def _commit(self, s: Commit, active: Active) -> None:
+    def _evaluate(self, s: Evaluate, active: Active) -> None:
+        run = _EFFECTS.get(INSTRUCTIONS[s.value.name].effect)
+        if run is None:
+            raise InternalError(f"{s.value} of kernel {self.kernel_name} does nothing")
+        run(self, [int(a.value) for a in s.value.args if isinstance(a, Const)], active)
+
+    def _commit_group(self, _: list[int], active: Active) -> None:
         self._shared.copies.end_group(active)
 
-    def _wait(self, s: Wait, active: Active) -> None:
-        self._shared.copies.wait(active, s.groups, self.epochs, self._shared.accesses)
+    def _wait_group(self, args: list[int], active: Active) -> None:
+        self._shared.copies.wait(active, args[0], self.epochs, self._shared.accesses)
 
-    def _barrier(self, s: Barrier, active: Active) -> None:
+    def _barrier(self, _: list[int], active: Active) -> None:
         if self._thread_loop is not None:
             raise failure(self, 0, None, f"there is a barrier in loop {self._thread_loop}, which threads leave apart")
         some, all_ = active.mask.any(axis=1), active.mask.all(axis=1)
@@ -208,7 +213,10 @@ _STATEMENTS: dict[type[Stmt], Callable[[BlockBatch, Any, Active], None]] = {
     Store: BlockBatch._store,
     Alloc: BlockBatch._alloc,
     Prefetch: BlockBatch._prefetch,
-    Barrier: BlockBatch._barrier,
-    Commit: BlockBatch._commit,
-    Wait: BlockBatch._wait,
+    Evaluate: BlockBatch._evaluate,
+}
+_EFFECTS: dict[Effect, Callable[[BlockBatch, list[int], Active], None]] = {
+    Effect.BARRIER: BlockBatch._barrier,
+    Effect.COMMIT_GROUP: BlockBatch._commit_group,
+    Effect.WAIT_GROUP: BlockBatch._wait_group,
 }

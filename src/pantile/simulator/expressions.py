@@ -23,7 +23,7 @@ from ..expr.nodes import (
     Cast,
     Const,
     Expr,
-    FromLane,
+    Instruction,
     Load,
     Op,
     Ramp,
@@ -36,7 +36,7 @@ from ..reference.floats import held, rounded
 from ..reference.operations import apply, convert, reinterpret
 from .accesses import Around, Buffer, ThreadAccess
 from .active import Active, Array
-from .warps import from_lane
+from .instructions import execute
 
 _ROUNDINGS = ("floor", "ceil", "round", "trunc", "fma")
 
@@ -155,8 +155,8 @@ class Expressions:
 
         return shuffle
 
-    def _from_lane(self, e: FromLane) -> _Rule:
-        return lambda scope, args: from_lane(args[0], args[1], scope.active, scope.around)
+    def _instruction(self, e: Instruction) -> _Rule:
+        return lambda scope, args: execute(e, args, scope.active, scope.around)
 
 
 _RULES: dict[type[Expr], Callable[[Expressions, Any], _Rule]] = {
@@ -169,7 +169,7 @@ _RULES: dict[type[Expr], Callable[[Expressions, Any], _Rule]] = {
     Ramp: Expressions._ramp,
     Broadcast: Expressions._broadcast,
     Shuffle: Expressions._shuffle,
-    FromLane: Expressions._from_lane,
+    Instruction: Expressions._instruction,
 }
 
 
@@ -181,8 +181,8 @@ def _kind(e: Expr) -> str | None:
     """The kind of an operation that a thread executes."""
     if isinstance(e, Cast):
         return "convert"
-    if isinstance(e, FromLane):
-        return "shuffle"
+    if isinstance(e, Instruction):
+        return e.name
     if not isinstance(e, Op) or e.op == "within":
         return None
     t = e.args[-1].dtype

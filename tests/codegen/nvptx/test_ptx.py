@@ -11,7 +11,8 @@ from pantile.codegen.emit import emit
 from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Cast, Expr, Load, Op, const, op, var
 from pantile.expr.types import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT8, UINT16, DType
-from pantile.ir.nodes import Barrier, Block, For, If, Launch, Let, Program, ScalarArg, Stmt
+from pantile.ir.instructions import BARRIER
+from pantile.ir.nodes import Block, For, If, Launch, Let, Program, ScalarArg, Stmt
 from pantile.target import GPUS
 from pantile.target.kinds import Kind
 
@@ -154,7 +155,7 @@ def tile(extent: int = 256) -> Stmt:
     fill = threads("p", extent + 2, store("tile", p, load("img", b * w + p)))
     q = var("q")
     use = threads("q", extent, store("out", b * w + q, load("tile", q) + load("tile", q + 1) + load("tile", q + 2)))
-    return shared("tile", extent + 2, 64, Block((fill, Barrier(), use)))
+    return shared("tile", extent + 2, 64, Block((fill, BARRIER, use)))
 
 
 def test_memory_of_a_block_is_shared() -> None:
@@ -170,7 +171,7 @@ def test_what_others_store_is_loaded_again_after_a_barrier() -> None:
     move = threads("p", 256, store("tile", p, load("tile", 255 - p)))
     q = var("q")
     put = threads("q", 256, store("out", q, load("tile", q)))
-    again = serial("k", 3, Block((move, Barrier())))
+    again = serial("k", 3, Block((move, BARRIER)))
     text = ptx(program(shared("tile", 256, 0, Block((again, put))), scalars=(), bytes_=1024))
     assert text.count("bar.sync") == 3
     assert text.count("ld.shared") == 4

@@ -22,7 +22,8 @@ from pantile.expr.types import (
     UINT64,
     DType,
 )
-from pantile.ir.nodes import Barrier, Block, If, Let, ScalarArg, Store
+from pantile.ir.instructions import BARRIER
+from pantile.ir.nodes import Block, If, Let, ScalarArg, Store
 
 from .emulated import run
 from .hand_built import b, i, load, p, program, registers, serial, shared, store, threads, w
@@ -48,8 +49,8 @@ def test_threads_meet_at_barriers(index_bits: int) -> None:
     turn = threads("p", 64, store("other", p, load("tile", 63 - p)))
     back = threads("p", 64, store("tile", p, load("other", p) + 1.0))
     use = threads("q", 64, store("out", b * w + q, load("tile", q)))
-    again = serial("k", 3, Block((turn, Barrier(), back, Barrier())))
-    body = shared("tile", 64, 0, shared("other", 64, 256, Block((fill, Barrier(), again, use))))
+    again = serial("k", 3, Block((turn, BARRIER, back, BARRIER)))
+    body = shared("tile", 64, 0, shared("other", 64, 256, Block((fill, BARRIER, again, use))))
     img, out = np.random.default_rng(0).random((2, 64), np.float32), np.zeros((2, 64), np.float32)
     run(program(body, THREADS, 512), {"img": img, "out": out}, [64], 2, index_bits=index_bits)
     assert (out == img[:, ::-1] + 1 + 1 + 1).all()

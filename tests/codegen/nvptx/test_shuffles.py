@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from pantile.apps import APPS
-from pantile.expr.nodes import FromLane, Load
+from pantile.expr.nodes import Load
 from pantile.expr.types import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT8, UINT16, DType
+from pantile.ir.instructions import shuffle
 from pantile.ir.nodes import Program
 from pantile.target import GPUS
 
@@ -22,7 +23,7 @@ def moved(t: DType, lanes: int = 1) -> Program:
     """Each thread's values, three threads further in its warp."""
     value = load("img", p * lanes, t, lanes)
     assert isinstance(value, Load)
-    other = FromLane(t, lanes, value, (p + 3) % 32)
+    other = shuffle(value, (p + 3) % 32)
     return program(threads("p", 64, store("out", p * lanes, other)), 64, buffers={"img": t, "out": t}, scalars=())
 
 
@@ -49,7 +50,7 @@ def test_whole_words_are_moved_at_once(t: DType, lanes: int, words: int) -> None
 
 
 def test_equal_shuffles_are_one() -> None:
-    first, again = (FromLane(FLOAT32, 1, load("img", p), (p + 1) % 32) for _ in range(2))
+    first, again = (shuffle(load("img", p), (p + 1) % 32) for _ in range(2))
     made = program(threads("p", 64, store("out", p, first * again)), 64, scalars=())
     assert ptx(made).count("shfl.sync") == 1
 

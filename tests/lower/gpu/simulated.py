@@ -9,7 +9,8 @@ import numpy as np
 import pantile as pt
 from pantile.compile import Options, to_kernels, to_loops
 from pantile.expr.nodes import Const
-from pantile.ir.nodes import Barrier, For, If, Kernel, Realize, Stmt
+from pantile.ir.instructions import Effect, effect_of
+from pantile.ir.nodes import For, If, Kernel, Realize, Stmt
 from pantile.ir.visit import walk
 from pantile.lower.passes import Trace
 from pantile.schedule.directives import StageSchedule
@@ -74,13 +75,13 @@ def kernels(p: pt.Pipeline) -> tuple[Kernel, ...]:
 
 
 def barriers(s: Stmt) -> int:
-    return sum(isinstance(i, Barrier) for i in walk(s))
+    return sum(effect_of(i) is Effect.BARRIER for i in walk(s))
 
 
 def order(s: Stmt) -> Iterator[str]:
     """Thread loops by what they count, and barriers, as they come."""
     for i in walk(s):
-        if isinstance(i, Barrier):
+        if effect_of(i) is Effect.BARRIER:
             yield "barrier"
         elif isinstance(i, For) and i.kind is Kind.THREAD:
             yield i.var

@@ -9,7 +9,7 @@ import pytest
 
 import pantile as pt
 from pantile.errors import UserError
-from pantile.expr.nodes import FromLane
+from pantile.expr.nodes import Instruction
 from pantile.ir.nodes import Stmt
 from pantile.schedule.directives import StageSchedule
 from pantile.target.kinds import Kind
@@ -41,7 +41,7 @@ def beside(name: str, at: str = "row", each: int = 1, slides: bool = True, vecto
 
 
 def shuffles(s: Stmt) -> int:
-    return len({id(e) for e in all_expressions(s) if isinstance(e, FromLane)})
+    return len({id(e) for e in all_expressions(s) if isinstance(e, Instruction)})
 
 
 def window(*schedule: StageSchedule, dtype: str = "float32") -> pt.Pipeline:
@@ -63,14 +63,14 @@ def test_each_lane_has_its_part_and_copies_of_others() -> None:
     for size in EVERY_SIZE:
         assert_agrees(p, img=picture(*size))
     (counts,) = assert_agrees(p, img=picture(40, 82))
-    assert counts.barriers == 0 and counts.operations["shuffle"] > 0
+    assert counts.barriers == 0 and counts.operations["shfl"] > 0
 
 
 def test_what_is_read_where_it_is_needs_no_shuffle() -> None:
     p = blur(tiles(32), beside("rows"))
     assert shuffles(loops(p, "map_warps")) == 0
     (counts,) = assert_agrees(p, img=picture(40, 80))
-    assert counts.operations["shuffle"] == 0
+    assert counts.operations["shfl"] == 0
 
 
 def test_rows_slide_in_registers() -> None:
@@ -105,7 +105,7 @@ def test_values_of_all_types_are_exchanged(dtype: str) -> None:
     p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 1), target="cuda-sim")
     q = p.with_schedule(pt.Schedule(tiles(31), beside("made", slides=False)))
     counts = assert_agrees(q, img=picture(33, 50))
-    assert counts[0].operations["shuffle"]
+    assert counts[0].operations["shfl"]
     assert "shfl.sync.idx" in q.asm("sm_70")
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import pantile as pt
 from pantile.errors import UserError
-from pantile.ir.nodes import Alloc, Barrier, For, Manner, Store, Wait
+from pantile.ir.instructions import Effect, effect_of
+from pantile.ir.nodes import Alloc, For, Manner, Store
 from pantile.ir.visit import walk
 from pantile.target.kinds import Kind
 
@@ -71,7 +72,7 @@ def test_slots() -> None:
     (kernel,) = kernels(product(2))
     slots = {s.buffer: s.slots for s in walk(kernel.body) if isinstance(s, Alloc) and s.slots > 1}
     assert slots == {"left": 3, "right": 3}
-    waits = [s.groups for s in walk(kernel.body) if isinstance(s, Wait)]
+    waits = [int(s.value.args[0].value) for s in walk(kernel.body) if effect_of(s) is Effect.WAIT_GROUP]
     assert waits and set(waits) == {1}
 
 
@@ -86,7 +87,7 @@ def test_only_what_is_copied_is_asynchronous() -> None:
 def test_one_barrier_in_the_loop() -> None:
     (kernel,) = kernels(product())
     loops = [s for s in walk(kernel.body) if isinstance(s, For) and s.var == "sums.u1.ko"]
-    assert loops and all(sum(isinstance(i, Barrier) for i in walk(s)) == 1 for s in loops)
+    assert loops and all(sum(effect_of(i) is Effect.BARRIER for i in walk(s)) == 1 for s in loops)
     assert all(s.kind is Kind.SERIAL for s in loops)
 
 

@@ -14,7 +14,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from ...expr.nodes import Expr, Load
-from ...ir.nodes import Block, Commit, Kernel, Manner, Program, Stmt, Store, Wait
+from ...ir.instructions import Effect, effect_of
+from ...ir.nodes import Block, Kernel, Manner, Program, Stmt, Store
 from ...ir.visit import block, children, expressions, rebuild, transform, walk
 
 
@@ -24,7 +25,7 @@ def async_copies(program: Program) -> Program:
 
 
 def _in_kernel(kernel: Kernel) -> Kernel:
-    if not any(isinstance(s, Wait) for s in walk(kernel.body)):
+    if not any(effect_of(s) is Effect.WAIT_GROUP for s in walk(kernel.body)):
         return kernel
     stored = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
     constant = {b.name for b in kernel.buffers} - stored
@@ -45,7 +46,7 @@ def _is_copied(value: Expr, constant: Collection[str]) -> bool:
 
 
 def _without_waiting(s: Stmt) -> Stmt:
-    if isinstance(s, (Commit, Wait)):
+    if effect_of(s) in (Effect.COMMIT_GROUP, Effect.WAIT_GROUP):
         return Block(())
     inside = tuple([_without_waiting(c) for c in children(s)])
     return block(*inside) if isinstance(s, Block) else rebuild(s, expressions(s), inside)

@@ -18,7 +18,8 @@ from typing import NamedTuple
 from ...expr.linear import linear
 from ...expr.nodes import Const, Expr, Op, Ramp, Var
 from ...expr.visit import walk_loads
-from ...ir.nodes import Alloc, Barrier, Block, For, If, Program, Stmt, Store
+from ...ir.instructions import BARRIER, Effect, effect_of
+from ...ir.nodes import Alloc, Block, For, If, Program, Stmt, Store
 from ...ir.visit import block, children, expressions, rebuild, walk
 from ...target.kinds import Kind, Memory
 
@@ -87,11 +88,11 @@ class _Barriers:
     def visit(self, s: Stmt, open_: _Accesses) -> tuple[Stmt, _Accesses]:
         """The statement with barriers, and the accesses since the last of them; `open_` are those before the
         statement."""
-        if isinstance(s, Barrier):
+        if effect_of(s) is Effect.BARRIER:
             return s, _NOTHING
         if isinstance(s, For) and s.kind is Kind.THREAD or not children(s) and not isinstance(s, Block):
             own = self.accesses(s)
-            return (block(Barrier(), s), own) if _must_wait(own, open_) else (s, open_ | own)
+            return (block(BARRIER, s), own) if _must_wait(own, open_) else (s, open_ | own)
         if isinstance(s, Alloc):
             self.places[s.buffer] = _place(s)
             if s.slots > 1 and isinstance(s.size, Const):
@@ -99,7 +100,7 @@ class _Barriers:
         own = self.loaded(s)  # what all threads load for conditions and bounds
         waits = _must_wait(own, open_)
         made, after = self.inside(s, own if waits else open_ | own)
-        return block(Barrier(), made) if waits else made, after
+        return block(BARRIER, made) if waits else made, after
 
     def inside(self, s: Stmt, open_: _Accesses) -> tuple[Stmt, _Accesses]:
         if isinstance(s, Block):

@@ -4,7 +4,7 @@ before:  warp for w in 0..4:                             after:  thread for w in
              realize g: [x.min..x.min + 32]                          realize g: [0..1], g.from.2: [0..1]
              lane for q in x.min..x.min + 32:                        let q = x.min + lane
                  g[q] = a[q]                                         g[0] = a[q]
-             lane for x in x.min..x.min + 30:                        g.from.2[0] = from_lane(min(lane + 2, 31), g[0])
+             lane for x in x.min..x.min + 30:                        g.from.2[0] = shfl(g[0], min(lane + 2, 31))
                  f[x] = g[x] + g[x + 2]                              let x = x.min + min(lane, 29)
                                                                      if lane < 30: f[x] = g[0] + g.from.2[0]
 
@@ -26,10 +26,11 @@ from typing import NamedTuple
 from ...analysis.interval import Scope
 from ...expr.build import broadcast, minimum, select
 from ...expr.linear import Linear, simplify
-from ...expr.nodes import Const, Expr, FromLane, Load, Op, Var, const, neutral, op, var
+from ...expr.nodes import Const, Expr, Instruction, Load, Op, Var, const, neutral, op, var
 from ...expr.types import INDEX
 from ...expr.visit import each_once, loaded, same, transform, walk, walk_loads
 from ...expr.visit import rebuild as rebuild_expr
+from ...ir.instructions import shuffle
 from ...ir.nodes import For, If, Let, Realize, Stmt, Store
 from ...ir.visit import expressions, rebuild
 from ...ir.visit import walk as statements
@@ -220,7 +221,7 @@ class _Warp:
                 return n if guarded or at.all_lanes_work else self.masked(n, self.works(at))
             if guarded and at.loop is None:
                 return n
-            return FromLane(n.dtype, n.lanes, self.masked(n, self.lane < 1), _ZERO)
+            return shuffle(self.masked(n, self.lane < 1), _ZERO)
 
         return transform(e, load, concerns=lambda n: not self.changed.isdisjoint(loaded(n)))
 
@@ -238,7 +239,7 @@ class _Warp:
         buffer, memo, lets = s.buffer, dict[int, Expr](), list[tuple[str, Expr]]()
 
         def is_for_all(e: Expr) -> bool:
-            return isinstance(e, FromLane) or self.changed.isdisjoint(loaded(e))
+            return isinstance(e, Instruction) or self.changed.isdisjoint(loaded(e))
 
         def visit(e: Expr) -> Expr:
             if not _exchanges(e):
@@ -274,7 +275,7 @@ class _Warp:
         distance = WARP_SIZE // 2
         while distance:
             mine = Var(value.dtype, 1, lets[-1][0])
-            other = FromLane(value.dtype, 1, mine, op("xor", self.lane, const(distance, INDEX)))
+            other = shuffle(mine, op("xor", self.lane, const(distance, INDEX)))
             lets.append((self.fresh(s.buffer), op(operation, mine, other)))
             distance //= 2
         total = Var(value.dtype, 1, lets[-1][0])
@@ -308,4 +309,4 @@ def _has_shuffles(s: Stmt) -> bool:
 
 
 def _exchanges(*expressions: Expr) -> bool:
-    return any(isinstance(e, FromLane) for e in walk(*expressions))
+    return any(isinstance(e, Instruction) for e in walk(*expressions))

@@ -27,7 +27,8 @@ from ...expr.types import INDEX
 from ...expr.visit import loaded, substitute, transform
 from ...graph.nodes import Graph
 from ...ir import visit as ir
-from ...ir.nodes import Barrier, Block, Commit, For, If, Manner, Produce, Realize, Stmt, Store, Wait
+from ...ir.instructions import BARRIER, COMMIT_GROUP, wait_group
+from ...ir.nodes import Block, For, If, Manner, Produce, Realize, Stmt, Store
 from ...ir.visit import block, children, expressions, map_exprs, rebuild, walk
 from ...schedule.plan import Plan
 from ...target.kinds import Kind, Memory
@@ -89,13 +90,10 @@ class _PipelinedLoop:
             return self.s
         ahead, rest = self.copied(self.in_slots(parts.ahead, self.lets)), self.in_slots(parts.rest, self.lets)
         v, end = var(self.s.var), self.s.min + self.s.extent
-        later = self.at(ahead, v + self.distance)
+        later, ready = self.at(ahead, v + self.distance), (wait_group(self.distance - 1), BARRIER)
         result = block(
             self.prologue(ahead, end),
-            replace(
-                self.s,
-                body=block(Wait(self.distance - 1), Barrier(), If(v + self.distance < end, later), Commit(), rest),
-            ),
+            replace(self.s, body=block(*ready, If(v + self.distance < end, later), COMMIT_GROUP, rest)),
         )
         for r in reversed(self.multi_buffered):
             result = replace(r, body=result)
@@ -104,9 +102,9 @@ class _PipelinedLoop:
     def prologue(self, ahead: Stmt, end: Expr) -> Stmt:
         """The prologue: prefetch the data of the first iterations."""
         if self.distance == 1:
-            return block(If(self.s.extent > 0, self.at(ahead, self.s.min)), Commit())
+            return block(If(self.s.extent > 0, self.at(ahead, self.s.min)), COMMIT_GROUP)
         early = var(of_loop(self.s.var, "early"))
-        each = block(If(early < end, self.at(ahead, early)), Commit())
+        each = block(If(early < end, self.at(ahead, early)), COMMIT_GROUP)
         return For(early.name, self.s.min, const(self.distance, INDEX), Kind.SERIAL, each)
 
     def at(self, s: Stmt, value: Expr) -> Stmt:

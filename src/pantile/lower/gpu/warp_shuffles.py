@@ -3,7 +3,7 @@
 before:  realize g: [x.min..x.min + 32]                  after:  realize g: [0..1], g.from.2: [0..1]
          lane for q in x.min..x.min + 32: g[q] = a[q]            lane for q in x.min..x.min + 32:
          lane for x in x.min..x.min + 30:                            g[0] = a[q]
-             f[x] = g[x] + g[x + 2]                                  g.from.2[0] = from_lane(min(lane + 2, 31), g[0])
+             f[x] = g[x] + g[x + 2]                                  g.from.2[0] = shfl(g[0], min(lane + 2, 31))
                                                                  lane for x in x.min..x.min + 30:
                                                                      f[x] = g[0] + g.from.2[0]
 
@@ -22,9 +22,10 @@ from ...dataclass import dataclass
 from ...errors import UserError
 from ...expr.build import broadcast, logical_and, minimum, select
 from ...expr.linear import Linear, linear, simplify
-from ...expr.nodes import Broadcast, Const, Expr, FromLane, Load, Ramp, Shuffle, Var, const, var
+from ...expr.nodes import Broadcast, Const, Expr, Load, Ramp, Shuffle, Var, const, var
 from ...expr.types import INDEX
 from ...expr.visit import conjuncts, depends, loaded, names, same, substitute
+from ...ir.instructions import shuffle
 from ...ir.nodes import For, If, Realize, Stmt, Store
 from ...ir.visit import block, walk
 from ...target.gpu import WARP_SIZE
@@ -206,7 +207,7 @@ class DistributedBuffer:
         made: list[Stmt] = [replace(s, indices=indices, value=self.kept(s.value, mine, at))]
         for far, name in self.distances.items():
             lane = minimum(self.lane + far, const(WARP_SIZE - 1, INDEX))
-            made.append(Store(name, indices, FromLane(mine.dtype, mine.lanes, mine, lane)))
+            made.append(Store(name, indices, shuffle(mine, lane)))
         return block(*made)
 
     def kept(self, value: Expr, before: Load, at: At) -> Expr:
@@ -279,10 +280,10 @@ class DistributedBuffer:
         if any(at.differs(i) for k, i in enumerate(e.indices) if k != self.shared.dim):
             raise self.refuse(self.s.buffer, "lanes ask each other for values at places that differ")
         if e.mask is None:
-            return FromLane(e.dtype, e.lanes, e, lane)
+            return shuffle(e, lane)
         asks = first_lane(e.mask)
         mine = replace(e, mask=broadcast(self.is_there(e, asks, at), e.lanes))
-        return FromLane(e.dtype, e.lanes, mine, select(asks, lane, self.lane))
+        return shuffle(mine, select(asks, lane, self.lane))
 
     def is_there(self, e: Load, asks: Expr, at: At) -> Expr:
         """The uniform condition under which any lane may read a value. `asks` is this lane's own condition."""

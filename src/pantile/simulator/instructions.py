@@ -1,0 +1,173 @@
+"""Instructions that the threads of a warp execute together, by what they mean.
+
+The elements of the operands are collected from the lanes and registers that layouts say, the loop nest of the
+instruction is run on them for all warps at once, and the elements of the result are distributed as its layout says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..errors import InternalError
+from ..expr.nodes import Cast, Const, Expr, Instruction, Load, Op, Var
+from ..expr.visit import names, walk
+from ..ir.instructions import INSTRUCTIONS, InstructionSpec
+from ..ir.nodes import Block, For, Stmt, Store
+from ..ir.visit import walk as statements
+from ..reference.floats import held
+from ..reference.operations import apply, convert
+from ..target.gpu import WARP_SIZE
+from ..target.layout import Layout, Place, Unit
+from .accesses import Around, failure
+from .active import Active, Array
+
+
+def execute(e: Instruction, args: list[Array], active: Active, around: Around) -> Array:
+    """The result of an instruction in every thread.
+
+    All threads of a warp must be active: a GPU waits for them, or the result is undefined.
+    """
+    spec = INSTRUCTIONS[e.name]
+    if spec.meaning is None or spec.result is None or spec.result.layout is None:
+        raise InternalError(f"{e} computes nothing")
+    _check_whole(spec, active.mask, around)
+    work = _Execution(spec, active, around)
+    for operand, arg in zip(spec.operands, args, strict=True):
+        if operand.layout is not None:
+            work.elements[operand.name] = _collected(arg, operand.layout, active.mask.shape)
+    layout, alike = spec.result.layout, e.lanes // spec.result.layout.count(Unit.REGISTER)
+    result = np.zeros((work.warps, alike, *layout.shape), held(e.dtype))
+    work.elements[spec.result.name] = result
+    work.run(spec.meaning, ())
+    lanes = () if e.lanes == 1 else (e.lanes,)
+    return _distributed(result, layout).reshape(*active.mask.shape, *lanes)
+
+
+def _check_whole(spec: InstructionSpec, mask: Array, around: Around) -> None:
+    warps = mask.reshape(mask.shape[0], -1, WARP_SIZE)
+    broken = np.argwhere(warps.any(axis=2) != warps.all(axis=2))
+    if not len(broken):
+        return
+    block, warp = (int(n) for n in broken[0])
+    present, absent = (warp * WARP_SIZE + int(np.argmax(m)) for m in (warps[block, warp], ~warps[block, warp]))
+    text = f"executes {spec.name}, which thread {absent} of its warp does not take part in"
+    raise failure(around, block, present, text)
+
+
+# Elements have the axes (warps, elements of a vector that are treated alike, dims of the box ...).
+
+
+def _collected(value: Array, layout: Layout, threads: tuple[int, ...]) -> Array:
+    """The elements of an operand, by the lanes and registers that hold them."""
+    lanes = value.shape[2] if value.ndim == 3 else 1
+    alike = lanes if layout.count(Unit.REGISTER) == 1 else 1
+    whole = np.broadcast_to(value, (*threads, *value.shape[2:]))
+    registers = whole.reshape(-1, WARP_SIZE, lanes // alike, alike)
+    place = _places(layout)
+    return np.moveaxis(registers[:, place.lane, place.register], -1, 1)
+
+
+def _distributed(elements: Array, layout: Layout) -> Array:
+    """The registers of all lanes that hold these elements."""
+    warps, alike = elements.shape[:2]
+    registers = np.zeros((warps, WARP_SIZE, layout.count(Unit.REGISTER), alike), elements.dtype)
+    place = _places(layout)
+    registers[:, place.lane, place.register] = np.moveaxis(elements, 1, -1)
+    return registers
+
+
+@cache
+def _places(layout: Layout) -> Place:
+    """The lane and register of every element of the box."""
+    place = layout.place(*np.indices(layout.shape))
+    lane, register = (np.broadcast_to(n, layout.shape) for n in (place.lane, place.register))
+    return Place(0, lane, register)
+
+
+class _Execution:
+    """A loop nest, run by all warps at once. Values have the axes (warps, alike, loops ...), or those of loops alone.
+
+    Loops over dims of what is stored are axes; other loops, over the terms of a sum, run one iteration after the other.
+    """
+
+    def __init__(self, spec: InstructionSpec, active: Active, around: Around) -> None:
+        self._spec, self._around = spec, around
+        self._active: Array = active.mask.reshape(-1, WARP_SIZE)[:, 0]
+        self._warps_per_block = active.mask.shape[1] // WARP_SIZE
+        self.warps = len(self._active)
+        self.elements: dict[str, Array] = {}
+        self._scalars: dict[str, Array] = {}
+
+    def run(self, s: Stmt, axes: tuple[For, ...]) -> None:
+        """Run a statement inside of loops that are axes."""
+        if isinstance(s, For) and _depends(s):
+            self.run(s.body, (*axes, s))
+        elif isinstance(s, For):
+            for k in range(_extent(s)):
+                self._scalars[s.var] = np.array(k)
+                self.run(s.body, axes)
+        elif isinstance(s, Block):
+            for c in s.stmts:
+                self.run(c, axes)
+        elif isinstance(s, Store):
+            shape = tuple(_extent(loop) for loop in axes)
+            for axis, loop in enumerate(axes):
+                self._scalars[loop.var] = np.arange(shape[axis]).reshape(-1, *[1] * (len(axes) - 1 - axis))
+            stored = self.elements[s.buffer]
+            at = _in_all_warps(np.broadcast_arrays(*map(self._value, s.indices)))
+            stored[at] = np.broadcast_to(self._value(s.value), (*stored.shape[:2], *shape))
+        else:
+            raise InternalError(f"the meaning of {self._spec.name} has a {type(s).__name__}")
+
+    def _value(self, e: Expr) -> Array:
+        if isinstance(e, Const):
+            return np.asarray(e.value, held(e.dtype))
+        if isinstance(e, Var):
+            return self._scalars[e.name]
+        if isinstance(e, Load):
+            return self._load(e)
+        if isinstance(e, Op):
+            return apply(e.op, e.args[-1].dtype, *map(self._value, e.args))
+        if isinstance(e, Cast):
+            return convert(self._value(e.value), e.value.dtype, e.dtype)
+        raise InternalError(f"the meaning of {self._spec.name} has the {type(e).__name__} {e}")
+
+    def _load(self, e: Load) -> Array:
+        elements, indices = self.elements[e.buffer], np.broadcast_arrays(*map(self._value, e.indices))
+        if not any(isinstance(n, Load) for i in e.indices for n in walk(i)):
+            chosen: Array = elements[_in_all_warps(indices)]
+            return chosen
+        warps, alike, *box = elements.shape
+        inside = [self._inside(e, index, extent) for index, extent in zip(indices, box, strict=True)]
+        flat = np.ravel_multi_index(inside, box).reshape(warps, 1, -1)
+        gathered = np.take_along_axis(elements.reshape(warps, alike, -1), flat, axis=2)
+        return gathered.reshape(warps, alike, *indices[0].shape[2:])
+
+    def _inside(self, e: Load, index: Array, extent: int) -> Array:
+        """An index that operands give. Warps that are not active may have any."""
+        wrong = ((index < 0) | (index >= extent)) & self._active.reshape(-1, *[1] * (index.ndim - 1))
+        if wrong.any():
+            place = np.argwhere(wrong)[0]
+            block, warp = divmod(int(place[0]), self._warps_per_block)
+            text = f"warp {warp} executes {self._spec.name} with {e.indices[0]} = {index[tuple(place)]}"
+            raise failure(self._around, block, None, f"{text}; {e.buffer} has elements 0 .. {extent - 1}")
+        return np.clip(index, 0, extent - 1)
+
+
+def _depends(loop: For) -> bool:
+    """Whether the loop is over a dim of what is stored in it."""
+    return any(loop.var in names(i) for s in statements(loop) if isinstance(s, Store) for i in s.indices)
+
+
+def _in_all_warps(indices: Iterable[Array]) -> Any:
+    return slice(None), slice(None), *indices
+
+
+def _extent(loop: For) -> int:
+    if not isinstance(loop.extent, Const):
+        raise InternalError(f"loop {loop.var} has the extent {loop.extent}")
+    return int(loop.extent.value)
