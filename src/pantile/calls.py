@@ -257,7 +257,14 @@ class Calls:
             return scheduled
         # What users write about some stages relies on which of the others are inlined, and on the loops of some.
         like = self.general.whole if self._asked else None
-        return self.adopt(sort, self._asked, like, by_hand=self._by_hand)
+        try:
+            return self.adopt(sort, self._asked, like, by_hand=self._by_hand)
+        except UserError:
+            # A schedule that is legal for any extents may ask for too much once some are known, such as threads.
+            if not self._asked:
+                raise
+            self._scheduled[sort] = self.general
+            return self.general
 
     def _for(self, inputs: Sequence[AnyArray]) -> Scheduled:
         return self.scheduled(self._sort(inputs))

@@ -20,7 +20,7 @@ from pantile.ir.nodes import Alloc, For, If, Produce
 from pantile.ir.show import show
 from pantile.ir.visit import expressions
 from pantile.ir.visit import walk as statements
-from pantile.lower.nest.assume import assume
+from pantile.lower.assume import assume
 from pantile.lower.nest.mask import LoadContext, mask_loads
 from pantile.lower.nest.prefetch import prefetches
 from pantile.lower.nest.widen import Lowered

@@ -81,6 +81,20 @@ def test_special_cases_with_blocks(condition: str) -> None:
         assert_agrees(smoothed(), pt.Schedule(host, b.split("y", "b1", "b2", 2).split("x", "c1", "c2", 4)), SIZES)
 
 
+@pytest.mark.parametrize("k", [-(2**56), -(2**33), -3, 0, 1, 5, 2**60])
+def test_special_cases_that_a_call_is_not_need_no_memory(k: int) -> None:
+    """What a version reads where its condition holds is not what it would read elsewhere."""
+    y, x = pt.vars("y x")
+    img, shift = pt.Input("img", "int32", 2), pt.Param("shift", "int64")
+    f, g = pt.Func("f"), pt.Func("g")
+    f[y, x] = pt.edge(img)[y, x] * 3
+    g[y, x] = f[y + pt.cast("int32", pt.clamp(shift, 0, 15)), x] + shift
+    special = pt.on("g").compute_root().specialize("shift >= 1")
+    p = pt.Pipeline(g, shape=img.shape, schedule=pt.Schedule(special, pt.on("f").compute_at("g", "y").store_root()))
+    pixels = np.arange(35, dtype=np.int32).reshape(5, 7)
+    assert (p(img=pixels, shift=k) == p.reference(img=pixels, shift=k)).all()
+
+
 def test_special_cases_that_never_are() -> None:
     """Code for images of at least one block contradicts the condition, so that no bound of that version means much."""
     img = pt.Input("img", "float32", ndim=2)

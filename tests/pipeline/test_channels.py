@@ -127,6 +127,19 @@ def test_loops_that_others_are_computed_at_stay_as_they_were() -> None:
     assert (p(img=pixels) == p.reference(img=pixels)).all()
 
 
+@pytest.mark.parametrize("channels", [3, 4, 5])
+def test_a_schedule_for_any_number_of_channels_is_one_for_each(channels: int) -> None:
+    """A block has 1,024 threads at most, and as many of them as there are channels in the innermost loop."""
+    img, f = pt.Input("img", "uint8", 3), pt.Func("f")
+    q = pt.RDom((0, img.shape[0]), (0, img.shape[1]), (0, img.shape[2]))
+    f[()] = pt.sum(img[q[0], q[1], q[2]], over=q, dtype="int64")
+    threads = pt.on("f").update(0).atomic().split("r.0", "yo", "yi", 8).split("r.1", "xo", "xi", 64)
+    ordered = threads.reorder("yo", "xo", "yi", "xi", "r.2").update(0).block("yo", "xo").update(0)
+    p = pt.Pipeline(f, shape=(), target="cuda-sim", schedule=pt.Schedule(ordered.thread("yi", "xi", "r.2")))
+    pixels = picture(9, 21, channels)
+    assert p(img=pixels) == p.reference(img=pixels)
+
+
 def test_strategies_schedule_pictures_of_other_channels_anew() -> None:
     p = inverted(pt.Input("img", "uint8", 3), schedule="greedy")
     for channels in (3, 4, 20):

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from ..analysis.interval import Interval, LazyInterval, Scope, interval, refine, type_range
 from ..analysis.load_boxes import Box, hull, touched
+from ..expr.build import maximum, minimum
 from ..expr.linear import simplify
-from ..expr.nodes import COMPARISON, Expr, Op
+from ..expr.nodes import COMPARISON, Cast, Expr, Op, Var
 from ..expr.types import INDEX
-from ..expr.visit import conjuncts, depends, loaded, same, walk
+from ..expr.visit import conjuncts, depends, loaded, same, walk, walk_loads
 from ..graph.nodes import Stage
 from ..ir.nodes import Block, For, If, Let, Produce, Stmt, Store
 from ..ir.visit import children, expressions
+from ..ir.visit import walk as walk_statements
+from .assume import assume, keeps_values
 from .contents import Contents
 from .coverage import Coverage, Covered
-from .names import region_names
+from .names import is_param, region_names
 
 
 class Reach:
@@ -125,10 +128,45 @@ def _leading_to(s: Stmt, scope: Scope, reach: Reach, wanted: Callable[[Stmt], bo
             scope |= _bound(s, scope, reach)
             stack.append((s.body, scope, True))
         else:
-            inside = [(c, inner) for c, inner in step(s, scope, reach) if wanted(c)]
+            inside = [(c, _assumed(s, c, inner)) for c, inner in step(s, scope, reach) if wanted(c)]
             stack += [(c, inner, is_ours and len(inside) == 1) for c, inner in reversed(inside)]
     for inner in made:
         inner.clear()
+
+
+def _assumed(s: Stmt, inside: Stmt, scope: Scope) -> Scope:
+    """The scope of a version of some code: params are as its condition says, and the box of what it reads is empty
+    where that does not hold. Params that data is computed from stay as they are, since such arithmetic may wrap.
+    """
+    if not isinstance(s, If) or inside is not s.then:
+        return scope
+    _, bounds = assume(s.condition, {})
+    params = [name for name in bounds if is_param(name) and name not in scope]
+    limited = {name: _limited(bounds[name], v) for name, v in _indices(s.then, params).items()}
+    return {**scope, **limited} if limited else scope
+
+
+def _limited(bounds: tuple[int | None, int | None], v: Expr) -> Interval:
+    low, high = bounds
+    return Interval(v if low is None else maximum(v, low), v if high is None else minimum(v, high))
+
+
+def _indices(s: Stmt, params: Collection[str]) -> dict[str, Expr]:
+    """Those of some params that are parts of indices and bounds without having been computed with before, each as an
+    index.
+    """
+    if not params:
+        return {}
+    exprs = [e for inner in walk_statements(s) for e in expressions(inner)]
+    places = [i for e in walk_loads(*exprs) for i in e.indices]
+    used: dict[str, Expr] = {}
+    others: set[str] = set()
+    for e in walk(*places, *(e for e in exprs if e.dtype is INDEX)):
+        if isinstance(e, Cast) and isinstance(e.value, Var) and keeps_values(e):
+            used[e.value.name] = e
+        else:
+            others.update(v.name for v in e.operands if isinstance(v, Var) and v.dtype is not INDEX)
+    return {name: v for name, v in used.items() if name in params and name not in others}
 
 
 class _LazyRange(LazyInterval):

@@ -31,6 +31,11 @@ _UPDATE = re.compile(r"u\d+")
 _ADDED = re.compile(rf"(\.({'|'.join(sorted(_OF_BUFFERS))})(\.-?\d+)?)+$")  # what of_buffer adds, perhaps several times
 
 
+def is_param(name: str) -> bool:
+    """Whether a scalar is a param: all other scalars have names of several words."""
+    return "." not in name
+
+
 def prefix(stage: Stage, definition: int) -> str:
     """The prefix of a definition's loop variables: the stage's name, then u1, u2, ... for updates."""
     return stage.name if definition == 0 else f"{stage.name}.u{definition}"

@@ -15,8 +15,8 @@ from ...expr.linear import Facts, simplify
 from ...expr.nodes import Const, Expr, Var, const
 from ...expr.types import INDEX
 from ...expr.visit import depends, substitute
+from ..assume import Bounds
 from ..coverage import Range
-from .assume import Bounds
 from .early import OpenLoop
 from .extents import Extents
 from .required import Required

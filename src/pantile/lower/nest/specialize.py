@@ -12,7 +12,7 @@ from ...expr.nodes import Expr
 from ...expr.visit import substitute
 from ...ir import visit as ir
 from ...ir.nodes import If, Stmt
-from .assume import assume, is_impossible
+from ..assume import assume, is_impossible
 from .here import Here
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...expr.nodes import Cast, Const, Expr, Op, Var
-from ...expr.types import INDEX, UINT64
-from ...expr.visit import conjuncts
+from ..expr.nodes import Cast, Const, Expr, Op, Var
+from ..expr.types import INDEX, UINT64
+from ..expr.visit import conjuncts
 
 Bounds = dict[str, tuple[int | None, int | None]]
 _MIRROR = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt", "eq": "eq"}
@@ -37,14 +37,14 @@ def _comparison(e: Expr) -> tuple[Var, str, Const] | None:
     """The condition in the form variable <op> constant, if it has it."""
     if not (isinstance(e, Op) and e.op in _MIRROR):
         return None
-    a, b = (x.value if isinstance(x, Cast) and _keeps(x) else x for x in e.args)
+    a, b = (x.value if isinstance(x, Cast) and keeps_values(x) else x for x in e.args)
     if isinstance(a, Var) and isinstance(b, Const):
         return a, e.op, b
     return (b, _MIRROR[e.op], a) if isinstance(b, Var) and isinstance(a, Const) else None
 
 
-def _keeps(e: Cast) -> bool:
-    """Whether a cast preserves all values."""
+def keeps_values(e: Cast) -> bool:
+    """Whether a cast to an index preserves all values."""
     return e.dtype is INDEX and e.value.dtype.is_int and e.value.dtype is not UINT64
 
 
