@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import machine as machines
 from .algebra import Rewritten, rewritten
 from .analysis.bounds import check_regions, region_scalars
 from .analysis.channels import LEAST_AXES, few_along
@@ -340,7 +342,9 @@ class Calls:
                 plan = by._plan(scheduled, inputs, arrays, numbers, far=True)
         names = [a.name for a in (*by.arguments.arrays, *by.outputs)]
         sizes = {name: a.size * a.dtype.itemsize for name, a in zip(names, arrays, strict=True)}
-        return launched(self.graph.name, _described(self.options.target), plan, sizes)
+        target = self.options.target
+        occupancy = partial(machines.occupancy_of, target.cpu)
+        return launched(self.graph.name, _described(target), plan, sizes, occupancy)
 
     def _plan(
         self, scheduled: Scheduled, inputs: Sequence[AnyArray], arrays: Sequence[AnyArray], numbers: Values, far: bool

@@ -22,6 +22,9 @@ def blurred(**options: object) -> pt.Pipeline:
     return pt.Pipeline(out, shape=(img.shape[0] - 2, img.shape[1] - 2), target="cuda-sim", **options)  # type: ignore[arg-type]
 
 
+SIZES = ("blocks", "threads", "shared_bytes", "registers")
+
+
 def picture(*shape: int) -> np.ndarray:
     return np.random.default_rng(1).random(shape, dtype=np.float32)
 
@@ -63,6 +66,10 @@ def test_through_shared_memory_with_barriers() -> None:
         np.testing.assert_allclose(p(img=img), p.reference(img=img), rtol=1e-5)
     (kernel,) = counts
     assert kernel.barriers == kernel.blocks and kernel.shared_bytes == 10 * 32 * 4
+    (predicted,) = p.predict(img=img).kernels  # type: ignore[union-attr]  # of a GPU
+    simulated = (kernel.blocks, kernel.threads, kernel.shared_bytes, kernel.registers, kernel.occupancy())
+    assert (*(getattr(predicted, n) for n in SIZES), predicted.occupancy) == simulated
+    assert 0 < predicted.occupancy.share <= 1
 
 
 def test_params_are_given_at_each_call() -> None:

@@ -21,6 +21,7 @@ from .host import calibrate, detect, usable_cores
 from .known import NAMED, named
 
 if TYPE_CHECKING:
+    from .capabilities import occupancy_of as occupancy_of
     from .gpu import Gpu as Gpu
     from .gpus import GPUS as GPUS
     from .multiprocessor import MatrixInstruction as MatrixInstruction
@@ -34,9 +35,10 @@ else:
         MatrixInstruction="multiprocessor",
         Multiprocessor="multiprocessor",
         Occupancy="occupancy",
+        occupancy_of="capabilities",
     )
 
 __all__ = [
     "GPUS", "NAMED", "Cache", "Costs", "Cpu", "Gpu", "Issue", "Machine", "MatrixInstruction", "Multiprocessor",
-    "Occupancy", "calibrate", "detect", "named", "usable_cores",
+    "Occupancy", "calibrate", "detect", "named", "occupancy_of", "usable_cores",
 ]  # fmt: skip

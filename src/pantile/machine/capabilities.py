@@ -8,8 +8,9 @@ of `mma`, of `wgmma` for 9.0, and of `tcgen05.mma` for 10.x.
 from __future__ import annotations
 
 from ..errors import UserError
-from ..target.gpu import MOST_REGISTERS, REGISTERS, SHARED_WITHOUT_OPT_IN
+from ..target.gpu import MOST_REGISTERS, REGISTERS, SHARED_WITHOUT_OPT_IN, compute_capability
 from .multiprocessor import MatrixInstruction, Multiprocessor
+from .occupancy import Occupancy, occupancy
 
 Capability = tuple[int, int]
 
@@ -140,3 +141,9 @@ def like(capability: Capability) -> Multiprocessor:
     """The multiprocessor of the newest compute capability that is known and not newer: for GPUs that nobody has
     described yet."""
     return multiprocessor(max((c for c in MULTIPROCESSORS if c <= capability), default=capability))
+
+
+def occupancy_of(name: str, threads: int, shared: int, registers: int) -> Occupancy:
+    """The occupancy on a GPU, by its name in LLVM, for so many threads per block, bytes of shared memory per block and
+    registers per thread."""
+    return occupancy(multiprocessor(compute_capability(name)), threads, shared, registers)

@@ -1,32 +1,41 @@
 """What a call launches on a GPU, as far as that is known without running it; also as text. No time is predicted.
 
 blur, target sm_90: 2 kernels; no time is predicted for GPUs
-  kernel            blocks  threads  shared bytes  bytes of its arrays
-  blur_x.y.block.0     250      256             0              482,000
-  blur_y.y.block.1     250      256             0              478,000
+  kernel            blocks  threads  shared bytes  registers  occupancy  bytes of its arrays
+  blur_x.y.block.0     250      256             0         20       100%              482,000
+  blur_y.y.block.1     250      256             0         20       100%              478,000
   arrays of the call have 0.48 MB, memory between kernels 0.24 MB
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import nan
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ..dataclass import dataclass
-from .launches import Plan
+from ..ir.registers import estimated_registers
+from .launches import LaunchOf, Plan
+
+if TYPE_CHECKING:
+    from ..machine import Occupancy
 
 MOST_KERNELS = 40  # that are listed
 
 
 @dataclass(frozen=True)
 class LaunchedKernel:
-    """One launch: its grid, its blocks, and the arrays that it is given, which it may read or write in part."""
+    """One launch: its grid, its blocks, and the arrays that it is given, which it may read or write in part.
+
+    `registers` of a thread are estimated, and `occupancy` follows from them.
+    """
 
     name: str
     blocks: int
     threads: int
     shared_bytes: int
+    registers: int
+    occupancy: Occupancy
     arrays: tuple[str, ...]
     bytes: int
 
@@ -61,8 +70,7 @@ class Launched:
     @property
     def rows(self) -> list[tuple[str, ...]]:
         """A line for each launch, below their titles."""
-        numbers = [(k.name, k.blocks, k.threads, k.shared_bytes, k.bytes) for k in self.kernels]
-        return [TITLES, *((name, *(f"{n:,}" for n in others)) for name, *others in numbers)]
+        return [TITLES, *map(_row, self.kernels)]
 
     def __str__(self) -> str:
         shown, rest = self.rows[: MOST_KERNELS + 1], len(self.kernels) - MOST_KERNELS
@@ -77,17 +85,33 @@ class Launched:
     __repr__ = __str__
 
 
-TITLES = ("kernel", "blocks", "threads", "shared bytes", "bytes of its arrays")
+TITLES = ("kernel", "blocks", "threads", "shared bytes", "registers", "occupancy", "bytes of its arrays")
 
 
-def launched(name: str, target: str, plan: Plan, arrays: Mapping[str, int]) -> Launched:
-    """The report of a plan; `arrays`: the bytes of arguments and results by name."""
+def _row(k: LaunchedKernel) -> tuple[str, ...]:
+    sizes = (f"{n:,}" for n in (k.blocks, k.threads, k.shared_bytes, k.registers))
+    return (k.name, *sizes, f"{k.occupancy.share:.0%}", f"{k.bytes:,}")
+
+
+def launched(
+    name: str, target: str, plan: Plan, arrays: Mapping[str, int], occupancy: Callable[[int, int, int], Occupancy]
+) -> Launched:
+    """The report of a plan.
+
+    `arrays` has the bytes of arguments and results by name; `occupancy` is that of so many threads and bytes of shared
+    memory per block and registers per thread.
+    """
     between = {a.name: a.elements * a.dtype.bytes for a in plan.allocations}
     sizes = {**arrays, **between}
-    kernels = tuple(
-        LaunchedKernel(e.kernel.name, e.blocks, e.kernel.threads, e.kernel.shared, e.buffers, _total(sizes, e.buffers))
-        for e in plan.launches
-    )
+
+    def kernel(e: LaunchOf) -> LaunchedKernel:
+        k, registers = e.kernel, estimated_registers(e.kernel)
+        resident = occupancy(k.threads, k.shared, registers)
+        return LaunchedKernel(
+            k.name, e.blocks, k.threads, k.shared, registers, resident, e.buffers, _total(sizes, e.buffers)
+        )
+
+    kernels = tuple(kernel(e) for e in plan.launches)
     return Launched(name, target, kernels, sum(arrays.values()), sum(between.values()))
 
 

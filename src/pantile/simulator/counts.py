@@ -10,11 +10,8 @@ from dataclasses import field
 
 from ..dataclass import dataclass
 from ..ir.nodes import Kernel
-from ..machine.capabilities import multiprocessor
-from ..machine.occupancy import Occupancy
-from ..machine.occupancy import occupancy as occupancy_of
-from ..target.gpu import compute_capability
-from .registers import estimated_registers
+from ..ir.registers import estimated_registers
+from ..machine import Occupancy, occupancy_of
 from .traffic import Traffic
 
 
@@ -42,7 +39,7 @@ class Counts:
 
 def occupancy(threads: int, shared: int, registers: int, capability: str = "sm_90") -> Occupancy:
     """The occupancy for so many threads per block, bytes of shared memory per block and registers per thread."""
-    return occupancy_of(multiprocessor(compute_capability(capability)), threads, shared, registers)
+    return occupancy_of(capability, threads, shared, registers)
 
 
 _collecting: ContextVar[list[Counts] | None] = ContextVar("counts", default=None)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..expr.nodes import Expr
 from ..expr.visit import operands_first
-from ..ir.nodes import Alloc, Kernel, Stmt
-from ..ir.visit import children, expressions
 from ..target.gpu import MOST_REGISTERS
 from ..target.kinds import Memory
+from .nodes import Alloc, Kernel, Stmt
+from .visit import children, expressions
 
 _ALWAYS = 16  # registers for addresses, counters and kernel arguments
 
