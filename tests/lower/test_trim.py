@@ -156,6 +156,17 @@ def test_lanes_beyond_the_condition_read_nothing() -> None:
     assert p.with_options(debug=True)(a=some, b=some)[1] == 2 * (some**3).sum()
 
 
+@pytest.mark.parametrize("loops", [1, 2])
+def test_a_condition_on_what_the_loop_stores_stays_inside(loops: int) -> None:
+    """How far a loop runs is decided while it runs, not by what was there before."""
+    f, r = pt.Func("f"), pt.RDom(*[(0, 10)] * loops)
+    f[X] = X + 4
+    where = r.where(r[-1] < f[0])
+    f[where[-1] % 2] -= 1
+    p = pt.Pipeline(f, shape=(10,))
+    np.testing.assert_array_equal(p(), p.reference())
+
+
 @pytest.mark.parametrize("gain", [-(2**63), -(2**62), -1, 0, 5, 2**63 - 1])
 def test_params_beyond_all_coordinates(gain: int) -> None:
     """The distance from a coordinate to a number of 64 bits may need more; loops end where they should all the same."""

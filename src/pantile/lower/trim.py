@@ -41,14 +41,20 @@ def _visit(s: Stmt, facts: Facts, granted: frozenset[Key]) -> Stmt:
         facts.bounds[s.var] = facts.lower(s.min), facts.upper(s.min + s.extent - 1)
         if s.kind in ITERATED:
             needs = {k: n for k, n in _needs(s.body, _Inside(s.var, {})).items() if k not in granted}
-            if any(loaded(n.gap) for n in needs.values()) and _has_blocks(s):
-                needs = {k: n for k, n in needs.items() if not loaded(n.gap)}
+            if any(loaded(n.gap) for n in needs.values()):
+                needs = {k: n for k, n in needs.items() if _is_invariant(n.gap, s)}
             return _trimmed(s, needs, facts, granted)
     return ir.rebuild(s, ir.expressions(s), tuple([_visit(c, facts, granted) for c in ir.children(s)]))
 
 
-def _has_blocks(s: Stmt) -> bool:
-    return any(isinstance(inner, For) and inner.kind is Kind.BLOCK for inner in ir.walk(s))
+def _is_invariant(e: Expr, s: For) -> bool:
+    """Whether data in an expression is known before a loop: none of it is stored inside, nor, on a GPU, decides about
+    blocks."""
+    data = loaded(e)
+    return not data or not any(
+        isinstance(inner, For) and inner.kind is Kind.BLOCK or isinstance(inner, Store) and inner.buffer in data
+        for inner in ir.walk(s)
+    )
 
 
 @dataclass(frozen=True)
