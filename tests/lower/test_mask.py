@@ -151,3 +151,27 @@ def test_several_values_in_lanes_that_are_not_all_wanted(site: str, factor: int)
     given = np.arange(1, 7, dtype=np.int32)
     for computed, expected in zip(p(row=given), p.reference(row=given), strict=True):
         np.testing.assert_array_equal(computed, expected)
+
+
+@pytest.mark.parametrize("at", ["y", "xo"])
+@pytest.mark.parametrize(
+    ("condition", "index"),
+    [
+        (x < 8, pt.select(x < 8, x, 15 - x)),
+        (x >= 8, pt.select(x < 8, x, 15 - x)),
+        (x >= 4, pt.maximum(x + y, 8)),
+        ((x >= 4) & (y >= 2), pt.maximum(x + y, 8)),
+    ],
+)
+def test_an_index_that_takes_all_its_values_under_a_condition_takes_fewer_in_a_tile(
+    condition: pt.Expr, index: pt.Expr, at: str
+) -> None:
+    """Over all loops the condition changes nothing; a stage inside of them is computed for one tile at a time."""
+    row = pt.Input("row", "int32", ndim=1)
+    doubled, out = pt.Func("doubled"), pt.Func("out")
+    doubled[x] = 2 * pt.edge(row)[x]
+    out[y, x] = pt.select(condition, doubled[index], -1)
+    p = pt.Pipeline(out, shape=(9, 16), debug=True)
+    p = p.with_schedule(pt.Schedule(pt.on("out").split("x", "xo", "xi", 4), pt.on("doubled").compute_at("out", at)))
+    given = np.arange(1, 30, dtype=np.int32)
+    np.testing.assert_array_equal(p(row=given), p.reference(row=given))

@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial, reduce
 
 from ...analysis.interval import MOST_SCOPES, Evaluator, Interval, Scope, interval, refine
+from ...analysis.monotonic import directions
 from ...cached import cached_property
 from ...dataclass import dataclass
 from ...expr.build import binary, expr, unary
@@ -28,8 +29,6 @@ from ...expr.types import INDEX
 from ...expr.visit import children, loaded, names, operands_first, rebuild, transform, union, walk
 from ...graph.nodes import InputInfo, Stage
 from ..names import of_buffer
-
-_TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # products with constants are monotonic
 
 
 @dataclass(frozen=True)
@@ -225,14 +224,28 @@ class _Masker:
             return self.holds(load)
         if self.missing(load.buffer):
             return False
-        narrowed, compared = self.narrowed(path), path.compared if self.is_inside(load.buffer) else frozenset()
+        narrowed, is_inside = self.narrowed(path), self.is_inside(load.buffer)
+        compared = path.compared if is_inside else frozenset()
         return all(
             self.inside(interval(i, self.whole), interval(i, path.scope))
-            and not _turns(i, narrowed)
+            and self.is_so_in_parts(i, narrowed, is_inside)
             and compared.isdisjoint(names(i))
             or self.holds_along(load.buffer, k, i)
             for k, i in enumerate(load.indices)
         )
+
+    def is_so_in_parts(self, index: Expr, narrowed: Collection[str], is_inside: bool) -> bool:
+        """Whether an index that takes the same values with and without conditions over whole ranges does so over all
+        parts of them as well: it is monotonic in what is narrowed and, for a stage that is computed inside of the
+        loops, moves with nothing else.
+
+        x % 4 takes all values over a whole row, with and without a condition on x, and yet fewer with it over a part of
+        one; so does max(x + y, 8) where x >= 4, in all rows together, but not in row 7.
+        """
+        moving = {name: d for name in names(index) & self.whole.keys() if (d := directions(index, name))}
+        if moving.keys().isdisjoint(narrowed):
+            return True
+        return all(len(moving.get(name, ())) < 2 for name in narrowed) and not (is_inside and len(moving) > 1)
 
     def where_taken(self, load: Load, path: _Path) -> Expr | None:
         """The condition that the path is taken at any point at all; None where that does not matter. It is uniform."""
@@ -274,20 +287,6 @@ class _Masker:
             return False
         low, high = ([expr(v, INDEX) for v in ends] for ends in ((a.low, b.low), (b.high, a.high)))
         return self.facts.ge(low[0], low[1]) and self.facts.ge(high[0], high[1])
-
-
-def _turns(index: Expr, narrowed: Collection[str]) -> bool:
-    """Whether an index is not monotonic in a narrowed coordinate.
-
-    x % 4 takes all values over a whole row, with and without a condition on x, and yet fewer with it over a part of
-    one.
-    """
-    turning = (e for e in walk(index) if isinstance(e, Op) and e.op in _TURNING and not _is_scaled(e))
-    return any(not names(e).isdisjoint(narrowed) for e in turning)
-
-
-def _is_scaled(e: Op) -> bool:
-    return e.op == "mul" and any(isinstance(a, Const) for a in e.args)
 
 
 def _asks_scalars(condition: Expr, holds: bool, coordinates: Scope) -> bool:
