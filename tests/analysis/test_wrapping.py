@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import pantile as pt
 from pantile.analysis.interval import Interval, interval
+from pantile.analysis.point import value_at
 from pantile.expr.linear import Facts, simplify
 from pantile.expr.magnitude import MAY_OVERFLOW, Magnitudes
 from pantile.expr.nodes import Expr, Load, Op, Var, var
@@ -167,3 +168,11 @@ def test_a_clamped_pixel_of_64_bits_is_added_to_a_coordinate(offset: str, target
     p = pt.Pipeline(g, shape=(5, 4), schedule=pt.Schedule(pt.on("f").compute_root()), target=target)
     pixels = np.random.default_rng(0).integers(-(1 << 63), (1 << 63) - 1, (9, 4))
     np.testing.assert_array_equal(p(img=pixels), p.reference(img=pixels))
+
+
+def test_a_type_that_holds_all_values_of_another_does_not_widen_their_range() -> None:
+    """What a tile reads is found in code, and what all tiles read, from that."""
+    narrow = pt.cast("int8", var("x") * 16)
+    of_tile = interval(pt.cast("int32", narrow), {"x": Interval(var("first"), var("first") + 3)})
+    of_all = interval(of_tile.low, {"first": Interval(0, var("n"))}).low
+    assert min(value_at(of_all, {"n": n}) for n in (0, 3, 100)) == -128

@@ -393,7 +393,7 @@ def _cast(r: Interval, source: DType, to: DType) -> Interval:
         return r
     if to is INDEX:
         return _near(_wrapped(r, INDEX) if source is UINT64 else r)
-    return _wrapped(r, to)
+    return _held(r, source) if to.min <= source.min and source.max <= to.max else _wrapped(r, to)
 
 
 def _fits(r: Interval, t: DType) -> bool:
