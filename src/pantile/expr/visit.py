@@ -302,12 +302,12 @@ def names(e: Expr) -> frozenset[str]:
     return union(map(_noted_names, e.operands))
 
 
-_NONE: frozenset[str] = frozenset()
+_NONE: frozenset[Any] = frozenset()
 
 
-def union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+def union(sets: Iterable[frozenset[T]]) -> frozenset[T]:
     """The union of sets; one of the sets itself if it contains the others, so that deep expressions hold no copies."""
-    whole = _NONE
+    whole: frozenset[T] = _NONE
     for s in sets:
         if s is not whole and not s <= whole:
             whole = s if whole <= s else whole | s

@@ -32,7 +32,7 @@ from ..expr.nodes import (
     result_type,
 )
 from ..expr.types import INDEX, DType
-from ..expr.visit import walk
+from ..expr.visit import each_once, union, walk
 from ..target.kinds import WRITTEN_OUT, Kind, Memory
 from ..target.layout import Unit
 from .instructions import INSTRUCTIONS, Operand
@@ -80,10 +80,7 @@ def verify(program: Program, has: Collection[Property] = (), after: str = "") ->
 
     `after` names the pass that made it.
     """
-    verifier = Verifier(program.name, program.buffers, program.scalars)
-    for kernel in program.kernels:
-        verifier.check_kernel(kernel, has, after)
-    verifier.check(program.body, has, after)
+    Verifier(program.name, program.buffers, program.scalars).check_program(program, has, after)
 
 
 class _Buffer(NamedTuple):
@@ -93,12 +90,14 @@ class _Buffer(NamedTuple):
 
 
 class _FreeUses(NamedTuple):
-    """The free variables and loads of an expression."""
+    """What an expression uses of the scope that it is in."""
 
-    of: Expr  # alive while its id is a key
-    variables: tuple[Var, ...]
-    loads: tuple[Load, ...]
-    vector: Expr | None  # a part that has several lanes
+    variables: frozenset[tuple[str, tuple[DType, int]]] = frozenset()  # names, with types and lanes
+    accesses: frozenset[tuple[str, DType, int, DType | None]] = frozenset()  # see `_access`
+    vector: Expr | None = None  # a part that has several lanes
+
+
+_NOTHING = _FreeUses()
 
 
 class Verifier:
@@ -109,14 +108,16 @@ class Verifier:
         self._arguments, self._parameters = buffers, scalars
         self._body: Stmt | None = None  # the body checked last
         self._has: frozenset[Property] = frozenset()
+        self._is_flat = self._has_boxes = False  # whether these properties are among them
         self._after = ""
         self._threads = 0  # threads per block of the current kernel
         self._inside: str | None = None  # the current thread loop
         self._scalars: dict[str, tuple[DType, int]] = {}
         self._buffers: dict[str, _Buffer] = {}
         self._kernels: dict[str, Kernel] = {}  # those checked so far, which others may launch
-        self._uses: dict[int, _FreeUses] = {}  # by id of a statement's expression
-        self._sound: set[int] = set()  # ids of expressions in which types and lanes agree; `_uses` keeps them alive
+        self._uses: dict[int, _FreeUses] = {}  # by id of an expression in which types and lanes agree
+        self._variables: dict[tuple[str, tuple[DType, int]], _FreeUses] = {}
+        self._alive: list[Expr] = []  # the expressions of statements, whose ids and those of their parts are keys
 
     def check(self, body: Stmt, has: Collection[Property], after: str = "") -> None:
         """Raise InternalError unless a program of this body is well formed and has the properties.
@@ -135,6 +136,14 @@ class Verifier:
         for a in self._parameters:
             self._add_scalar(a.name, a.dtype, 1)
         self._statement(body)
+
+    def check_program(self, program: Program, has: Collection[Property], after: str = "") -> None:
+        """Check a program with its kernels."""
+        self._kernels = {}
+        for kernel in program.kernels:
+            self.check_kernel(kernel, has, after)
+        self._body = None  # it may launch other kernels than when it was checked
+        self.check(program.body, has, after)
 
     def check_kernel(self, k: Kernel, has: Collection[Property], after: str = "") -> None:
         """Check a kernel, which may launch kernels that were checked before."""
@@ -157,6 +166,7 @@ class Verifier:
 
     def _begin(self, has: Collection[Property], after: str) -> None:
         self._has, self._scalars, self._buffers = frozenset(has), {}, {}
+        self._is_flat, self._has_boxes = Property.FLAT in self._has, Property.BOXES in self._has
         self._after = f" after {after}" if after else ""
 
     def _fail(self, message: str) -> InternalError:
@@ -293,17 +303,31 @@ class Verifier:
     def _expression(self, e: Expr) -> None:
         uses = self._uses.get(id(e))
         if uses is None:
-            uses = self._uses[id(e)] = self._used(e)
-        for v in uses.variables:
-            if self._scalars.get(v.name) != (v.dtype, v.lanes):
-                raise self._misused(v)
-        for load in uses.loads:
-            buffer = self._buffer(load.buffer)
-            if load.dtype != buffer.dtype:
-                raise self._fail(f"{load.buffer} holds {buffer.dtype} but is loaded as {load.dtype}")
-            self._places(load.buffer, load.indices)
+            self._alive.append(e)
+            uses = each_once(e, self._uses, self._free_uses)
+        if not self._scalars.items() >= uses.variables or not all(map(self._is_possible, uses.accesses)):
+            raise self._misuse(e)
         if uses.vector is not None and Property.SCALAR in self._has:
             raise self._fail(f"{uses.vector} has {uses.vector.lanes} lanes")
+
+    def _is_possible(self, access: tuple[str, DType, int, DType | None]) -> bool:
+        name, dtype, rank, index = access
+        buffer = self._buffers.get(name)
+        if buffer is None or buffer.dtype != dtype:
+            return False
+        return index == INDEX and rank == 1 if self._is_flat else rank == buffer.rank or not self._has_boxes
+
+    def _misuse(self, root: Expr) -> InternalError:
+        """The error of the first use in an expression that the scope does not allow."""
+        for e in walk(root):
+            if isinstance(e, Var) and self._scalars.get(e.name) != (e.dtype, e.lanes):
+                return self._misused(e)
+            if isinstance(e, Load):
+                buffer = self._buffer(e.buffer)
+                if e.dtype != buffer.dtype:
+                    return self._fail(f"{e.buffer} holds {buffer.dtype} but is loaded as {e.dtype}")
+                self._places(e.buffer, e.indices)
+        raise AssertionError(root)
 
     def _misused(self, v: Var) -> InternalError:
         if v.name not in self._scalars:
@@ -311,37 +335,45 @@ class Verifier:
         dtype, lanes = self._scalars[v.name]
         return self._fail(f"{v.name} is {dtype} with {lanes} lanes but is used as {_type(v)}")
 
-    def _used(self, root: Expr) -> _FreeUses:
-        """What an expression uses, after its own types and lanes have been checked."""
-        variables: dict[tuple[str, DType, int], Var] = {}
-        loads: list[Load] = []
-        vector: Expr | None = None
-        for e in walk(root):
-            if id(e) not in self._sound:
-                check = _EXPRESSIONS.get(type(e))
-                if check is None:
-                    raise self._fail(f"{type(e).__name__} does not belong in loop IR: {e}")
-                check(self, e)
-                self._sound.add(id(e))
-            if isinstance(e, Var):
-                variables[e.name, e.dtype, e.lanes] = e
-            elif isinstance(e, Load):
-                loads.append(e)
-            if e.lanes > 1 and vector is None:
-                vector = e
-        return _FreeUses(root, tuple(variables.values()), tuple(loads), vector)
+    def _free_uses(self, e: Expr) -> _FreeUses:
+        """What an expression uses, after its own types and lanes have been checked; those of its parts were before."""
+        check = _EXPRESSIONS.get(type(e))
+        if check is None:
+            raise self._fail(f"{type(e).__name__} does not belong in loop IR: {e}")
+        check(self, e)
+        if isinstance(e, Var):
+            return self._of_variable(e)
+        known, uses = self._uses, _NOTHING
+        for c in e.operands:
+            below = known[id(c)]
+            if below is not uses and below is not _NOTHING:
+                uses = below if uses is _NOTHING else _together(uses, below)
+        if isinstance(e, Load) and (access := _access(e)) not in uses.accesses:
+            uses = _FreeUses(uses.variables, uses.accesses | {access}, uses.vector)
+        return _FreeUses(uses.variables, uses.accesses, e) if e.lanes > 1 else uses
+
+    def _of_variable(self, e: Var) -> _FreeUses:
+        """One object for all uses of a variable, so that those of most expressions are those of their parts."""
+        variable = e.name, (e.dtype, e.lanes)
+        uses = self._variables.get(variable)
+        if uses is None:
+            uses = self._variables[variable] = _FreeUses(frozenset([variable]), vector=e if e.lanes > 1 else None)
+        return uses
 
     def _operation(self, e: Op) -> None:
         if len(e.args) != OPS.get(e.op, -1):
             raise self._fail(f"{e.op} does not take {len(e.args)} arguments")
         typed = e.args[1:] if e.op == "select" else e.args
-        if {a.lanes for a in e.args} != {e.lanes}:
-            raise self._fail(f"lanes differ in {e}: {', '.join(_type(a) for a in e.args)}")
-        if len({a.dtype for a in typed}) > 1:
-            raise self._fail(f"types differ in {e}: {', '.join(_type(a) for a in e.args)}")
+        dtype, lanes = typed[0].dtype, e.lanes
+        for a in e.args:
+            if a.lanes != lanes:
+                raise self._fail(f"lanes differ in {e}: {', '.join(_type(a) for a in e.args)}")
+        for a in typed:
+            if a.dtype is not dtype:
+                raise self._fail(f"types differ in {e}: {', '.join(_type(a) for a in e.args)}")
         if e.dtype != result_type(e.op, e.args):
             raise self._fail(f"{e} is marked {e.dtype} but gives {result_type(e.op, e.args)}")
-        self._domain(e, typed[0].dtype)
+        self._domain(e, dtype)
 
     def _domain(self, e: Op, t: DType) -> None:
         if e.op == "select" and not e.args[0].dtype.is_bool:
@@ -416,12 +448,12 @@ class Verifier:
     def _places(self, buffer: str, indices: tuple[Expr, ...]) -> None:
         """Check that an access has as many indices as its buffer takes."""
         rank = self._buffer(buffer).rank
-        if Property.FLAT in self._has:
+        if self._is_flat:
             if len(indices) != 1:
                 raise self._fail(f"{buffer} is accessed with {len(indices)} indices after flattening")
             if indices[0].dtype != INDEX:
                 raise self._fail(f"the index {indices[0]} of {buffer} is {indices[0].dtype}")
-        elif Property.BOXES in self._has and len(indices) != rank:
+        elif self._has_boxes and len(indices) != rank:
             raise self._fail(f"{buffer} is accessed with {len(indices)} indices, and has {rank} dims")
 
     def _mask(self, mask: Expr | None, lanes: int) -> None:
@@ -431,6 +463,21 @@ class Verifier:
     def _index(self, e: Expr, role: str) -> None:
         if e.dtype != INDEX or e.lanes != 1:
             raise self._fail(f"{role} is {_type(e)}, not an index scalar: {e}")
+
+
+def _access(e: Load) -> tuple[str, DType, int, DType | None]:
+    """What a load asks of its buffer: the name, the type, how many indices, and the type of the first one."""
+    return e.buffer, e.dtype, len(e.indices), e.indices[0].dtype if e.indices else None
+
+
+def _together(a: _FreeUses, b: _FreeUses) -> _FreeUses:
+    """What two expressions use; one of the two itself if it has all of the other."""
+    vector = b.vector if a.vector is None else a.vector
+    variables, accesses = union((a.variables, b.variables)), union((a.accesses, b.accesses))
+    for whole in (a, b):
+        if whole.variables is variables and whole.accesses is accesses and whole.vector is vector:
+            return whole
+    return _FreeUses(variables, accesses, vector)
 
 
 def _is_counted(s: For) -> bool:

@@ -26,7 +26,7 @@ from ..expr.types import INT32
 from ..graph.nodes import Graph
 from ..graph.verify import verify as verify_graph
 from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
-from ..ir.verify import Property, Verifier, verify
+from ..ir.verify import Property, Verifier
 from ..schedule.plan import Plan
 from . import gpu
 from .carry import carry
@@ -288,10 +288,11 @@ def _multiples(buffers: tuple[BufferArg, ...]) -> Iterator[tuple[str, int]]:
 
 def make_kernels(program: Program, device: Device, trace: Trace, debug: bool = False) -> Program:
     """The last passes: kernels of parallel loops, or of blocks of threads."""
+    verifier = Verifier(program.name, program.buffers, program.scalars)
     for change in (p for p in PROGRAM_PASSES if device in p.on):
         program = trace.run(change.name, change.run, program, debug)
         if trace.check:
-            trace.run("verify", verify, program, GUARANTEED[device][change.name], change.name)
+            trace.run("verify", verifier.check_program, program, GUARANTEED[device][change.name], change.name)
     return program
 
 
