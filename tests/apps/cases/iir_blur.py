@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.signal import lfilter
 
 from ..case import Array, Case
 
@@ -20,8 +19,11 @@ def iir_blur(img: Array) -> Array:
 
 
 def smoothed(a: Array, axis: int) -> Array:
-    first = np.take(a, [0], axis)
-    return lfilter([ALPHA], [1, ALPHA - 1], a, axis, zi=(1 - ALPHA) * first)[0]
+    values = np.moveaxis(a, axis, 0)
+    result, state = np.empty_like(values), values[0]
+    for k, value in enumerate(values):
+        result[k] = state = ALPHA * value + (1 - ALPHA) * state
+    return np.moveaxis(result, 0, axis)
 
 
 CASES = {
