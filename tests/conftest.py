@@ -8,6 +8,7 @@ anew, and shrinks.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 
 import pytest
@@ -24,6 +25,15 @@ _COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_
 settings.register_profile("ci", max_examples=10, derandomize=True, database=None, phases=[Phase.generate], **_COMMON)
 settings.register_profile("long", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("PANTILE_FUZZ", "ci"))
+
+gc.disable()  # until all tests are collected, which leaves no garbage
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests live to the end: no garbage is looked for among them, here and in processes that tests fork."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
