@@ -21,12 +21,24 @@ def modules() -> dict[str, ast.Module]:
     return {name.removesuffix(".__init__"): ast.parse(f.read_text("utf8")) for name, f in files.items()}
 
 
+@functools.cache
+def packages() -> set[str]:
+    return {name.rpartition(".")[0] for name in modules()}
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Every statement in a node, however deep, with clauses such as `except`; imports are statements."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for part in getattr(node, field, ()):
+            yield part
+            yield from statements(part)
+
+
 def imported(name: str) -> Iterator[str]:
     """The modules of ours that a module imports, anywhere in its text."""
-    packages = {name.rpartition(".")[0] for name in modules()}
-    for node in ast.walk(modules()[name]):
+    for node in statements(modules()[name]):
         if isinstance(node, ast.ImportFrom):
-            around = name if name in packages else name.rpartition(".")[0]
+            around = name if name in packages() else name.rpartition(".")[0]
             base = around.rsplit(".", node.level - 1)[0] if node.level else ""
             source = ".".join(part for part in (base, node.module) if part)
             for a in node.names:
@@ -57,12 +69,12 @@ def test_imports_are_at_the_top() -> None:
         f"{name}.{f.name}": f
         for name, tree in modules().items()
         if name not in LATE
-        for f in ast.walk(tree)
+        for f in statements(tree)
         if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))
     }
     inside = [
         name
         for name, f in functions.items()
-        if "bench.rivals" not in name and any(isinstance(n, (ast.Import, ast.ImportFrom)) for n in ast.walk(f))
+        if "bench.rivals" not in name and any(isinstance(n, (ast.Import, ast.ImportFrom)) for n in statements(f))
     ]
     assert inside == []
