@@ -87,7 +87,7 @@ def writable() -> Path:
     place = cache_directory.directory()
     if place is None or not os.access(place, os.W_OK):
         where = f"{place} cannot be written" if place else "there is no folder for it that only you can write"
-        raise OSError(f"nothing can be kept: {where}; name another one with {cache_directory.DIRECTORY_VARIABLE}")
+        raise OSError(f"nothing can be saved: {where}; name another folder with {cache_directory.DIRECTORY_VARIABLE}")
     return place
 
 

@@ -56,7 +56,7 @@ def test_the_search_ends() -> None:
     for steps in (0, 60):
         found = Auto(steps=steps).find(problem)
         # beyond these, what each proposal has that is cheaper, and the output by lines
-        assert found.report.counts["schedules priced"] <= steps / 12 + 2 * len(SOURCES) + 1
+        assert found.report.counts["schedules evaluated"] <= steps / 12 + 2 * len(SOURCES) + 1
 
 
 def test_parts_that_nothing_outside_refers_to_change_places() -> None:
@@ -107,7 +107,7 @@ def test_what_is_all_that_is_computed_keeps_its_vectors() -> None:
     problem = problem_of(pt.Pipeline(out, shape=img.shape), ORDINARY, img=(4096, 4096), masked=(4096, 4096))
     search = _AutoSearch(problem, steps=0, worth=0.03)
     half = search.candidates.candidate("half", pt.Schedule(pt.on("out").vectorize("x", 8).parallel("y", 8)))
-    assert half is not None and search._by_lines(half) is half
+    assert half is not None and search._filling_lines(half) is half
 
 
 def test_what_is_larger_than_all_that_it_reads_fills_lines() -> None:
@@ -117,7 +117,7 @@ def test_what_is_larger_than_all_that_it_reads_fills_lines() -> None:
     search = _AutoSearch(problem, steps=0, worth=0.03)
     half = search.candidates.candidate("half", pt.Schedule(pt.on("out").vectorize("x", 16).parallel("y", 8)))
     assert half is not None
-    assert search._by_lines(half).schedule == pt.Schedule(pt.on("out").vectorize("x", 32).parallel("y", 8))
+    assert search._filling_lines(half).schedule == pt.Schedule(pt.on("out").vectorize("x", 32).parallel("y", 8))
 
 
 def strips_of(rows: int, *chains: pt.StageSchedule, half: bool = False) -> list[int]:
@@ -169,7 +169,7 @@ def test_much_code_for_few_stages_must_be_worth_it() -> None:
 def test_the_report_says_what_was_proposed() -> None:
     app = APPS["blur"]
     text = app.build().with_schedule("auto", estimates=app.sizes["small"], machine=ORDINARY).explain()
-    assert "proposed: naive" in text and "predicted seconds" in text
+    assert "proposals: naive" in text and "predicted seconds" in text
 
 
 # ---- groups that roll

@@ -75,7 +75,7 @@ def test_what_is_computed_for_it_alone_is_computed_where_a_copy_would_be() -> No
 
 def test_auto_transposes_by_copies() -> None:
     p = masked()
-    for without, copies in ((None, True), (("transposed",), False)):
+    for without, copies in ((None, True), (("transposes",), False)):
         schedule = Auto(without=without).find(problem_of(p, ORDINARY, img=LARGE, mask=LARGE[::-1])).schedule
         assert ("img_rows" in schedule) == copies
 

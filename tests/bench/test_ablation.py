@@ -13,9 +13,9 @@ from pantile.bench.ablation import Ablated, table
 
 
 def test_table() -> None:
-    found = [Ablated("a", 2.0, {"crossing": 3.0}), Ablated("b", 1.0, {"crossing": 1.5, "kernel": 0.5})]
+    found = [Ablated("a", 2.0, {"crossover": 3.0}), Ablated("b", 1.0, {"crossover": 1.5, "kernel": 0.5})]
     lines = [" ".join(line.split()) for line in table(found)]
-    assert lines[0] == "time without / with auto ms crossing kernel"
+    assert lines[0] == "time without / with auto ms crossover kernel"
     assert lines[1:4] == ["a 2 1.50", "b 1 1.50 0.50", "geometric mean 1.50 0.71"]
     assert lines[4].startswith("an empty cell: the same schedule without it; so everywhere for algebra, cells")
 
@@ -30,6 +30,6 @@ def test_an_app(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_without_an_ingredient() -> None:
     auto = pt.autoschedule.Auto
-    assert auto(without=("crossing", "kernel")) != auto()
+    assert auto(without=("crossover", "kernel")) != auto()
     with pytest.raises(pt.UserError, match=r"Auto\(without=\('luck',\)\): pass a tuple"):
         auto(without=("luck",))

@@ -224,7 +224,7 @@ def test_stopping_keeps_what_was_measured(
     monkeypatch.setattr(command, "Session", Stopped)
     status, results = bench(tmp_path, "blur")
     assert (status, [r["app"] for r in results]) == (1, ["twice"])
-    assert "error: stopped; what follows was measured before\n" in capsys.readouterr().err
+    assert "error: stopped; these results were measured before\n" in capsys.readouterr().err
 
 
 def test_a_size_of_some_apps_only(
@@ -260,7 +260,7 @@ def test_checks_are_small_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--rivals", "halide:best"], "'best' is not a schedule of it; there are manual, mullapudi2016, adams2019"),
         (["--json", "nowhere/a.json"], "'nowhere/a.json' cannot be written"),
         (["--rival-limit", "0"], "'0' is not a number of seconds"),
-        (["--threads", "0"], "'0' is not a number from 1 on"),
+        (["--threads", "0"], "'0' is not a whole number of at least 1"),
     ],
 )
 def test_wrong_arguments(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

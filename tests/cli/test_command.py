@@ -77,14 +77,14 @@ def test_a_wrong_size_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "text"),
     [
-        ("--size", "999999999x3", "'999999999x3' is too large; a side has up to 16384 pixels"),
+        ("--size", "999999999x3", "'999999999x3' is too large; a side may have at most 16384 pixels"),
         ("--size", "9" * 5000 + "x3", "--size"),
         ("--amount", "nan", "'nan' is not an amount; write a number from 0 to 2"),
         ("--amount", "inf", "'inf' is not an amount"),
         ("--amount", "-0.5", "'-0.5' is not an amount"),
         ("--amount", "much", "'much' is not an amount"),
         ("--threads", "9" * 5000, "--threads"),
-        ("--threads", "-1", "'-1' is not a number from 1 on"),
+        ("--threads", "-1", "'-1' is not a whole number of at least 1"),
     ],
 )
 def test_numbers_that_are_none(option: str, value: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,4 +192,4 @@ def test_an_app_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["explain", "blur", "--size", "small", "--html", str(target)]) == 0
     assert f"wrote {target}" in capsys.readouterr().out and "<svg" in target.read_text()
     assert main(["explain", "blur", "--html", str(tmp_path / "none" / "page.html")]) == 2
-    assert "page.html cannot be written: there is no such folder, or it is one" in capsys.readouterr().err
+    assert "page.html cannot be written: its folder does not exist, or it is itself a folder" in capsys.readouterr().err

@@ -55,10 +55,10 @@ def test_ctrl_c_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch, capsys: p
     asked = ["tune", "mine.py:made", "--shape", "img=40x50", "--param", "gain=2"]
     monkeypatch.setattr(Tuning, "_climb", interrupted)
     assert main([*asked, "--seconds", "0.1"]) == 130
-    assert "stopped; the best so far is kept" in capsys.readouterr().out and len(tuning_results.files()) == 1
+    assert "; stopped, the best so far is saved" in capsys.readouterr().out and len(tuning_results.files()) == 1
     monkeypatch.setattr(Tuning, "run", interrupted)
     assert main(asked) == 130
-    assert "stopped before anything was measured; nothing is kept" in capsys.readouterr().out
+    assert "stopped before anything was measured; nothing is saved" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_what_cannot_be_kept_is_told_at_once(
 ) -> None:
     monkeypatch.setenv("PANTILE_CACHE_DIR", "/dev/null")
     assert main(["tune", "mine.py:p"]) == 1
-    assert "pantile tune: nothing can be kept: there is no folder" in capsys.readouterr().err
+    assert "pantile tune: nothing can be saved: there is no folder" in capsys.readouterr().err
 
 
 def test_seconds_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,11 +137,11 @@ def test_threads_search_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_small_pictures_are_not_searched_for() -> None:
     p = blur("small")
     assert agrees(p, PICTURE[:9, :11])
-    assert p.report is not None and p.report.counts["schedules priced"] == 1
+    assert p.report is not None and p.report.counts["schedules evaluated"] == 1
     assert agrees(p, PICTURE[:2, :2]), "there is nothing to compute"
     assert agrees(p), "and another size class is searched for"
     large = p.problem(img=(3000, 4000))
-    assert Auto().find(large).report.counts["schedules priced"] > 1
+    assert Auto().find(large).report.counts["schedules evaluated"] > 1
 
 
 def test_what_is_no_size_is_refused_as_ever() -> None:

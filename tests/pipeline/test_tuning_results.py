@@ -86,9 +86,9 @@ def test_what_is_damaged_is_as_good_as_none() -> None:
 
 def test_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setenv("PANTILE_CACHE_DIR", "/dev/null")
-    with pytest.raises(OSError, match="nothing can be kept: there is no folder for it that only you can write; name"):
+    with pytest.raises(OSError, match="nothing can be saved: there is no folder for it that only you can write; name"):
         tuning_results.writable()
     monkeypatch.setenv("PANTILE_CACHE_DIR", str(folder))
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    with pytest.raises(OSError, match=f"{folder} cannot be written; name another one with PANTILE_CACHE_DIR"):
+    with pytest.raises(OSError, match=f"{folder} cannot be written; name another folder with PANTILE_CACHE_DIR"):
         tuning_results.writable()

@@ -72,10 +72,10 @@ _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
 SMALL = 1.5  # times as long as an empty call: for what takes no longer, there is no search
 MANY_STAGES = 4  # expensive stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes, "boxes": boxes}
-# What can be left out.
+# What can be left out, by the modules of `search`.
 INGREDIENTS = (
-    "crossing", *LOOPS, "resizing", "strips", "siblings", "turned", "transposed", "early", "rolling", "descent",
-    *(s.name for s, _ in _SOURCES),
+    "crossover", *LOOPS, "resizing", "strips", "siblings", "slanted_reads", "transposes", "prefetch", "rolling",
+    "descent", *(s.name for s, _ in _SOURCES),
 )  # fmt: skip
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 
@@ -105,8 +105,11 @@ class Auto(Strategy):
                 {"steps": self.steps, "worth": self.worth},
                 together(best),
                 inlined,
-                {"schedules priced": len(search.candidates.known), "predicted seconds": best.cost.seconds},
-                (f"{best.name}; proposed: {', '.join(f'{n} {s * 1e3:.3g} ms' for n, s in costs.items())}",),
+                {"schedules evaluated": len(search.candidates.known), "predicted seconds": best.cost.seconds},
+                (
+                    f"derivation: {best.name}",
+                    f"proposals: {', '.join(f'{n} {s * 1e3:.3g} ms' for n, s in costs.items())}",
+                ),
                 alternatives(search.candidates.known.values(), best),
             ),
         )
@@ -155,7 +158,7 @@ class _AutoSearch:
         best = self._improve(best, partial(self._crossovers, candidates))
         for kind in LOOPS:
             best = self._in_other_loops(best, kind)
-        best = self._by_lines(self._in_even_strips(self._improve(best, self._resizings)))
+        best = self._filling_lines(self._in_even_strips(self._improve(best, self._resizings)))
         return self._prefetching(self._by_copies(self._in_tiles(self._with_siblings(best))))
 
     def _rolling_starts(self) -> Iterator[State]:
@@ -183,7 +186,7 @@ class _AutoSearch:
         least = min(s.candidate.seconds for s in rolled)
         return min((s for s in rolled if s.candidate.seconds * (1 - self.worth) <= least), key=lambda s: len(s.rolls))
 
-    # ---- crossing and resizing
+    # ---- crossover and resizing
 
     def _improve(self, best: Candidate, changes: Changes) -> Candidate:
         """The cheapest schedule that changes lead to, each applied to the best so far."""
@@ -203,7 +206,7 @@ class _AutoSearch:
         """The best schedule with all parts of each other one that cost less there. Each costs one prediction, which
         does not count as a step."""
         graph = self.problem.graph
-        for other in sorted(candidates, key=lambda c: c.seconds) if "crossing" not in self.without else ():
+        for other in sorted(candidates, key=lambda c: c.seconds) if "crossover" not in self.without else ():
             schedule = cheaper_parts(graph, best.schedule, other.schedule, partial(_gain, best, other))
             name = f"{best.name} with parts of {other.name}"
             candidate = self.candidates.candidate(name, schedule) if schedule is not None else None
@@ -212,7 +215,7 @@ class _AutoSearch:
         return best
 
     def _crossovers(self, candidates: list[Candidate], best: Candidate) -> Iterator[tuple[str, Schedule]]:
-        for other in candidates if "crossing" not in self.without else ():
+        for other in candidates if "crossover" not in self.without else ():
             if other is not best:
                 for schedule in crossings(self.problem.graph, best.schedule, other.schedule, self._may_matter(best)):
                     yield f"{best.name} with parts of {other.name}", schedule
@@ -224,7 +227,7 @@ class _AutoSearch:
         before, names = best, self._expensive(best, kind)
         for some in [names] if len(names) > MANY_STAGES else [[name] for name in names]:
             ways = [
-                self.candidates.candidate(f"{before.name}, {some[0]} in {kind}", schedule)
+                self.candidates.candidate(f"{before.name}, {some[0]}: {kind}", schedule)
                 for schedule in self._all_alike(LOOPS[kind], best.schedule, some)
             ]
             cheapest = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
@@ -251,7 +254,7 @@ class _AutoSearch:
         together = {name: (g.root, *g.members) for g in groups_of(best.schedule) for name in (g.root, *g.members)}
         for stage, schedule in resizings(best.schedule, self._extents) if "resizing" not in self.without else ():
             if may_matter(together.get(stage, (stage,))):
-                yield f"{best.name}, {stage} resized", schedule
+                yield f"{best.name}, {stage}: resized", schedule
 
     def _extents(self, name: str) -> dict[str, int]:
         """The extents of the dims of a stage; none for a stage that a directive makes."""
@@ -275,11 +278,11 @@ class _AutoSearch:
         """The schedule with expensive stages in strips of other lengths, where that is cheaper at all."""
         for name in self._expensive(best, "strips"):
             for schedule in even_strips(self.problem, best.schedule, name):
-                candidate = self.candidates.candidate(f"{best.name}, {name} in even strips", schedule)
+                candidate = self.candidates.candidate(f"{best.name}, {name}: even strips", schedule)
                 best = candidate if candidate is not None and candidate.seconds < best.seconds * (1 - AS_DEAR) else best
         return best
 
-    def _by_lines(self, best: Candidate) -> Candidate:
+    def _filling_lines(self, best: Candidate) -> Candidate:
         """The schedule with memory-bound outputs in vectors that fill cache lines, where that is not more expensive. If
         nothing else is computed, and inputs are larger, longer vectors of these arrive later (`mask` takes 3 % longer;
         `sobel` gains 8 %)."""
@@ -289,7 +292,9 @@ class _AutoSearch:
         for name in [n for n in self.problem.graph.output if n in waits and "resizing" not in self.without]:
             schedule = filling_lines(self.problem, best.schedule, name)
             candidate = (
-                self.candidates.candidate(f"{before}, {name} by lines", schedule) if schedule is not None else None
+                self.candidates.candidate(f"{before}, {name}: vectors of whole cache lines", schedule)
+                if schedule is not None
+                else None
             )
             if candidate is not None and candidate.seconds <= best.seconds * (1 + AS_DEAR):
                 best = candidate
@@ -305,9 +310,9 @@ class _AutoSearch:
     def _in_tiles(self, best: Candidate) -> Candidate:
         """The schedule with expensive stages that rotate pictures in tiles, where these are not much more work. The
         cost model does not see what they save."""
-        for name in self._expensive(best, "turned"):
+        for name in self._expensive(best, "slanted_reads"):
             ways = [
-                self.candidates.candidate(f"{best.name}, {name} in tiles", schedule)
+                self.candidates.candidate(f"{best.name}, {name}: tiled", schedule)
                 for schedule in in_tiles(self.problem, best.schedule, name)
             ]
             cheapest = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
@@ -318,10 +323,10 @@ class _AutoSearch:
     def _by_copies(self, best: Candidate) -> Candidate:
         """The schedule with expensive stages that transpose pictures in tiles of copies. The cost model does not see
         what they save."""
-        for name in self._expensive(best, "transposed"):
+        for name in self._expensive(best, "transposes"):
             schedule = by_copies(self.problem, best.schedule, name)
             if schedule is not None:
-                best = self.candidates.candidate(f"{best.name}, {name} by copies", schedule) or best
+                best = self.candidates.candidate(f"{best.name}, {name}: tiles of copies", schedule) or best
         return best
 
     def _with_siblings(self, best: Candidate) -> Candidate:
@@ -329,7 +334,7 @@ class _AutoSearch:
         may_matter = self._may_matter(best)
         for chains in siblings(self.problem, best.schedule) if "siblings" not in self.without else ():
             if may_matter([c.name for c in chains]):
-                name = f"{best.name}, {chains[0].name} with its siblings"
+                name = f"{best.name}, {chains[0].name}: loops shared with siblings"
                 candidate = self.candidates.candidate(name, best.schedule.replace(*chains))
                 best = candidate if candidate is not None and candidate.seconds < best.seconds * (1 - AS_DEAR) else best
         return best
@@ -337,11 +342,11 @@ class _AutoSearch:
     def _prefetching(self, best: Candidate) -> Candidate:
         """The schedule with memory-bound groups prefetching what they read next."""
         waits = {s.name for s in best.cost.stages if s.causes.traffic >= WAITING * s.causes.seconds}
-        for group in groups(self.problem.graph, best.schedule) if "early" not in self.without else ():
+        for group in groups(self.problem.graph, best.schedule) if "prefetch" not in self.without else ():
             is_waiting = not waits.isdisjoint((group.output, *group.members))
             schedule = prefetching(self.problem, best.schedule, group) if is_waiting else None
             if schedule is not None:
-                best = self.candidates.candidate(f"{best.name}, {group.output} early", schedule) or best
+                best = self.candidates.candidate(f"{best.name}, {group.output}: prefetching", schedule) or best
         return best
 
 

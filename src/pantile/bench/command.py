@@ -31,18 +31,18 @@ from .session import CPU, Session, Settings
 from .table import brief, render
 
 DESCRIPTION = """\
-Time apps, beside other systems if you like, all on the same arrays in the same run.
+Time apps, and optionally other systems on the same arrays in the same run.
 
-  pantile bench blur unsharp --rivals halide,numba      two apps beside two systems
-  pantile bench mine.py:blur --shape img=1080x1920      a pipeline of yours
-  pantile bench --rivals halide:manual --plot all.png   every app that Halide has, under its experts' schedules
-  pantile bench harris --rivals halide --check          do they compute the same?
-  pantile bench everyday --rivals opencv,numba          twelve everyday filters beside libraries
-  pantile bench library --rivals opencv,scipy           filters that libraries have as one call
-  pantile bench blur --target cuda --rivals torch        on a GPU
-  pantile bench --scheduling                            how long do strategies take to find schedules?
-  pantile bench blur --predictions 30                   are predicted times of 30 schedules in the right order?
-  pantile bench blur harris --ablate auto               what does each ingredient of auto contribute?
+  pantile bench blur unsharp --rivals halide,numba      compare two apps with two systems
+  pantile bench mine.py:blur --shape img=1080x1920      time your own pipeline
+  pantile bench --rivals halide:manual --plot all.png   compare all apps with Halide's expert schedules
+  pantile bench harris --rivals halide --check          check that the results agree
+  pantile bench everyday --rivals opencv,numba          compare twelve everyday filters with libraries
+  pantile bench library --rivals opencv,scipy           compare filters that are one call of a library
+  pantile bench blur --target cuda --rivals torch       run on a GPU
+  pantile bench --scheduling                            time how long strategies take to find schedules
+  pantile bench blur --predictions 30                   compare predicted and measured times of 30 schedules
+  pantile bench blur harris --ablate auto               measure what each ingredient of auto contributes
 """
 ALL_RIVALS = tuple(dict.fromkeys((*RIVALS, *GPU_RIVALS)))
 TARGETS = (CPU, "cuda")
@@ -76,65 +76,75 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=_app,
         metavar="APP|FILE.py:NAME",
-        help=f"an app, a group of them ({', '.join(GROUPS)}), or a pipeline of yours; by default all apps of no group, "
-        "with rivals all they have",
+        help=f"an app, a group of apps ({', '.join(GROUPS)}), or your own pipeline (default: all apps that are in no "
+        "group; with --rivals, those of them that a rival has)",
     )
     what.add_argument(
         "--shape",
         action="append",
         default=[],
         metavar="NAME=HxW",
-        help="of an input of a pipeline of yours, in NumPy's order; what estimates= or its Input says if left out",
+        help="the shape of an input of your pipeline, in NumPy order; defaults to estimates= or the Input's shape",
     )
     what.add_argument(
-        "--param", action="append", default=[], metavar="NAME=VALUE", help="that a pipeline of yours takes"
+        "--param", action="append", default=[], metavar="NAME=VALUE", help="the value of a param of your pipeline"
     )
     what.add_argument(
         "--schedule",
         type=_schedules,
         metavar="NAME,...",
-        help=f"of ours: {', '.join(SCHEDULES)}; expert by default, with --scheduling all that do not tune",
+        help=f"schedules to time: {', '.join(SCHEDULES)} (default: expert; with --scheduling, all that do not measure)",
     )
     what.add_argument(
         "--rivals",
         type=_rivals,
         default=(),
         metavar="NAME,...",
-        help=f"systems to compare with: {', '.join(ALL_RIVALS)}; NAME:SCHEDULE is one of its schedules",
+        help=f"systems to compare with: {', '.join(ALL_RIVALS)}; NAME:SCHEDULE selects one schedule of a system",
     )
     what.add_argument(
         "--size",
         choices=sizes,
         metavar="NAME",
-        help=f"{', '.join(sizes)}; paper by default, gpu on GPUs where there is one, small with --check",
+        help=f"the size of the inputs: {', '.join(sizes)} (default: paper; on a GPU gpu where an app has it; with "
+        "--check small)",
     )
-    what.add_argument("--target", choices=TARGETS, default=CPU, help="what all run on; cpu by default")
-    what.add_argument("--threads", type=_positive, metavar="N", help="of every contender; one per core by default")
+    what.add_argument("--target", choices=TARGETS, default=CPU, help="the hardware to run on (default: cpu)")
+    what.add_argument(
+        "--threads",
+        type=_positive,
+        metavar="N",
+        help="the number of threads of every contender (default: one per core)",
+    )
 
-    how = parser.add_argument_group("how")
-    how.add_argument("--check", action="store_true", help="time nothing; compare all with the reference evaluator")
-    how.add_argument("--scheduling", action="store_true", help="run nothing; time how long schedules take to find")
-    how.add_argument("--predict", action="store_true", help="show the predicted times, too")
+    how = parser.add_argument_group("how to measure")
+    how.add_argument(
+        "--check", action="store_true", help="compare results with the reference evaluator instead of timing"
+    )
+    how.add_argument("--scheduling", action="store_true", help="time the search for schedules instead of the pipelines")
+    how.add_argument("--predict", action="store_true", help="also show the predicted times")
     how.add_argument(
         "--predictions", type=_positive, metavar="N", help="compare predicted and measured times of N schedules per app"
     )
     how.add_argument("--ablate", choices=["auto"], metavar="auto", help="time auto without each of its ingredients")
-    how.add_argument("--repeat", type=_positive, metavar="N", help="rounds; by default two seconds per contender")
+    how.add_argument(
+        "--repeat", type=_positive, metavar="N", help="the number of rounds (default: two seconds per contender)"
+    )
     how.add_argument(
         "--rival-limit",
         type=_seconds,
         default=60.0,
         metavar="SECONDS",
-        help="leave out a rival that compiles, or runs at a stretch, for longer; 60 by default",
+        help="skip a rival whose compilation, or whose run, takes longer (default: 60)",
     )
-    how.add_argument("--scaling", action="store_true", help="also run on one thread, and show the speed-up")
+    how.add_argument("--scaling", action="store_true", help="also run on one thread, and show the speedup")
     how.add_argument("--passes", action="store_true", help="show how long each pass of our compiler took")
-    how.add_argument("--memory", action="store_true", help="measure the memory that our compiler takes")
-    how.add_argument("--overhead", action="store_true", help="measure what a call costs beyond its kernel")
+    how.add_argument("--memory", action="store_true", help="measure the memory that our compiler uses")
+    how.add_argument("--overhead", action="store_true", help="measure the overhead of a call beyond its kernel")
 
     where = parser.add_argument_group("what to write")
-    where.add_argument("--json", type=_writable, metavar="FILE", help="all results")
-    where.add_argument("--plot", type=_writable, metavar="FILE.png", help="a chart (needs matplotlib)")
+    where.add_argument("--json", type=_writable, metavar="FILE", help="write all results")
+    where.add_argument("--plot", type=_writable, metavar="FILE.png", help="write a chart (needs matplotlib)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -144,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
     args.size = args.size or ("small" if args.check else "gpu" if on_gpu else "paper")
     if args.threads:
         pt.set_num_threads(args.threads)  # which tuned schedules are for
-    console.begin("measuring what this machine can do")
+    console.begin("measuring this machine")
     host = machine.describe(on_gpu)
     if args.scheduling:
         return _schedule_only(args, host, console)
@@ -157,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
     apps = _chosen(args.apps, settings, console)
     results: list[Result] = []
     with _empty_cache(but=tuning_results.files() if "tuned" in args.schedule else ()):
-        console.note(f"starting LLVM and the threads took {start_seconds():.3f} s, which no compile time includes")
+        console.note(f"starting LLVM and the threads took {start_seconds():.3f} s; compile times do not include it")
         console.note(_plan(apps, settings))
         try:
             for number, app in enumerate(apps, 1):
@@ -167,7 +177,7 @@ def run(args: argparse.Namespace) -> int:
                     console.done(brief(measured))
                 results += measured
         except KeyboardInterrupt:
-            console.error("stopped; what follows was measured before")
+            console.error("stopped; these results were measured before")
     console.clear()
     _report(args, host, results, console)
     return 1 if console.errors else 0
@@ -179,7 +189,9 @@ def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: C
         results = scheduling.measure(apps, args.schedule or scheduling.STRATEGIES, args.size, console)
     console.clear()
     if results:
-        print(f"{host['cpu']}; size: {args.size}; seconds of one core to find a schedule (as published, where it is)\n")
+        print(
+            f"{host['cpu']}; size: {args.size}; seconds of one core to find a schedule (published in brackets)\n"
+        )
         print("\n".join(scheduling.table(results)))
     if args.json:
         write_document(args.json, host, "scheduling", [r.to_json() for r in results])
@@ -390,7 +402,7 @@ def _known(name: str, names: Collection[str], what: str) -> str:
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
@@ -408,5 +420,7 @@ def _writable(text: str) -> Path:
     """Better now than after all the work."""
     path = Path(text)
     if path.is_dir() or not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} cannot be written: there is no such folder, or it is one")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} cannot be written: its folder does not exist, or it is itself a folder"
+        )
     return path

@@ -1,4 +1,4 @@
-"""Predicted times beside measured ones, over many schedules of each app: do prices put them in the right order?
+"""Predicted and measured times of many schedules of each app: does the cost model put them in the right order?
 
 Each app runs under schedules of its own and of strategies, and under random changes of these (`variations`), at sizes
 that take milliseconds; on one thread, in seconds of the processor, so that other processes disturb little.

@@ -116,7 +116,7 @@ class Session:
             for warning in told:
                 how = f"pantile tune {self.app.name} --size {self.settings.size}"
                 is_hint = isinstance(warning.message, NotTuned)
-                text = f"it was not tuned, and runs as auto has it; tune it with: {how}" if is_hint else warning.message
+                text = f"not tuned, so auto's schedule runs; tune it with: {how}" if is_hint else warning.message
                 self.console.note(f"{self.app.name}: {text}")
         return prepared
 

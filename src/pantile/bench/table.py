@@ -121,7 +121,7 @@ def _speedups(results: Sequence[Result]) -> Iterator[str]:
 def _overheads(results: Sequence[Result]) -> Iterator[str]:
     for r in results:
         if "overhead_us" in r.extra:
-            yield f"{r.app}, {r.label}: a call costs {r.extra['overhead_us']:.1f} us beyond its kernel"
+            yield f"{r.app}, {r.label}: a call takes {r.extra['overhead_us']:.1f} us beyond its kernel"
 
 
 def _memory(results: Sequence[Result]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Tuning: the schedules that are predicted to be fast are measured, and the fastest is kept for `schedule="tuned"`.
+"""Tuning: measure the schedules that are predicted to be fast, and save the fastest for `schedule="tuned"`.
 
     1. What `auto` chooses runs first: others are compared with its results and its time.
     2. Then what was next best, and what each strategy proposes, in the order of predicted times.
@@ -112,7 +112,7 @@ class Tuning:
         yield from ((a.seconds, a.name, a.schedule) for a in (auto.report.alternatives if auto.report else ()))
         for name, strategy in pt.autoschedule.STRATEGIES.items():
             if not strategy.measures and name != "auto" and self._is_left(FINDING):
-                with self.trying(f"what {name} finds"):
+                with self.trying(f"{name}'s schedule"):
                     found = self.pipeline.with_schedule(name, estimates=self.arguments)
                     cost = found.predict(num_threads=self.threads, **self.arguments)
                 yield cost.seconds, name, found.schedule

@@ -1,4 +1,4 @@
-"""`pantile calibrate`: measure this machine, and say what was found."""
+"""`pantile calibrate`: measure this machine, and print the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def calibrate() -> int:
     """Measure the machine, keep the result and print it; the exit code."""
     busy = busy_cores()
     if busy is not None and busy > NOTICEABLE:
-        print(f"other processes keep {busy:.1f} cores busy: what is measured now is less than the machine can do")
+        print(f"other processes keep {busy:.1f} cores busy: the machine is faster than these measurements")
     machine = pt.machine.calibrate(told)
     told("")
     print(f"{machine.name}, {machine.cores} cores, {machine.ghz:.2f} GHz, vectors of {machine.vector_bits} bits")

@@ -1,4 +1,4 @@
-"""`pantile calibrate --gpu`: measure a GPU, and say what was found."""
+"""`pantile calibrate --gpu`: measure a GPU, and print the results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .progress import told
 def calibrate_gpu(number: int) -> int:
     """Measure the GPU, keep the result and print it; the exit code."""
     if number >= count():
-        raise WrongArgument(f"there is no GPU {number}; pantile devices lists those that there are")
+        raise WrongArgument(f"there is no GPU {number}; pantile devices lists the available ones")
     gpu = calibrate(device(number), told)
     told("")
     has, capability = gpu.multiprocessor, ".".join(map(str, gpu.capability))

@@ -1,4 +1,4 @@
-"""Arguments of the command in, an exit status out. What a subcommand needs is imported when it runs."""
+"""The command line: parse the arguments, run a subcommand, return its exit status."""
 
 from __future__ import annotations
 
@@ -16,20 +16,26 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Image pipelines as functions of pixel coordinates, compiled to fast native code.
 
-  pantile demo                                 run a real pipeline on a picture, and see how fast it is
-  pantile run unsharp --input a.jpg            an app on a picture of yours
-  pantile run mine.py:blur --input a.jpg       a pipeline of yours on it: blur in the file mine.py
-  pantile show mine.py:blur                    the schedule and the loops it becomes
-  pantile explain mine.py:blur                 where the time goes, and why
-  pantile tune mine.py:blur                    measure schedules, and keep the fastest
-  pantile bench blur --rivals halide           measure apps beside other systems
+  pantile demo                                 run a sample pipeline and report how fast it is
+  pantile run unsharp --input a.jpg            run an app on your picture
+  pantile run mine.py:blur --input a.jpg       run your own pipeline: blur in the file mine.py
+  pantile show mine.py:blur                    print the schedule and the loops it produces
+  pantile explain mine.py:blur                 report where the time goes, and why
+  pantile tune mine.py:blur                    measure schedules and save the fastest
+  pantile bench blur --rivals halide           compare apps with other systems
 
-Wherever an app is named, FILE.py:NAME is a pipeline of yours: a pt.Pipeline, a pt.Func, or a function that returns one.
+Instead of an app, you can name your own pipeline as FILE.py:NAME: a pt.Pipeline, a pt.Func, or a function that returns
+one.
 """
-_LARGEST_SIDE = 1 << 14  # of a picture that is made up: 800 MB
-_SCHEDULE_HELP = "expert (as the app or the file has it, by default), plain, or a strategy such as auto or greedy"
-_TARGET_HELP = "an app such as unsharp, or FILE.py:NAME, a pipeline of yours"
-_SHAPE_HELP = "of an input, in NumPy's order, such as img=1080x1920x3; what estimates= or its Input says if left out"
+_LARGEST_SIDE = 1 << 14  # of a generated picture: 800 MB
+_SCHEDULE_HELP = "expert (the schedule in the app or file; the default), plain, or a strategy such as auto or greedy"
+_TARGET_HELP = "an app such as unsharp, or your own pipeline as FILE.py:NAME"
+_SHAPE_HELP = (
+    "the shape of an input in NumPy order, such as img=1080x1920x3; defaults to estimates= or the Input's shape"
+)
+_PARAM_HELP = "the value of a param; may be repeated"
+_SIZE_HELP = "the size of an app's inputs (default: paper)"
+_THREADS_HELP = "the number of threads (default: one per core)"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_command(command: str, run: Callable[[], int]) -> int:
-    """Run a subcommand. What a user can mend is said in one line."""
+    """Run a subcommand. Errors that a user can correct are reported in one line."""
     from ..apps.names import WrongArgument, said
 
     try:
@@ -71,17 +77,17 @@ def _parser() -> argparse.ArgumentParser:
     _add_show(commands)
     _add_explain(commands)
     _add_tune(commands)
-    commands.add_parser("bench", help="measure apps, beside other systems where they are installed", add_help=False)
+    commands.add_parser("bench", help="time apps and compare them with other systems", add_help=False)
     _add_calibrate(commands)
     _add_cache(commands)
-    about = "List the NVIDIA GPUs that target='cuda' can run on, or say what is missing."
-    commands.add_parser("devices", help="list the GPUs to run on", description=about).set_defaults(run=_devices)
+    about = "List the NVIDIA GPUs that target='cuda' can run on, or report what is missing."
+    commands.add_parser("devices", help="list the available GPUs", description=about).set_defaults(run=_devices)
     commands.add_parser("version", help="print the version").set_defaults(run=_version)
     return parser
 
 
 class _Plain(argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of descriptions, and aligns options in one column."""
+    """A formatter that keeps the line breaks of descriptions and aligns options in one column."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=26)
@@ -91,41 +97,49 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # 
 
 
 def _add_demo(commands: _Commands) -> None:
-    about = "Raise the local contrast of a picture, write the result, and say what was done and how fast."
+    about = "Increase the local contrast of a picture, write the result, and report how it was computed and how fast."
     demo = commands.add_parser(
-        "demo", help="run a real pipeline on a picture", description=about, formatter_class=_Plain
+        "demo", help="run a sample pipeline on a picture", description=about, formatter_class=_Plain
     )
-    demo.add_argument("--input", type=Path, metavar="PICTURE", help="the picture (needs Pillow); made up if left out")
+    demo.add_argument("--input", type=Path, metavar="PICTURE", help="the picture (needs Pillow); generated if omitted")
     demo.add_argument(
         "--output",
         type=Path,
         metavar="PICTURE",
         default=Path("pantile-demo.png"),
-        help="what to write; by default %(default)s",
+        help="the file to write (default: %(default)s)",
     )
-    demo.add_argument("--amount", type=_amount, metavar="A", default=0.8, help="how strong, from 0 to 2; %(default)s")
-    demo.add_argument("--size", type=_size, metavar="WxH", default=(1536, 1024), help="of a picture made up; 1536x1024")
-    demo.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
-    demo.add_argument("--compare", action="store_true", help="write the picture before and after, side by side")
+    demo.add_argument(
+        "--amount", type=_amount, metavar="A", default=0.8, help="the strength, from 0 to 2 (default: %(default)s)"
+    )
+    demo.add_argument(
+        "--size",
+        type=_size,
+        metavar="WxH",
+        default=(1536, 1024),
+        help="the size of a generated picture (default: 1536x1024)",
+    )
+    demo.add_argument("--threads", type=_positive, metavar="N", help=_THREADS_HELP)
+    demo.add_argument("--compare", action="store_true", help="write the original and the result side by side")
     demo.set_defaults(run=_demo)
 
 
 def _add_run(commands: _Commands) -> None:
     about = """\
-Run an app, or a pipeline of yours, on pictures. Without a name, list the apps that work on pictures.
+Run an app or your own pipeline on pictures. Without a name, list the apps that work on pictures.
 
   pantile run unsharp --input photo.jpg --output sharp.png
   pantile run mine.py:blur --input img=photo.jpg --param gain=1.5 --output out.png
   pantile run mine.py:edges --input photo.jpg --output strength=s.tif --output angle=a.npy
 
-Pictures keep their depth, 8 or 16 bits or floats, or are refused. A pipeline's inputs get them as they are declared: in
-grey where they have two axes, in RGB where they have three ([y, x, c]; [c, y, x] if the shape says 3, None, None);
-float inputs from 0 to 1, uint8 and uint16 over their whole range, other integers as the file has them. A .npy file is
-passed on as it is. Floats are written as they are to .tif and .npy; to other files they go from 0 to 1, with as many
-bits as the input pictures have.
+Pictures keep their depth (8 bits, 16 bits or floats); a file that cannot hold it is refused. Each input receives its
+picture as it is declared: in grey if it has two axes, in RGB if it has three ([y, x, c], or [c, y, x] if its shape is
+(3, None, None)). Float inputs range from 0 to 1, uint8 and uint16 inputs over their whole range; other integers are as
+in the file. A .npy file is passed unchanged. Floats are written unchanged to .tif and .npy; in other files, 0 to 1
+becomes the full range, with as many bits as the input pictures have.
 """
     run = commands.add_parser(
-        "run", help="run an app, or a pipeline of yours, on a picture", description=about, formatter_class=_Plain
+        "run", help="run an app or your own pipeline on a picture", description=about, formatter_class=_Plain
     )
     run.add_argument("app", nargs="?", metavar="APP|FILE.py:NAME", help=_TARGET_HELP)
     run.add_argument(
@@ -133,33 +147,30 @@ bits as the input pictures have.
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help="a picture (needs Pillow, and tifffile for TIFF of more than 8 bits in colour) or an array in a .npy "
-        "file; in the order of the inputs, or by their names. An input of four axes takes several",
+        help="a picture (needs Pillow, and tifffile for colour TIFF of more than 8 bits) or a .npy file, in the order "
+        "of the inputs or by name. An input with four axes takes several",
     )
     run.add_argument(
         "--output",
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help="what to write, by default out.png; of several outputs each to out-NAME.png, or one --output for each",
+        help="the file to write (default: out.png; with several outputs, out-NAME.png for each)",
     )
-    run.add_argument(
-        "--param", action="append", default=[], metavar="NAME=VALUE", help="a param of the pipeline, as often as needed"
-    )
+    run.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help=_PARAM_HELP)
     run.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
-    run.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
+    run.add_argument("--threads", type=_positive, metavar="N", help=_THREADS_HELP)
     run.set_defaults(run=_run)
 
 
 def _add_show(commands: _Commands) -> None:
-    about = """Print what an app, or a pipeline of yours, computes, its schedule, and the loops that the schedule makes
-    of it; under a strategy's schedule also why it is as it is. That is for arrays as large as in an app's paper, or for
-    pictures of 1080 x 1920 unless --input, --shape, estimates= or an Input say otherwise. Without a name, list all
-    apps."""
-    show = commands.add_parser("show", help="print stages, schedule and loops", description=about)
+    about = """Print what an app or your own pipeline computes, its schedule, the reasons for it if a strategy found it,
+    and the loops that it produces. Apps are scheduled for the sizes of their papers; other pipelines for pictures of
+    1080 x 1920, unless --input, --shape, estimates= or an Input says otherwise. Without a name, list all apps."""
+    show = commands.add_parser("show", help="print the stages, the schedule and the loops", description=about)
     show.add_argument("app", nargs="?", metavar="APP|FILE.py:NAME", help=_TARGET_HELP)
     _add_call(show)
-    show.add_argument("--asm", action="store_true", help="the machine code too")
+    show.add_argument("--asm", action="store_true", help="print the machine code as well")
     show.set_defaults(run=_show)
 
 
@@ -170,12 +181,14 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help="a picture or an array in a .npy file, as for pantile run: the call is one with these",
+        help="a picture or a .npy file to call the pipeline with, as for pantile run",
     )
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=HxW", help=_SHAPE_HELP)
-    parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a param of the pipeline")
+    parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help=_PARAM_HELP)
     parser.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
-    parser.add_argument("--machine", metavar="NAME", help="that it is for, such as i7-6700; this one if left out")
+    parser.add_argument(
+        "--machine", metavar="NAME", help="the machine to schedule for, such as i7-6700 (default: this one)"
+    )
 
 
 def _call(options: argparse.Namespace) -> PipelineCall:
@@ -186,37 +199,43 @@ def _call(options: argparse.Namespace) -> PipelineCall:
 
 
 def _add_explain(commands: _Commands) -> None:
-    about = """Run an app, or a pipeline of yours, on pictures or on arrays that are made up, and tell where the time
-    goes, measured and predicted, how it is scheduled and why, and what else was considered. For another machine, times
-    are predicted only."""
-    explain = commands.add_parser("explain", help="tell where the time goes, and why", description=about)
+    about = """Run an app or your own pipeline on pictures or on generated arrays, and report where the time goes,
+    measured and predicted, how the pipeline is scheduled and why, and which alternatives were considered. For another
+    machine, times are only predicted."""
+    explain = commands.add_parser("explain", help="report where the time goes, and why", description=about)
     explain.add_argument("app", metavar="APP|FILE.py:NAME", help=_TARGET_HELP)
     _add_call(explain)
-    explain.add_argument("--size", default="paper", metavar="NAME", help="of an app; by default paper")
-    explain.add_argument("--html", type=Path, metavar="FILE", help="write all of it, with pictures, as a page instead")
-    explain.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
+    explain.add_argument("--size", default="paper", metavar="NAME", help=_SIZE_HELP)
+    explain.add_argument("--html", type=Path, metavar="FILE", help="write an HTML page with diagrams instead")
+    explain.add_argument("--threads", type=_positive, metavar="N", help=_THREADS_HELP)
     explain.set_defaults(run=_explain)
 
 
 def _add_tune(commands: _Commands) -> None:
     about = """\
-Measure the schedules that are predicted to be fastest, and keep the winner for this machine: schedule="tuned" uses it.
-Ctrl-C ends it early and keeps the best so far.
+Measure the schedules that are predicted to be fastest, and save the winner for this machine: schedule="tuned" uses it.
+Ctrl-C stops early and saves the best schedule so far.
 
   pantile tune blur                                      an app, at the size of its paper
-  pantile tune filters.py:sharpen --shape img=1080x1920  a pipeline of yours, for pictures of this size
+  pantile tune filters.py:sharpen --shape img=1080x1920  your own pipeline, for pictures of this size
 """
     tune = commands.add_parser(
-        "tune", help="measure schedules, and keep the fastest", description=about, formatter_class=_Plain
+        "tune", help="measure schedules and save the fastest", description=about, formatter_class=_Plain
     )
     tune.add_argument(
         "targets",
         nargs="+",
         metavar="APP|FILE.py:NAME",
-        help="an app, a group of them such as everyday, or a pipeline of yours: a Pipeline, a Func, or a function that "
+        help="an app, a group of apps such as everyday, or your own pipeline: a Pipeline, a Func, or a function that "
         "returns one",
     )
-    tune.add_argument("--seconds", type=_seconds, default=20.0, metavar="S", help="for each, once auto has chosen; 20")
+    tune.add_argument(
+        "--seconds",
+        type=_seconds,
+        default=20.0,
+        metavar="S",
+        help="the time to spend on each pipeline, after auto has run (default: 20)",
+    )
     tune.add_argument(
         "--shape",
         action="append",
@@ -224,34 +243,34 @@ Ctrl-C ends it early and keeps the best so far.
         metavar="NAME=HxW",
         help=_SHAPE_HELP,
     )
-    tune.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a param of the pipeline")
-    tune.add_argument("--size", default="paper", metavar="NAME", help="of an app; by default paper")
-    tune.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
+    tune.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help=_PARAM_HELP)
+    tune.add_argument("--size", default="paper", metavar="NAME", help=_SIZE_HELP)
+    tune.add_argument("--threads", type=_positive, metavar="N", help=_THREADS_HELP)
     tune.set_defaults(run=_tune)
 
 
 def _add_calibrate(commands: _Commands) -> None:
-    about = """Measure what instructions cost on this machine, for predicted times (Pipeline.predict), and keep it in
-    the directory of compiled code (PANTILE_CACHE_DIR). Takes some seconds; the machine should be idle. With --gpu, a
-    GPU is measured instead: its clock, and the bandwidths of its global and shared memory."""
-    calibrate = commands.add_parser("calibrate", help="measure this machine, for predicted times", description=about)
+    about = """Measure the instruction costs of this machine, which Pipeline.predict uses, and save them in the
+    cache directory (PANTILE_CACHE_DIR). This takes some seconds; the machine should be idle. With --gpu, measure a GPU
+    instead: its clock, and the bandwidths of its global and shared memory."""
+    calibrate = commands.add_parser("calibrate", help="measure this machine for the cost model", description=about)
     calibrate.add_argument(
         "--gpu",
         type=_number,
         nargs="?",
         const=0,
         metavar="NUMBER",
-        help="measure a GPU, by its number in pantile devices; the first if left out",
+        help="measure a GPU, by its number in pantile devices (default: 0)",
     )
     calibrate.set_defaults(run=_calibrate)
 
 
 def _add_cache(commands: _Commands) -> None:
-    about = "Compiled code is kept in a directory (PANTILE_CACHE_DIR) so that it is compiled once only."
-    cache = commands.add_parser("cache", help="look at the compiled code kept on disk, or remove it", description=about)
+    about = "Show or clear the cache of compiled code (PANTILE_CACHE_DIR)."
+    cache = commands.add_parser("cache", help="show or clear the cache of compiled code", description=about)
     choice = cache.add_mutually_exclusive_group()
-    choice.add_argument("--info", action="store_true", help="where it is and how large (the default)")
-    choice.add_argument("--clear", action="store_true", help="remove all of it")
+    choice.add_argument("--info", action="store_true", help="print where the cache is and how large (the default)")
+    choice.add_argument("--clear", action="store_true", help="remove everything in it")
     cache.set_defaults(run=_cache)
 
 
@@ -260,7 +279,7 @@ def _size(text: str) -> tuple[int, int]:
     if not (width.isdecimal() and height.isdecimal() and int(width) >= 1 and int(height) >= 1):
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it like 1536x1024")
     if max(int(width), int(height)) > _LARGEST_SIDE:
-        raise argparse.ArgumentTypeError(f"{text!r} is too large; a side has up to {_LARGEST_SIDE} pixels")
+        raise argparse.ArgumentTypeError(f"{text!r} is too large; a side may have at most {_LARGEST_SIDE} pixels")
     return int(width), int(height)
 
 
@@ -286,13 +305,13 @@ def _seconds(text: str) -> float:
 
 def _number(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
     return int(text)
 
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
@@ -307,12 +326,12 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.app is None:
         print(
-            "pantile run APP --input PICTURE --output PICTURE, where APP is FILE.py:NAME, a pipeline of yours, or one "
+            "pantile run APP --input PICTURE --output PICTURE, where APP is your own pipeline (FILE.py:NAME), or one "
             f"of\n{listing()}"
         )
         return 0
-    asked = options
-    return run(RunRequest(asked.app, asked.input, asked.output, asked.param, asked.schedule, asked.threads))
+    o = options
+    return run(RunRequest(o.app, o.input, o.output, o.param, o.schedule, o.threads))
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -333,8 +352,8 @@ def _explain(options: argparse.Namespace) -> int:
 def _tune(options: argparse.Namespace) -> int:
     from .tune import TuneRequest, tune
 
-    asked = options
-    return tune(TuneRequest(asked.targets, asked.seconds, asked.size, asked.shape, asked.param, asked.threads))
+    o = options
+    return tune(TuneRequest(o.targets, o.seconds, o.size, o.shape, o.param, o.threads))
 
 
 def _calibrate(options: argparse.Namespace) -> int:

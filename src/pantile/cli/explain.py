@@ -32,7 +32,7 @@ def explain(request: ExplainRequest) -> int:
     call, html = request.call, request.html
     call.check()
     if html is not None and (html.is_dir() or not html.parent.is_dir()):
-        raise WrongArgument(f"--html {html} cannot be written: there is no such folder, or it is one")
+        raise WrongArgument(f"--html {html} cannot be written: its folder does not exist, or it is itself a folder")
     if request.threads is not None:
         pt.set_num_threads(request.threads)
     arrays = call.arrays()

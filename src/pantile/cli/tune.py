@@ -53,7 +53,7 @@ def _named(text: str, request: TuneRequest) -> list[App]:
 def _look_around() -> None:
     busy = busy_cores()
     if busy is not None and busy > NOTICEABLE:
-        print(f"other processes keep {busy:.1f} cores busy: what is fastest now may not be fastest later")
+        print(f"other processes keep {busy:.1f} cores busy: the fastest schedule may differ on an idle machine")
 
 
 def _tune(app: App, arguments: dict[str, Any], seconds: float) -> bool:
@@ -76,23 +76,23 @@ def _tune(app: App, arguments: dict[str, Any], seconds: float) -> bool:
         ended = False
     winner = tuning.winner()
     if winner is None:
-        print(f"{app.name}: stopped before anything was measured; nothing is kept")
+        print(f"{app.name}: stopped before anything was measured; nothing is saved")
         return ended
     place = tuning_results.write(pipeline.problem(**arguments), tuning.threads, winner)
-    stopped = "" if ended else ", stopped; the best so far is kept"
+    stopped = "" if ended else "; stopped, the best so far is saved"
     threads = f"{tuning.threads} thread{'' if tuning.threads == 1 else 's'}"
     tried = f"{winner.tried} schedule{'' if winner.tried == 1 else 's'}"
     print(f"{app.name}: {tried} in {tuning.elapsed:.0f} s on {threads}{stopped}")
     for trial in tuning.trials:
         if trial.wrong is not None:
-            print(f"  left out: {trial.name}, whose results differ: {trial.wrong}")
+            print(f"  rejected: {trial.name} (its results differ: {trial.wrong})")
     print(f"  auto    {time(winner.auto_seconds):>9}")
     if winner.schedule == tuning.trials[0].schedule:
-        print(f"  tuned   {time(winner.seconds):>9}  none is faster than what auto chooses")
+        print(f"  tuned   {time(winner.seconds):>9}  no schedule is faster than auto's")
     else:
         ratio = winner.auto_seconds / winner.seconds
         print(f"  tuned   {time(winner.seconds):>9}  {ratio:.2f} times as fast: {winner.name}")
-    print(f'  kept in {place}; schedule="tuned" uses it', flush=True)
+    print(f'  saved in {place}; schedule="tuned" uses it', flush=True)
     return ended
 
 
@@ -100,7 +100,7 @@ def _tune(app: App, arguments: dict[str, Any], seconds: float) -> bool:
 def _shown(tuning: Tuning, what: str) -> Iterator[None]:
     """Show the progress on a terminal: how far it is, the best so far, and what is being tried."""
     done = round(_BAR * min(1.0, tuning.elapsed / tuning.seconds))
-    best = f" best {time(tuning.best.seconds)} of {len(tuning.counted)}" if tuning.counted else ""
+    best = f" {len(tuning.counted)} measured, best {time(tuning.best.seconds)}" if tuning.counted else ""
     step(f"[{'#' * done}{'.' * (_BAR - done)}]{best}")
     with doing(f"trying {what}"):
         yield

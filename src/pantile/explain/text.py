@@ -23,7 +23,7 @@ def as_text(e: Explanation) -> str:
     if e.launched is not None:
         parts.append("\n".join([str(e.launched), *([] if e.measured is None else [f"  {waited(e.measured)}"])]))
     if e.report is None:
-        parts.append(f"{e.name} is scheduled as asked, by hand or by default:\n{e.scheduled.schedule}")
+        parts.append(f"{e.name} runs under a schedule written by hand, or the default one:\n{e.scheduled.schedule}")
     else:
         parts.append(str(e.report))
         if e.report.alternatives:
@@ -50,7 +50,7 @@ def _calls(t: Timed) -> str:
 
 def waited(t: Timed) -> str:
     """How long a call took that waited for its result from a GPU."""
-    return f"calls with NumPy's arrays took {time(t.seconds)} ({_calls(t)}), copies to the GPU and back included"
+    return f"calls with NumPy arrays took {time(t.seconds)} ({_calls(t)}), including copies to the GPU and back"
 
 
 def sizes(arguments: Mapping[str, Any]) -> str:
@@ -77,12 +77,12 @@ def bound(t: Timing) -> str:
     moved = dict(zip(levels(t.cost), t.cost.bytes, strict=True))
     what = "all operations" if by == "arithmetic" else f"{moved[by] / 1e6:.3g} MB"
     times = t.seconds / max(least, 1e-12)
-    return f"bound by {by}: {what} at full speed take {time(least)}; it takes {times:.1f} times as long"
+    return f"bound by {by}: {what} at full speed take {time(least)}; the call takes {times:.1f} times as long"
 
 
 def _alternatives(chosen: Schedule, others: Sequence[Alternative]) -> str:
     """The reasons for which neighbouring choices lost."""
-    lines = ["next best, predicted:"]
+    lines = ["next best schedules, predicted:"]
     for other in others[:MOST_ALTERNATIVES]:
         why = f" ({other.why})" if other.why else ""
         lines.append(f"  {time(other.seconds):>8}  {_short(other.name)}{why}: {differences(chosen, other.schedule)}")

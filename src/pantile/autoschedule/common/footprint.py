@@ -71,7 +71,7 @@ class Footprint:
 
     def _follow(self, members: Collection[str], boxes: dict[str, Box], changed: dict[str, Box]) -> None:
         """Add what members read, consumers first, and note it."""
-        progress.count("groups of them priced")
+        progress.count("groups evaluated")
         limits = self.facts.boxes
         position = self.facts.position
         for name in sorted((m for m in members if m in position), key=position.__getitem__, reverse=True):

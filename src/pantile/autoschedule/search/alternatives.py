@@ -62,11 +62,11 @@ def shape(schedule: Schedule) -> Shape:
 def _why(lost: Cost, won: Cost) -> str:
     """What a schedule that lost spends most of its additional time on."""
     if lost.seconds <= won.seconds:
-        return "too little is gained"
+        return "gains too little"
     before = _shares(won)
     more = {name: seconds - before[name] for name, seconds in _shares(lost).items()}
     most = max(more, key=lambda name: more[name])
-    return f"{time(more[most])} more of {most}" if more[most] > NOTICEABLE * won.seconds else ""
+    return f"{time(more[most])} more {most}" if more[most] > NOTICEABLE * won.seconds else ""
 
 
 def _shares(p: Cost) -> dict[str, float]:

@@ -75,7 +75,7 @@ class Descent:
         roll = Roll(last.output, tuple(order), within, rows=1, strip=STRIP, planes=INSIDE, slides=False)
         if len(order) < FEW:
             return None
-        return self._evaluate(f"{start.name}, in strips", start.schedule, {last.output: roll})
+        return self._evaluate(f"{start.name}, strips", start.schedule, {last.output: roll})
 
     def descend(self, state: State) -> State:
         """Improve one group after the other, the most expensive first; groups below `worth` are left as they are."""
@@ -168,10 +168,10 @@ class Descent:
             members = sorted((*roll.members, output, *into.members), key=self.problem.facts.position.__getitem__)
             whole = replace(into, members=tuple(members), inlined=(*roll.inlined, *into.inlined))
             rest = {name: r for name, r in state.rolls.items() if name not in (output, reader)}
-            yield f"{output} inside {reader}", {**rest, reader: whole}
+            yield f"{output} computed inside {reader}", {**rest, reader: whole}
             if not whole.tile:  # down which much can be kept that would not fit a cache in whole rows
                 tiles = replace(whole, tile=TILE, strip=HIGHER * whole.strip)
-                yield f"{output} inside tiles of {reader}", {**rest, reader: tiles}
+                yield f"{output} computed in tiles of {reader}", {**rest, reader: tiles}
 
     def _cuts(self, state: State, roll: Roll) -> Changes:
         """Changes that cut a group in two at one of its stages, which takes along the stages that it alone requires."""
@@ -179,7 +179,7 @@ class Descent:
             taken = self._needed_by(name, roll)
             first = replace(_part(roll, taken - {name}), output=name)
             second = _part(roll, {*roll.members, *roll.inlined} - taken)
-            yield f"{name} by itself", {**state.rolls, name: first, roll.output: second}
+            yield f"{name} in a group of its own", {**state.rolls, name: first, roll.output: second}
 
     def _needed_by(self, name: str, roll: Roll) -> set[str]:
         taken = {name}
