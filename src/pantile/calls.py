@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import machine as machines
-from .algebra import Rewritten, rewritten
+from .algebra import RewrittenGraph, rewritten
 from .analysis.bounds import check_regions, region_scalars
 from .analysis.channels import LEAST_AXES, few_along
-from .analysis.messages import WrittenOutside, describe, readable
+from .analysis.messages import OutOfRangeWrite, describe, readable
 from .analysis.work import Work, count_work
 from .autoschedule import size_class
 from .backends import Ready, backend_of
@@ -33,7 +33,7 @@ from .graph.known_extents import with_extents
 from .graph.nodes import Graph, InputInfo
 from .graph.outputs import with_crops
 from .machine import Cpu
-from .reference.stages import Stages
+from .reference.stages import StageEvaluator
 from .runtime.arguments import (
     AnyArray,
     Arguments,
@@ -46,12 +46,12 @@ from .runtime.arguments import (
     known_strides,
 )
 from .runtime.arrays import Arrays, New
-from .runtime.launch_report import Launched, launched
-from .runtime.launches import Far, Plan, check_near, launches, scalars_of
+from .runtime.launch_report import LaunchReport, launched
+from .runtime.launches import LaunchPlan, WideIndicesNeeded, check_near, launches, scalars_of
 from .runtime.outputs import Shape, check_output, check_shape, stated_shape
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
-from .scheduled_pipeline import Known, Scheduled, Sort, Timings
+from .scheduled_pipeline import Known, ScheduledPipeline, Sort, Timings
 from .target import Target
 from .variant import Variant
 
@@ -61,7 +61,7 @@ _NO_NUMBERS: list[bool | int | float] = []
 Find = Callable[[Mapping[str, Any]], None]
 
 
-class Timed(NamedTuple):
+class MeasuredTime(NamedTuple):
     """The latest calls of one kind on the same number of threads: how many there were, and the shortest."""
 
     threads: int = 0
@@ -69,16 +69,16 @@ class Timed(NamedTuple):
     seconds: float = inf
 
 
-class Clock:
+class CallClock:
     """The times of one kind of call, which several threads may make. There is no lock, which would be a tenth of a
     small call: the numbers are for people, and where threads race, a call may be missing in them."""
 
     def __init__(self) -> None:
-        self._threads, self._calls, self._seconds = Timed()
+        self._threads, self._calls, self._seconds = MeasuredTime()
 
     @property
-    def timed(self) -> Timed:
-        return Timed(self._threads, self._calls, self._seconds)
+    def timed(self) -> MeasuredTime:
+        return MeasuredTime(self._threads, self._calls, self._seconds)
 
     def note(self, threads: int, seconds: float) -> None:
         """One more call; on another number of threads than those before, it is the first."""
@@ -97,7 +97,7 @@ class Call:
     ready: Ready | None  # None: the outputs are empty
     enter: Enter | None  # a quick way for the next call, if it is of this kind
     like: Mapping[str, Any]  # arguments that make such a call: shapes and numbers by name
-    clock: Clock
+    clock: CallClock
 
 
 class Calls:
@@ -131,7 +131,7 @@ class Calls:
         self._asked, self._by_hand, self._by_size = asked, by_hand, by_size
         self.rewritten = self._rewritten()
         self._graphs: dict[Known, Graph] = {}
-        self._scheduled: dict[Sort, Scheduled] = {}
+        self._scheduled: dict[Sort, ScheduledPipeline] = {}
         self.general = self.adopt(((), 0), asked, by_hand=by_hand)
         deciding = region_scalars(graph)
         self._deciding = [k for k, p in enumerate(graph.params) if p.name in deciding]
@@ -139,11 +139,11 @@ class Calls:
         self._cropped: dict[Sort, Calls] = {}
         self.latest: Call | None = None
 
-    def _rewritten(self) -> Rewritten:
+    def _rewritten(self) -> RewrittenGraph:
         """What is computed: other stages than the user's only where no schedule is written for those."""
-        changed = rewritten(self.graph, self.options.strict) if self.options.algebra else Rewritten(self.graph)
+        changed = rewritten(self.graph, self.options.strict) if self.options.algebra else RewrittenGraph(self.graph)
         for_users_stages = self._by_hand and self._asked and changed.made.isdisjoint(self._asked)
-        return Rewritten(self.graph) if for_users_stages else changed
+        return RewrittenGraph(self.graph) if for_users_stages else changed
 
     def run(self, given: Mapping[str, Any], out: Any, num_threads: int | None, find: Find | None = None) -> list[Any]:
         """Run compiled code; the output arrays. `find`: has a schedule found for calls of a kind that is new."""
@@ -171,7 +171,7 @@ class Calls:
             start = perf_counter()
             try:
                 has_waited = call.ready.run(inputs + filled, numbers, threads)
-            except Far:
+            except WideIndicesNeeded:
                 call = self._remember(kind, self._prepared(inputs, numbers, outputs, far=True))
                 assert call.ready is not None
                 has_waited = call.ready.run(inputs + filled, numbers, threads)
@@ -233,9 +233,9 @@ class Calls:
 
     def adopt(
         self, sort: Sort, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False
-    ) -> Scheduled:
+    ) -> ScheduledPipeline:
         """Run calls of a sort by a schedule for them, which somebody has written or a strategy has found."""
-        scheduled = Scheduled(self.graph_for(sort[0]), schedule, self.options, self.timings, like, by_hand)
+        scheduled = ScheduledPipeline(self.graph_for(sort[0]), schedule, self.options, self.timings, like, by_hand)
         self._scheduled[sort] = scheduled
         return scheduled
 
@@ -252,7 +252,7 @@ class Calls:
         """Run calls of another sort as those of a sort are: by the same schedule, and by code that there is."""
         self._scheduled[other] = self.scheduled(sort)
 
-    def scheduled(self, sort: Sort) -> Scheduled:
+    def scheduled(self, sort: Sort) -> ScheduledPipeline:
         """The pipeline as it is run for calls of a sort."""
         scheduled = self._scheduled.get(sort)
         if scheduled is not None:
@@ -268,7 +268,7 @@ class Calls:
             self._scheduled[sort] = self.general
             return self.general
 
-    def _for(self, inputs: Sequence[AnyArray]) -> Scheduled:
+    def _for(self, inputs: Sequence[AnyArray]) -> ScheduledPipeline:
         return self.scheduled(self._sort(inputs))
 
     def check(self, given: Mapping[str, Any]) -> tuple[dict[str, NDArray], dict[str, Any]]:
@@ -328,17 +328,17 @@ class Calls:
         strict = self.options.strict
         return predict_cost(scheduled.graph, scheduled.schedule, sizes, machine, strict=strict, threads=threads)
 
-    def launched(self, given: Mapping[str, Any]) -> Launched:
+    def launched(self, given: Mapping[str, Any]) -> LaunchReport:
         """The report of what such a call launches on a GPU; a shape may stand for an array."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
         by, shapes = self._checked_by(inputs, numbers, self._for(inputs))
         scheduled, outputs = by._for(inputs), [_stand_in(o, s) for o, s in zip(by.outputs, shapes, strict=True)]
         arrays = self.arrays.seen([*inputs, *outputs])
-        plan = Plan((), ())
+        plan = LaunchPlan((), ())
         if not all(0 in shape for shape in shapes):
             try:
                 plan = by._plan(scheduled, inputs, arrays, numbers, far=False)
-            except Far:
+            except WideIndicesNeeded:
                 plan = by._plan(scheduled, inputs, arrays, numbers, far=True)
         names = [a.name for a in (*by.arguments.arrays, *by.outputs)]
         sizes = {name: a.size * a.dtype.itemsize for name, a in zip(names, arrays, strict=True)}
@@ -347,8 +347,13 @@ class Calls:
         return launched(self.graph.name, _described(target), plan, sizes, occupancy)
 
     def _plan(
-        self, scheduled: Scheduled, inputs: Sequence[AnyArray], arrays: Sequence[AnyArray], numbers: Values, far: bool
-    ) -> Plan:
+        self,
+        scheduled: ScheduledPipeline,
+        inputs: Sequence[AnyArray],
+        arrays: Sequence[AnyArray],
+        numbers: Values,
+        far: bool,
+    ) -> LaunchPlan:
         """The plan of the host's part of the code for such a call."""
         variant = self._variant(scheduled, inputs, arrays, far)
         program = scheduled.kernels(variant)
@@ -390,13 +395,13 @@ class Calls:
         new = self.arrays.new(self.outputs, shapes)
         seen = self.arrays.seen(inputs), self.arrays.seen(filled)
         if all(0 in shape for shape in shapes):
-            return Call(new, None, None, {}, Clock())
+            return Call(new, None, None, {}, CallClock())
         variant = self._variant(scheduled, inputs, [*seen[0], *seen[1]], far)
         ready = scheduled.kernel(variant).ready(*seen, [n.dtype for n in self.arguments.numbers], self._labels)
-        return Call(new, ready, ready.enter, self._like(inputs, numbers), Clock())
+        return Call(new, ready, ready.enter, self._like(inputs, numbers), CallClock())
 
     def _variant(
-        self, scheduled: Scheduled, inputs: Sequence[AnyArray], arrays: Sequence[AnyArray], far: bool
+        self, scheduled: ScheduledPipeline, inputs: Sequence[AnyArray], arrays: Sequence[AnyArray], far: bool
     ) -> Variant:
         """The kind of code that is for such arrays, as code will see them."""
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
@@ -410,7 +415,7 @@ class Calls:
         return {info.extent(k): n for info, a in infos for k, n in enumerate(a.shape)}
 
     def _checked_by(
-        self, inputs: Sequence[AnyArray], numbers: Values, scheduled: Scheduled
+        self, inputs: Sequence[AnyArray], numbers: Values, scheduled: ScheduledPipeline
     ) -> tuple[Calls, list[Shape]]:
         """Who runs such a call, and the shapes of its outputs, after everything about the arguments has been checked.
 
@@ -421,7 +426,7 @@ class Calls:
         except UserError as refusal:
             if self.rewritten.changes:
                 return self._as_written._checked_by(inputs, numbers, self._as_written._for(inputs))
-            if not isinstance(refusal, WrittenOutside):
+            if not isinstance(refusal, OutOfRangeWrite):
                 raise
             sort = self._sort(inputs)
             if sort not in self._cropped:
@@ -438,12 +443,12 @@ class Calls:
         """The calls of the user's own stages."""
         return Calls(self.graph, Schedule(), replace(self.options, algebra=False), self._by_hand, self.timings)
 
-    def _checked_shapes(self, inputs: Sequence[AnyArray], numbers: Values, scheduled: Scheduled) -> list[Shape]:
+    def _checked_shapes(self, inputs: Sequence[AnyArray], numbers: Values, scheduled: ScheduledPipeline) -> list[Shape]:
         """The shapes of the outputs, after everything about the arguments has been checked."""
         by_stage = self._checked(inputs, numbers, scheduled)
         return [by_stage[o.stage] for o in self.graph.outputs for _ in self.graph.stage[o.stage].buffers]
 
-    def _checked(self, inputs: Sequence[AnyArray], numbers: Values, scheduled: Scheduled) -> dict[str, Shape]:
+    def _checked(self, inputs: Sequence[AnyArray], numbers: Values, scheduled: ScheduledPipeline) -> dict[str, Shape]:
         """The shapes of the outputs by stage, after everything about the arguments has been checked."""
         for wanted, a in zip(self.arguments.arrays, inputs, strict=True):
             check_array(wanted, a)
@@ -466,7 +471,7 @@ class Calls:
         }
 
     def _shapes(self, scalars: Mapping[str, Any]) -> dict[str, Shape]:
-        values = Stages(self.graph, {}, {n: np.asarray(v) for n, v in scalars.items()})
+        values = StageEvaluator(self.graph, {}, {n: np.asarray(v) for n, v in scalars.items()})
         shapes = {}
         with np.errstate(all="ignore"):
             for o in self.graph.outputs:

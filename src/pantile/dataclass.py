@@ -49,12 +49,12 @@ def _define(cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slots: bo
     cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)  # finds fields, and writes nothing
     methods: dict[str, Any] = {}
     if init:
-        methods["__init__"] = _Unwritten(cls, "__init__", lambda fields: _init(cls, fields, frozen and enforced))
+        methods["__init__"] = _LazyMethod(cls, "__init__", lambda fields: _init(cls, fields, frozen and enforced))
     if repr:
         methods["__repr__"] = _repr
     if eq:
-        methods["__eq__"] = _Unwritten(cls, "__eq__", _eq)
-        methods["__hash__"] = _Unwritten(cls, "__hash__", _hash) if frozen else None
+        methods["__eq__"] = _LazyMethod(cls, "__eq__", _eq)
+        methods["__hash__"] = _LazyMethod(cls, "__hash__", _hash) if frozen else None
     if frozen and enforced:
         methods["__setattr__"], methods["__delattr__"] = _refuse_to_set, _refuse_to_delete
         cls.__dataclass_params__.frozen = True  # type: ignore[attr-defined]  # as Python asks of what derives from it
@@ -64,7 +64,7 @@ def _define(cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slots: bo
     return cls
 
 
-class _Unwritten:
+class _LazyMethod:
     """The place of a method of `cls` that is written, and put there, when somebody first asks for it."""
 
     def __init__(self, cls: type, name: str, source: Callable[[Fields], Source]) -> None:

@@ -33,10 +33,10 @@ from .lang.variables import Param
 from .machine import Machine
 from .parameters import plain
 from .reference.evaluate import evaluate
-from .runtime.launch_report import Launched
+from .runtime.launch_report import LaunchReport
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
-from .scheduled_pipeline import Scheduled, Sort
+from .scheduled_pipeline import ScheduledPipeline, Sort
 from .scheduling import Scheduling, checked_estimates
 from .target import Target, host
 from .target.description import CUDA
@@ -240,7 +240,7 @@ class Pipeline:
         member, given = self._member(arguments)
         return member._calls.work(given)
 
-    def predict(self, /, num_threads: int | None = None, **arguments: Any) -> Cost | Launched:
+    def predict(self, /, num_threads: int | None = None, **arguments: Any) -> Cost | LaunchReport:
         """How long such a call is predicted to take under the pipeline's schedule, and why; nothing is compiled or run.
 
         `p.predict(img=(1080, 1920, 3), gain=1.0).seconds`: a shape stands for an array. It is printed with its causes.
@@ -398,7 +398,7 @@ class Pipeline:
         requested = None if scheduling.by_default else scheduling.requested  # what runs by default, a target may decide
         return self._like(options, requested, scheduling.estimates, scheduling.machine)
 
-    def _shown(self) -> Scheduled:
+    def _shown(self) -> ScheduledPipeline:
         """What runs, once there is a schedule: one for made-up sizes would not be it."""
         for sort in self._scheduling.results:
             return self._calls.scheduled(sort)
@@ -457,7 +457,7 @@ class Pipeline:
         return f"<Pipeline {self.graph.name}({', '.join(takes)}) -> {', '.join(gives)}>"
 
 
-def _llvm(s: Scheduled) -> str:
+def _llvm(s: ScheduledPipeline) -> str:
     trace = trace_of(s.options)
     return to_llvm(to_kernels(s.program(), s.options, trace), s.options, trace)
 

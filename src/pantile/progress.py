@@ -26,14 +26,14 @@ PAUSE = 0.1  # seconds between two looks at the clock
 _WIPE = "\r\x1b[K"
 
 
-class Work:
+class Task:
     """Something that is done, the step that it is at, and what is done in that step, which may have steps in turn."""
 
     def __init__(self, what: str, since: float) -> None:
         self.what, self.since = what, since
         self.step = ""
         self.counted = 0
-        self.part: Work | None = None
+        self.part: Task | None = None
 
     def __str__(self) -> str:
         part = self.part  # another thread may end it meanwhile
@@ -46,10 +46,10 @@ class Progress:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = Lock()
-        self._works: list[Work] = []
+        self._works: list[Task] = []
         self._watcher: threading.Thread | None = None
         self._shown: TextIO | None = None  # where there is a line
-        self._current: ContextVar[Work | None] = ContextVar("work", default=None)
+        self._current: ContextVar[Task | None] = ContextVar("work", default=None)
         os.register_at_fork(after_in_child=self._alone)
 
     @contextmanager
@@ -58,7 +58,7 @@ class Progress:
         if _terminal() is None:
             yield
             return
-        work, outer = Work(what, self._clock()), self._current.get()
+        work, outer = Task(what, self._clock()), self._current.get()
         token = self._current.set(work)
         self._begin(work, outer)
         try:
@@ -90,7 +90,7 @@ class Progress:
                 self._shown = terminal
                 _write(terminal, _WIPE + line[: _columns(terminal) - 1])
 
-    def _begin(self, work: Work, outer: Work | None) -> None:
+    def _begin(self, work: Task, outer: Task | None) -> None:
         if outer is not None:
             outer.part = work
             return
@@ -101,7 +101,7 @@ class Progress:
                 with suppress(RuntimeError):  # there may be too many threads; then nothing is said
                     self._watcher.start()
 
-    def _end(self, work: Work, outer: Work | None) -> None:
+    def _end(self, work: Task, outer: Task | None) -> None:
         if outer is not None:
             outer.part = None
             return

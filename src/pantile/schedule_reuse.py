@@ -24,12 +24,12 @@ from .graph.nodes import Graph, InputInfo
 from .machine import Cpu
 from .runtime import cache
 from .schedule.schedule import Schedule
-from .scheduled_pipeline import Scheduled
+from .scheduled_pipeline import ScheduledPipeline
 
 Costs = tuple[float, float]  # seconds of a smaller call: by the existing schedule, and by what a search would find
 
 
-def reuse_schedule(larger: Found, scheduled: Scheduled, problem: Problem, within: float) -> Found | None:
+def reuse_schedule(larger: Found, scheduled: ScheduledPipeline, problem: Problem, within: float) -> Found | None:
     """The schedule of larger calls, if it is predicted to take at most `within` times as long as what a search is
     expected to find."""
     costs = None if larger.sizes is None else _known_costs(larger.sizes, scheduled, problem)
@@ -52,7 +52,7 @@ def reuse_schedule(larger: Found, scheduled: Scheduled, problem: Problem, within
     return Found(larger.schedule, report)
 
 
-def _known_costs(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Costs | None:
+def _known_costs(larger: Sizes, scheduled: ScheduledPipeline, problem: Problem) -> Costs | None:
     """The predicted costs, cached like schedules; None if they cannot be predicted."""
     sizes = [(sorted(s.shapes.items()), sorted(s.scalars.items())) for s in (larger, problem.sizes)]
     question = (fingerprint(problem.graph), scheduled.schedule, sizes, problem.machine, problem.strict)
@@ -74,9 +74,9 @@ def _from_bytes(data: bytes | None) -> Costs | None:
     return (answer[0], answer[1]) if untrusted_json.fits(answer, [untrusted_json.NUMBER]) and len(answer) == 2 else None
 
 
-def _predicted_costs(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Costs | None:
+def _predicted_costs(larger: Sizes, scheduled: ScheduledPipeline, problem: Problem) -> Costs | None:
     try:
-        plain = Scheduled(problem.graph, Schedule(), scheduled.options, {})
+        plain = ScheduledPipeline(problem.graph, Schedule(), scheduled.options, {})
         calls = ((scheduled, larger), (scheduled, problem.sizes), (plain, problem.sizes))
         at_larger, here, plainly = (of.predict_cost(sizes, problem.machine) for of, sizes in calls)
     except PantileError:

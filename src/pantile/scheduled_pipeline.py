@@ -34,7 +34,7 @@ Sort = tuple[Known, int]  # calls that are scheduled alike: what they know, and 
 Timings = dict[str, float]
 
 
-class Scheduled:
+class ScheduledPipeline:
     """The schedule, completed for the target and checked, and what is compiled of it."""
 
     def __init__(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pantile as pt
 from pantile.analysis.bounds import ends_are_numbers
-from pantile.analysis.interval import Evaluator, Interval, Steps, interval, narrowed_by, refine
+from pantile.analysis.interval import Evaluator, Interval, IntervalProgram, interval, narrowed_by, refine
 from pantile.analysis.point import value_at
 from pantile.expr import build
 from pantile.expr.build import cast, expr, select
@@ -47,7 +47,7 @@ def test_conditions_bound_no_other_variables_than_they_are_said_to(c: Expr, box:
 @cases(100)
 @given(indices(COORDINATES), boxes(NAMES))
 def test_steps_that_are_found_once_are_those_of_the_interval(e: Expr, box: Box) -> None:
-    steps = Steps(e)
+    steps = IntervalProgram(e)
     for scope in (scope_of(box), scope_of({n: (low, high + 3) for n, (low, high) in box.items()})):
         found, wanted = steps.interval(scope), interval(e, scope)
         assert (found.low, found.high) == (wanted.low, wanted.high)

@@ -19,7 +19,7 @@ from pantile.expr.magnitude import MAY_OVERFLOW, Magnitudes
 from pantile.expr.nodes import Expr, Load, Op, Var, var
 from pantile.expr.types import INDEX, INT32, INT64, DType, dtype
 from pantile.expr.visit import names, walk
-from pantile.graph.widen import Widened
+from pantile.graph.widen import IndexWidener
 from pantile.reference.expressions import PointEvaluator
 from tests.expr.integers import TYPES, integers, some_extreme
 
@@ -42,13 +42,13 @@ def leaf(draw: st.DrawFn, t: DType) -> Expr | None:
 def indices(draw: st.DrawFn) -> Expr:
     """As part of an index, as the graph has it."""
     t = draw(st.sampled_from(TYPES))
-    return Widened(PARAMS).index(draw(integers(leaf, t, 3)))
+    return IndexWidener(PARAMS).index(draw(integers(leaf, t, 3)))
 
 
 @st.composite
 def values(draw: st.DrawFn) -> Expr:
     """As a pixel, as the graph has it."""
-    return Widened(PARAMS).value(draw(integers(leaf, draw(st.sampled_from(TYPES)), 3)))
+    return IndexWidener(PARAMS).value(draw(integers(leaf, draw(st.sampled_from(TYPES)), 3)))
 
 
 def evaluated(e: Expr, at: dict[str, int], data: dict[str, int]) -> Any:
@@ -115,7 +115,7 @@ def test_ranges_in_code_of_products_that_wrap(name: str) -> None:
     t = dtype(name)
     product = Var(t, 1, f"p_{name}") * Load(t, 1, f"d_{name}", (Var(INT32, 1, "x"),))
     for seed in range(8):
-        assert_held_in_code(Widened(PARAMS).index(product), {"x": (0, 8), "y": (0, 8)}, seed)
+        assert_held_in_code(IndexWidener(PARAMS).index(product), {"x": (0, 8), "y": (0, 8)}, seed)
 
 
 def assert_held_in_code(e: Expr, box: Box, seed: int) -> None:
@@ -138,7 +138,7 @@ def test_simplifying_keeps_what_is_computed(e: Expr, box: Box, seed: int) -> Non
 def test_bounds_of_facts_are_those_of_the_type() -> None:
     """A 64-bit pixel may be anything, and so may what is made of it; a param is known as far as facts say."""
     pixel, param = Load(INT64, 1, "a", (var("x"),)), Var(INT32, 1, "n")
-    widened = Widened({"n"})
+    widened = IndexWidener({"n"})
     assert Facts().lower(widened.index(pixel * 2)) is None
     assert (Facts().lower(widened.index(param)), Facts().upper(widened.index(param))) == (INT32.min, INT32.max)
     assert Facts({"n": (3, 9)}).upper(widened.index(param + 1)) == 10

@@ -18,7 +18,7 @@ from pantile.apps import APPS
 from pantile.autoschedule import VARIANTS, Dp, Report
 from pantile.autoschedule.common.tiles import PLAIN, scheduled
 from pantile.autoschedule.common.tiles import TiledGroup as TileGroup
-from pantile.autoschedule.fusion.alignment import Stages
+from pantile.autoschedule.fusion.alignment import StageGraph
 from pantile.autoschedule.fusion.bounded_grouping import MOST_MERGED, greedily, grouped
 from pantile.autoschedule.fusion.dag import Dag, Group, size, vertices
 from pantile.autoschedule.fusion.dp_machines import TileLimits
@@ -101,13 +101,13 @@ def test_states_of_harris() -> None:
     """Table 1: 104. Algorithm 1 as it is printed, which is what runs, has 1080: its states are sets of groups, one for
     each part of a partition of the successors. 104 are the single groups, if each successor goes on by itself.
     """
-    stages = Stages(_small(harris(), img=HARRIS_SIZE))
+    stages = StageGraph(_small(harris(), img=HARRIS_SIZE))
     assert len(stages.names) == 11
     assert report(harris(), Dp(), img=HARRIS_SIZE).counts == {"states explored": 1080, "stages": 11}
     assert len(_single_groups(stages)) == 104
 
 
-def _single_groups(stages: Stages) -> set[Group]:
+def _single_groups(stages: StageGraph) -> set[Group]:
     """All groups that begin with one stage and grow by one successor after the other (lines 7-16 for one group), also
     from the source before the two gradients."""
     dag, source = stages.dag.with_source(), 1 << stages.dag.count
@@ -265,7 +265,7 @@ def test_states_of_a_v_cycle(limit: int | None, states: int) -> None:
     """Table 9, Jacobi3D-V-4-4-4, in the first round."""
     app = APPS["multigrid_3d_v444"]
     problem = problem_of(app.build(), HASWELL, **app.sizes["paper"])
-    stages = Stages(problem.inlined(problem.facts.trivial))
+    stages = StageGraph(problem.inlined(problem.facts.trivial))
     assert (stages.dag.count, len(DpGrouping(stages.dag, Anything(), limit).states)) == (37, states)
 
 
@@ -343,7 +343,7 @@ def two_stencils() -> pt.Pipeline:
 def model_of(pipeline: pt.Pipeline, terms: str, inlining: str, **shapes: tuple[int, ...]) -> TileModel:
     """On 16 cores with 32 KB of L1 and 256 KB of L2 each, with the weights of the Xeon."""
     limits = TileLimits(32 << 10, 256 << 10, 16)
-    return TileModel(Stages(_small(pipeline, **shapes)), limits, inlining=inlining, terms=terms)
+    return TileModel(StageGraph(_small(pipeline, **shapes)), limits, inlining=inlining, terms=terms)
 
 
 def test_terms_as_printed() -> None:

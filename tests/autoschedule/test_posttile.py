@@ -12,9 +12,9 @@ import pantile as pt
 from pantile.analysis.polyhedra import MOST_PIECES
 from pantile.apps import APPS
 from pantile.autoschedule import Dp, Found, PostTile, Problem, posttile
-from pantile.autoschedule.posttile import Composed, reorder_tiling_and_fusion
+from pantile.autoschedule.posttile import Composition, reorder_tiling_and_fusion
 from pantile.autoschedule.shapes import tile_time
-from pantile.autoschedule.shapes.spaces import Program, spaces
+from pantile.autoschedule.shapes.spaces import PolyhedralProgram, spaces
 from pantile.autoschedule.shapes.tile_boxes import Boxes
 from pantile.machine import named
 from pantile.schedule import clones
@@ -34,9 +34,9 @@ def figure_1() -> Problem:
     return problem_of(APPS["conv2d"].build(), BROADWELL, img=(6, 6), kernel=(3, 3))
 
 
-def composed(problem: Problem, **parameters: object) -> Composed:
+def composed(problem: Problem, **parameters: object) -> Composition:
     """Without the start-up fusion of loop bodies, so that all stages are to be seen."""
-    return reorder_tiling_and_fusion(PostTile(**parameters), Program(problem.inlined(problem.facts.trivial)))
+    return reorder_tiling_and_fusion(PostTile(**parameters), PolyhedralProgram(problem.inlined(problem.facts.trivial)))
 
 
 # ---- Figure 1
@@ -44,7 +44,7 @@ def composed(problem: Problem, **parameters: object) -> Composed:
 
 def test_start_up_fusion_of_figure_1() -> None:
     """§II-A: ({S0}, {S1, S2, S3})."""
-    assert [s.stages for s in spaces(Program(figure_1()))] == [("quantized",), ("convolved", "out")]
+    assert [s.stages for s in spaces(PolyhedralProgram(figure_1()))] == [("quantized",), ("convolved", "out")]
 
 
 def test_relations_of_figure_1() -> None:

@@ -13,7 +13,7 @@ from pantile.autoschedule import Problem
 from pantile.autoschedule.common import footprint
 from pantile.autoschedule.reuse import Reuse, TilingAnalysis, _ReuseSearch
 from pantile.autoschedule.sliding.overlap import WHOLE, overlaps
-from pantile.autoschedule.sliding.segment import INLINE, Level, Nest
+from pantile.autoschedule.sliding.segment import INLINE, Level, SegmentLoops
 from pantile.autoschedule.sliding.sliding_tiles import SlidingTiles
 from pantile.autoschedule.sliding.stage_reuse import StageReuse
 from pantile.machine import named
@@ -63,7 +63,7 @@ def test_costs_of_blur() -> None:
     a = analysis(problem, "blur_x", "blur_y")
     tx, ty = a.tiles.sizes["x"], a.tiles.sizes["y"]
     tiles = np.ceil(6400 / tx) * np.ceil(4800 / ty)
-    rows = Nest(("y", "x"), (), "x")
+    rows = SegmentLoops(("y", "x"), (), "x")
     levels = a.stage_fusion(rows)
     assert levels == {"blur_x": Level(rows.level("y"), rows.tile)}
     fits = (6400 % tx == 0) & (4800 % ty == 0)  # footnote 1: bounds are multiples of tiles
@@ -74,7 +74,7 @@ def test_costs_of_blur() -> None:
     assert problem.facts.points("blur_x") == 6400 * 4802  # 5.4
     loads = a.tiles.load_cost("img", rows, levels, levels["blur_x"])
     assert (loads == (ty + 2) * tiles)[fits].all()  # 5.6
-    columns = Nest(("x", "y"), (), "x")  # Figure 5.4
+    columns = SegmentLoops(("x", "y"), (), "x")  # Figure 5.4
     levels = a.stage_fusion(columns)
     loads = a.tiles.load_cost("img", columns, levels, levels["blur_x"])
     assert (loads == 3 * (ty + 2) * tx * tiles)[fits].all()  # 5.13
@@ -104,11 +104,11 @@ def stages(**definitions: str) -> pt.Pipeline:
     return pt.Pipeline(f, shape=(1000, 2000))
 
 
-def fused(pipeline: pt.Pipeline) -> tuple[dict[str, Level], Nest]:
+def fused(pipeline: pt.Pipeline) -> tuple[dict[str, Level], SegmentLoops]:
     problem = problem_of(pipeline, I7, img=(1000, 2000))
     problem = problem.inlined(problem.facts.trivial)
     a = analysis(problem, *(s.name for s in problem.graph.stages))
-    nest = Nest(("y", "x"), (), "x")
+    nest = SegmentLoops(("y", "x"), (), "x")
     return a.inline_trivial_stages(a.stage_fusion(nest)), nest
 
 

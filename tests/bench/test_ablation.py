@@ -9,11 +9,11 @@ import pytest
 
 import pantile as pt
 from pantile.bench import main
-from pantile.bench.ablation import Ablated, table
+from pantile.bench.ablation import AblationResult, table
 
 
 def test_table() -> None:
-    found = [Ablated("a", 2.0, {"crossover": 3.0}), Ablated("b", 1.0, {"crossover": 1.5, "kernel": 0.5})]
+    found = [AblationResult("a", 2.0, {"crossover": 3.0}), AblationResult("b", 1.0, {"crossover": 1.5, "kernel": 0.5})]
     lines = [" ".join(line.split()) for line in table(found)]
     assert lines[0] == "time without / with auto ms crossover kernel"
     assert lines[1:4] == ["a 2 1.50", "b 1 1.50 0.50", "geometric mean 1.50 0.71"]

@@ -19,7 +19,7 @@ from pantile.apps import APPS
 from pantile.bench import gpu, main, session
 from pantile.bench.contender import ON_GPU, Label, Unavailable
 from pantile.bench.rivals import gpu_timing, gpu_worker
-from pantile.bench.rivals.gpu_timing import Timed
+from pantile.bench.rivals.gpu_timing import TimedWork
 from pantile.bench.rivals.gpu_worker import GpuWorker
 from pantile.bench.rivals.process import programs
 from pantile.bench.rivals.registry import GPU_RIVALS
@@ -92,14 +92,14 @@ def test_the_least_times_so_far() -> None:
 
 
 def test_work_is_timed_by_calls_and_as_a_graph(device: FakeDevice) -> None:
-    timed = Timed(device, lambda: None)
+    timed = TimedWork(device, lambda: None)
     assert timed.called_ms(2) == [1.0, 1.0]
     assert timed.captured_ms(2) == [0.5, 0.5]
 
 
 def test_what_cannot_be_captured_is_called(device: FakeDevice) -> None:
     device.captures = False
-    timed = Timed(device, lambda: None)
+    timed = TimedWork(device, lambda: None)
     assert timed.captured_ms(2) == []
     assert timed.why == "RuntimeError: not while capturing"
 

@@ -8,7 +8,7 @@ import pytest
 
 from pantile.apps import APPS
 from pantile.bench.console import Console
-from pantile.bench.predictions import Compared, compare, draw, regret, spearman, table
+from pantile.bench.predictions import PredictionResult, compare, draw, regret, spearman, table
 from pantile.bench.variations import MOST_POINTS, reduced, variations
 
 
@@ -20,11 +20,11 @@ def test_ranks_are_what_counts() -> None:
 
 
 def test_table() -> None:
-    results = [Compared("a", "s", 1, 1), Compared("a", "t", 3, 1.2), Compared("b", "s", 1, 2.5)]
+    results = [PredictionResult("a", "s", 1, 1), PredictionResult("a", "t", 3, 1.2), PredictionResult("b", "s", 1, 2.5)]
     lines = [" ".join(line.split()) for line in table(results)]
     assert lines[1] == "a 2 1.00 1.00 50 % 1.75 1.00 2.50"
     assert lines[3] == "all 3 1.00 1.00 33 % 1.00 0.40 2.50"
-    assert regret([Compared("a", "s", 2, 1), Compared("a", "t", 1, 1.5)]) == 1.5
+    assert regret([PredictionResult("a", "s", 2, 1), PredictionResult("a", "t", 1, 1.5)]) == 1.5
 
 
 def test_shapes_are_reduced_alike() -> None:

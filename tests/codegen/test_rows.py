@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import pantile as pt
-from pantile.codegen.opaque_rows import begun
+from pantile.codegen.opaque_rows import row_starts
 from pantile.expr.nodes import Expr, Load, const, var
 from pantile.expr.types import FLOAT32, INDEX
 from pantile.ir.nodes import Alloc, Block, For, Let, Stmt, Store
@@ -24,7 +24,7 @@ def load(buffer: str, index: Expr) -> Load:
 
 
 def parts(body: Stmt) -> list[tuple[str, str, str]]:
-    return [(b.buffer, str(b.begin), str(b.rest)) for b in begun(loop(body))]
+    return [(b.buffer, str(b.begin), str(b.rest)) for b in row_starts(loop(body))]
 
 
 def test_rows_begin_with_all_that_the_loop_does_not_change() -> None:

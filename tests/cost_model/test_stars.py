@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 import pantile as pt
-from pantile.cost_model.linear_forms import Form
+from pantile.cost_model.linear_forms import LinearForm
 from pantile.cost_model.stars import star
 from pantile.machine import named
 
 
-def reads(*places: tuple[int, int, int]) -> Sequence[tuple[Form, ...]]:
-    return [tuple(Form(((v, 1.0),), k, k) for v, k in zip("zyx", p, strict=True)) for p in places]
+def reads(*places: tuple[int, int, int]) -> Sequence[tuple[LinearForm, ...]]:
+    return [tuple(LinearForm(((v, 1.0),), k, k) for v, k in zip("zyx", p, strict=True)) for p in places]
 
 
 CROSS = reads((0, 0, 0), (-1, 0, 0), (1, 0, 0), (0, -1, 0), (0, 1, 0), (0, 0, -1), (0, 0, 1))

@@ -36,7 +36,7 @@ from ..autoschedule.problems import MODELS
 from .device_code import compiled_for_devices
 from .isolate import ended, forked, limit_time
 from .seeded import seeded
-from .ways import EXCEPTION, LONG, MISMATCH, Begun, Ended, cases, run_case
+from .ways import EXCEPTION, LONG, MISMATCH, StepEnded, StepStarted, cases, run_case
 
 _TARGETS = ("host", SIMULATED, CUDA_GPU)
 FAILURES = (MISMATCH, EXCEPTION, "crash", "timeout")
@@ -50,7 +50,7 @@ class _Child:
     seed: int
     said: BytesIO = field(default_factory=BytesIO)
 
-    def messages(self) -> Iterator[Begun | Ended]:
+    def messages(self) -> Iterator[StepStarted | StepEnded]:
         self.said.seek(0)
         try:
             while True:
@@ -95,8 +95,10 @@ class Campaign:
 
     def start(self, seed: int, skip: int) -> None:
         def work(pipe: BinaryIO) -> None:
-            def tell(message: Begun | Ended) -> None:
-                limit_time(self.simulation_limit if isinstance(message, Begun) and message.simulates else self.limit)
+            def tell(message: StepStarted | StepEnded) -> None:
+                limit_time(
+                    self.simulation_limit if isinstance(message, StepStarted) and message.simulates else self.limit
+                )
                 pickle.dump(message, pipe)
                 pipe.flush()
 
@@ -119,10 +121,10 @@ class Campaign:
 
     def count(self, child: _Child, end: str, death: str | None) -> None:
         """Count what a child said; another goes on behind the step that ended it, or was its last."""
-        begun: Begun | None = None
-        last: Ended | None = None
+        begun: StepStarted | None = None
+        last: StepEnded | None = None
         for message in child.messages():
-            if isinstance(message, Begun):
+            if isinstance(message, StepStarted):
                 begun = message
                 continue
             assert begun is not None
@@ -130,14 +132,14 @@ class Campaign:
             begun, last = None, message
         if end != "normal" and begun is not None:
             end = LONG if end == "timeout" and begun.simulates else end
-            last = Ended(begun.step, begun.label, end, death or "", is_last=begun.step > 0)
+            last = StepEnded(begun.step, begun.label, end, death or "", is_last=begun.step > 0)
             self.tally(child.seed, begun, last)
         if last is not None and last.is_last:
             self.start(child.seed, last.step + 1)
         else:
             self.cases += 1
 
-    def tally(self, seed: int, begun: Begun, end: Ended) -> None:
+    def tally(self, seed: int, begun: StepStarted, end: StepEnded) -> None:
         self.outcomes[end.label, end.outcome] += 1
         if self.verbose:
             print(f"{end.label}: {end.outcome} {end.detail}", flush=True)

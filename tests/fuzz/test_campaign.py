@@ -17,7 +17,7 @@ from pantile.errors import InternalError, RunError
 from pantile.graph.nodes import Graph
 from pantile.ir.nodes import Program
 from pantile.runtime.cuda import driver
-from pantile.runtime.cuda.failures import Crashed
+from pantile.runtime.cuda.failures import DeviceCrash
 from pantile.schedule_cache import NotFound
 from pantile.target import GPUS, Target
 
@@ -28,7 +28,7 @@ from .harness import pipeline_of
 from .reduce import outcome, reduced
 from .schedules import schedules
 from .seeded import seeded
-from .ways import EXCEPTION, LONG, MISMATCH, REFUSED, RIGHT, SAME, Begun, Ended, Tell, cases
+from .ways import EXCEPTION, LONG, MISMATCH, REFUSED, RIGHT, SAME, StepEnded, StepStarted, Tell, cases
 
 
 def run(
@@ -105,13 +105,13 @@ def test_behind_a_lost_context_the_other_ways_are_run(monkeypatch: pytest.Monkey
 
     def crashes(self: ReadyForSimulator, arrays: object, numbers: object, threads: int) -> bool:
         calls.append(threads)
-        raise Crashed("the context is lost") if len(calls) == 1 else RunError("the context was lost before")
+        raise DeviceCrash("the context is lost") if len(calls) == 1 else RunError("the context was lost before")
 
     monkeypatch.setattr(ReadyForSimulator, "run", crashes)
     found = run(monkeypatch, tmp_path, None, [4007], "cuda-sim")
     assert found.cases == 1
     assert found.outcomes["default", EXCEPTION] == found.outcomes["random 1", EXCEPTION] == found.failed() / 2 == 1
-    assert all("Crashed: the context is lost" in p.read_text() for p in tmp_path.iterdir())
+    assert all("DeviceCrash: the context is lost" in p.read_text() for p in tmp_path.iterdir())
 
 
 def test_what_fails_while_schedules_are_drawn_is_a_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -134,13 +134,13 @@ def test_a_search_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_p
     """Its warning, that a pipeline runs plainly instead, is an error in campaigns."""
 
     def falls_back(seed: int, schedules: int, strategies: int, target: str, debug: bool, skip: int, tell: Tell) -> None:
-        tell(Begun(0, "prepare", "# seed"))
+        tell(StepStarted(0, "prepare", "# seed"))
         try:
             warnings.warn("it runs plainly", NotFound, stacklevel=1)
         except NotFound:
-            tell(Ended(0, "prepare", EXCEPTION))
+            tell(StepEnded(0, "prepare", EXCEPTION))
         else:
-            tell(Ended(0, "prepare", RIGHT))
+            tell(StepEnded(0, "prepare", RIGHT))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # as outside of tests
@@ -151,10 +151,10 @@ def test_behind_a_crash_the_other_ways_are_run(monkeypatch: pytest.MonkeyPatch, 
     def dies(seed: int, schedules: int, strategies: int, target: str, debug: bool, skip: int, tell: Tell) -> None:
         for step, label in enumerate(["prepare", "default", "random 1", "dp"]):
             if step >= skip:
-                tell(Begun(step, label, f"# {label}"))
+                tell(StepStarted(step, label, f"# {label}"))
                 if label == "random 1":
                     die_of(signal.SIGSEGV)
-                tell(Ended(step, label, MISMATCH if label == "dp" else RIGHT, "differs"))
+                tell(StepEnded(step, label, MISMATCH if label == "dp" else RIGHT, "differs"))
 
     found = run(monkeypatch, tmp_path, dies, [5])
     assert found.cases == 1
@@ -191,12 +191,12 @@ def test_a_simulation_that_takes_long_is_no_failure(monkeypatch: pytest.MonkeyPa
     ) -> None:
         for step, label in enumerate(["prepare", "default", "random 1"]):
             if step >= skip:
-                tell(Begun(step, label, f"# {label}", simulates=label == "default"))
+                tell(StepStarted(step, label, f"# {label}", simulates=label == "default"))
                 while label == "default":
                     pass  # until it reaches the limit of what is simulated
                 if label == "random 1":
                     die_of(signal.SIGPROF)
-                tell(Ended(step, label, RIGHT))
+                tell(StepEnded(step, label, RIGHT))
 
     found = run(monkeypatch, tmp_path, works_forever, [7], "cuda-sim")
     assert found.outcomes["default", LONG] == 1

@@ -18,7 +18,7 @@ from pantile.autoschedule import STRATEGIES
 from pantile.errors import UserError
 from pantile.pipeline import Pipeline
 from pantile.reference import evaluate
-from pantile.runtime.cuda.failures import Crashed
+from pantile.runtime.cuda.failures import DeviceCrash
 from pantile.schedule.schedule import Schedule
 from pantile.target import named
 from pantile.target.description import SIMULATED
@@ -52,7 +52,7 @@ _LONGEST = 10  # seconds that a call may be predicted to take
 
 
 @dataclass(frozen=True)
-class Begun:
+class StepStarted:
     """A step of a case has begun; if nothing else is heard of it, `source` shows what it was."""
 
     step: int
@@ -62,7 +62,7 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Ended:
+class StepEnded:
     step: int
     label: str
     outcome: str
@@ -70,7 +70,7 @@ class Ended:
     is_last: bool = False  # whether the process can do no more steps: it has lost its context of a GPU
 
 
-Tell = Callable[[Begun | Ended], None]
+Tell = Callable[[StepStarted | StepEnded], None]
 
 
 def _trace() -> str:
@@ -94,16 +94,16 @@ def run_case(seed: int, schedules: int, strategies: int, target: str, debug: boo
 
     Beside the default, these are so many random schedules, and what so many strategies find, each case others. Those
     are for CPUs. `debug`: every access of every way is checked, and not of each eighth alone."""
-    tell(Begun(0, "prepare", f"# seed {seed}"))
+    tell(StepStarted(0, "prepare", f"# seed {seed}"))
     try:
         case: Case = seeded(seed)(cases())
-        tell(Begun(0, "prepare", case.source))
+        tell(StepStarted(0, "prepare", case.source))
         prepared = _Prepared(seed, case, target, debug)
     except Exception as error:
         expected = isinstance(error, UserError) and beyond_reference(error)
-        tell(Ended(0, "prepare", REFUSED if expected else EXCEPTION, "" if expected else _trace()))
+        tell(StepEnded(0, "prepare", REFUSED if expected else EXCEPTION, "" if expected else _trace()))
         return
-    tell(Ended(0, "prepare", REFUSED if prepared.refused else RIGHT))
+    tell(StepEnded(0, "prepare", REFUSED if prepared.refused else RIGHT))
     for step, (label, find) in enumerate(_ways(prepared, schedules, strategies), 1):
         if step >= skip:
             end = prepared.run(step, label, find, tell)
@@ -128,31 +128,31 @@ class _Prepared:
         """Choices of a way are its own: skipping others does not change them."""
         return seeded(f"{self.seed} {label}")
 
-    def run(self, step: int, label: str, find: Callable[[_Prepared], Schedule], tell: Tell) -> Ended:
+    def run(self, step: int, label: str, find: Callable[[_Prepared], Schedule], tell: Tell) -> StepEnded:
         draw = self.draw(f"{label} arrays")
         threads, debug = draw(st.sampled_from([1, 2, 3])), draw(st.integers(0, 7)) == 7
         debug = (debug or self.debug) and self.target != CUDA_GPU  # whose code checks nothing
-        tell(Begun(step, label, unscheduled_program(self.case, self.repeat)))
+        tell(StepStarted(step, label, unscheduled_program(self.case, self.repeat)))
         try:
             schedule = find(self)
             source = program(self.case, self.pipeline.graph, repr(schedule), threads, debug, self.target)
-            tell(Begun(step, label, source))
+            tell(StepStarted(step, label, source))
             scheduled = self.pipeline.with_schedule(schedule).with_options(debug=debug)
             if repr(scheduled.schedule) in self.tried:
-                return Ended(step, label, SAME)
+                return StepEnded(step, label, SAME)
             self.tried.add(repr(scheduled.schedule))
             if label.startswith("random") and self.takes_long(scheduled, threads):
-                return Ended(step, label, LONG)
-            self.compared(scheduled, threads, draw, lambda: tell(Begun(step, label, source, simulates=True)))
+                return StepEnded(step, label, LONG)
+            self.compared(scheduled, threads, draw, lambda: tell(StepStarted(step, label, source, simulates=True)))
         except AssertionError as wrong:
-            return Ended(step, label, MISMATCH, str(wrong) or _trace())
+            return StepEnded(step, label, MISMATCH, str(wrong) or _trace())
         except UserError as refusal:
             late = refused_late(refusal) and self.may_refuse(label)
             expected = self.refused or refused_beyond(refusal) or late
-            return Ended(step, label, REFUSED if expected else EXCEPTION, "" if expected else _trace())
+            return StepEnded(step, label, REFUSED if expected else EXCEPTION, "" if expected else _trace())
         except Exception as error:
-            return Ended(step, label, EXCEPTION, _trace(), is_last=isinstance(error, Crashed))
-        return Ended(step, label, RIGHT)
+            return StepEnded(step, label, EXCEPTION, _trace(), is_last=isinstance(error, DeviceCrash))
+        return StepEnded(step, label, RIGHT)
 
     @property
     def repeat(self) -> str:

@@ -23,7 +23,7 @@ from pantile.ir.visit import walk as statements
 from pantile.lower.assume import assume
 from pantile.lower.nest.mask import LoadContext, mask_loads
 from pantile.lower.nest.prefetch import prefetches
-from pantile.lower.nest.widen import Lowered
+from pantile.lower.nest.widen import LoweredExpressions
 from pantile.lower.vectorize import fold_ramp
 from pantile.target.kinds import Memory
 
@@ -140,7 +140,7 @@ def test_a_number_added_to_data_that_cannot_wrap_stays_apart() -> None:
 def _indices(p: pt.Pipeline) -> list[Expr]:
     graph = p.graph
     at = {d: var(d) for d in graph.stages[0].dims}
-    value = Lowered(at).expression(graph.stages[0].definitions[0].values[0])
+    value = LoweredExpressions(at).expression(graph.stages[0].definitions[0].values[0])
     return [node.indices[1] for node in walk(value) if isinstance(node, Load)]
 
 

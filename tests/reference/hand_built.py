@@ -11,7 +11,7 @@ from pantile.expr.build import expr
 from pantile.expr.nodes import Expr, ExprLike, Load
 from pantile.expr.types import INT32, DType, dtype
 from pantile.graph.nodes import Definition, Graph, InputInfo, Output, ParamInfo, ReductionDim, Stage
-from pantile.graph.widen import Widened
+from pantile.graph.widen import IndexWidener
 
 HERE = Location("picture.py", 7)
 Y, X, R = (nodes.Var(INT32, 1, name) for name in ("y", "x", "r.0"))
@@ -53,7 +53,7 @@ def graph(
     inputs: dict[str, tuple[str, int]] | None = None,
     params: dict[str, str] | None = None,
 ) -> Graph:
-    widened = Widened(params or ())
+    widened = IndexWidener(params or ())
     return Graph(
         "test",
         tuple(InputInfo(n, dtype(t), ndim, HERE) for n, (t, ndim) in (inputs or {}).items()),

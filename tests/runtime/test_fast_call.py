@@ -340,11 +340,11 @@ def test_ranges_are_those_of_numpy() -> None:
     seen = set()
     for _ in range(400):
         a, b = view(), view()
-        kind = fast_call.Entry(first, [a], [b], bytes(8 * 15), 0)
+        kind = fast_call.CallEntry(first, [a], [b], bytes(8 * 15), 0)
         code = enter([a, b], kind.address, b"", a.ctypes.data)
         may_share = np.may_share_memory(a, b)
         assert code == (fast_call.OTHERWISE if may_share else 0) or not (may_share or (a.size and b.size))
         seen.add(code)
-        both_read = fast_call.Entry(first, [a, b], [], bytes(8 * 15), 0)
+        both_read = fast_call.CallEntry(first, [a, b], [], bytes(8 * 15), 0)
         assert enter([a, b], both_read.address, b"", a.ctypes.data) == 0
     assert seen == {0, fast_call.OTHERWISE}

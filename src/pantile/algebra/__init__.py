@@ -6,6 +6,6 @@ that saves, and keeps the formula if nothing is saved. Integers stay the same; f
 `strict` forbids.
 """
 
-from .rewrites import Rewritten, rewritten
+from .rewrites import RewrittenGraph, rewritten
 
-__all__ = ["Rewritten", "rewritten"]
+__all__ = ["RewrittenGraph", "rewritten"]

@@ -23,7 +23,7 @@ _REWRITES: tuple[Callable[[Stage, RewriteContext], Change | None], ...] = (
 
 
 @dataclass(frozen=True, eq=False)
-class Rewritten:
+class RewrittenGraph:
     """The graph to compute, and the changes by which it was derived from the user's."""
 
     graph: Graph
@@ -38,7 +38,7 @@ class Rewritten:
         return "\n".join(["algebra (algebra=False computes the formulas as written):", *map(str, self.changes)])
 
 
-def rewritten(graph: Graph, strict: bool) -> Rewritten:
+def rewritten(graph: Graph, strict: bool) -> RewrittenGraph:
     """Rewrite a pipeline to use fewer operations. With `strict`, floats are computed as written."""
     context = RewriteContext(graph, strict)
     changes: list[Change] = []
@@ -53,5 +53,5 @@ def rewritten(graph: Graph, strict: bool) -> Rewritten:
             changes.append(change)
             pending += reversed(change.stages)
     if not changes:
-        return Rewritten(graph)
-    return Rewritten(verified(replace(graph, stages=tuple(stages)), "algebra"), tuple(changes))
+        return RewrittenGraph(graph)
+    return RewrittenGraph(verified(replace(graph, stages=tuple(stages)), "algebra"), tuple(changes))

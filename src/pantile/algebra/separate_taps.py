@@ -22,7 +22,7 @@ from ..graph.nodes import Stage
 from .change import Change, RewriteContext
 from .cost import STORED
 from .rank_one import Factors, Number, rank_one
-from .weighted_sums import MOST_TAPS, Separated, cost, unit, weighted_sum
+from .weighted_sums import MOST_TAPS, SeparatedSum, cost, unit, weighted_sum
 
 _FEWEST = 9  # terms of a sum that is analysed
 _MOST = 1024
@@ -176,7 +176,7 @@ def _change(stage: Stage, root: Op, terms: Terms, stencil: _Stencil, context: Re
     after = scale * cost(across, stencil.sample) + 2 * sum(w != 0 for w in down)
     if after + STORED >= before:
         return None
-    rows, total = Separated(
+    rows, total = SeparatedSum(
         context.fresh(stage.name, "rows"),
         stage.dims,
         stage.where,

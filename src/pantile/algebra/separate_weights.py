@@ -27,7 +27,7 @@ from .change import Change, RewriteContext
 from .cost import STORED
 from .factors import factors
 from .rank_one import rank_one
-from .weighted_sums import MOST_TAPS, Separated, cost, unit
+from .weighted_sums import MOST_TAPS, SeparatedSum, cost, unit
 
 
 def separate_weights(stage: Stage, context: RewriteContext) -> Change | None:
@@ -129,7 +129,7 @@ def _change(
     after = moved.scale * cost(across, moved.term) + 2 * sum(w != 0 for w in down)
     if after + STORED >= before:
         return None
-    rows, total = Separated(
+    rows, total = SeparatedSum(
         context.fresh(stage.name, "rows"),
         stage.dims,
         stage.where,

@@ -23,7 +23,7 @@ from .empty import how_to_fill
 from .float_ends import is_finite
 from .interval import Evaluator, Interval, Scope, interval
 from .load_boxes import Box, each_load
-from .messages import MOST, BufferLimits, UnlimitedRead
+from .messages import MOST, BufferLimits, UnboundedRead
 from .regions import Rules, definition_scope, expressions, required, where_it_holds
 from .static_ranges import StaticRanges, between_names, in_code
 from .witness import find_witness, guards_of, outside_loads
@@ -166,9 +166,9 @@ class _RegionCheck:
         if prod(extents) * max(t.bytes for t in stage.dtypes) > _LARGEST_BYTES:
             raise messages.too_large(stage, extents)
 
-    def _unlimited(self, producer: Stage) -> UnlimitedRead | None:
+    def _unlimited(self, producer: Stage) -> UnboundedRead | None:
         """A read of a stage at an index without known limits."""
-        reads: list[UnlimitedRead] = []
+        reads: list[UnboundedRead] = []
         for stage in self.graph.stages:
             if stage.name in self.boxes:
                 for place in self._places(stage, self.boxes[stage.name], stage.definitions):
@@ -176,7 +176,7 @@ class _RegionCheck:
         return reads[0] if reads else None
 
     def _far_reads(
-        self, at: _ActiveDefinition, scope: Scope, buffers: Container[str], reads: list[UnlimitedRead]
+        self, at: _ActiveDefinition, scope: Scope, buffers: Container[str], reads: list[UnboundedRead]
     ) -> None:
         """Append to `reads` those of some buffers whose indices have no known limits in a scope, that of this call or
         that of compiled code."""
@@ -184,7 +184,7 @@ class _RegionCheck:
         def seen(load: Load, box: Box, inner: Scope) -> None:
             for axis, (index, r) in enumerate(zip(load.indices, box, strict=True)):
                 if _is_far(r) or not ends_are_numbers(index, inner, at.scope):
-                    reads.append(UnlimitedRead(at.stage, at.definition, load, axis, box))
+                    reads.append(UnboundedRead(at.stage, at.definition, load, axis, box))
 
         wanted = {e.buffer for e in at.definition.loads if e.buffer in buffers}
         if wanted:
@@ -202,7 +202,7 @@ class _RegionCheck:
             if not doubtful and not any(map(self._may_be_unclear, d.indices)):
                 continue
             scope = where_it_holds(d, {name: between_names(name) for name in at.scope if name not in self.scope})
-            reads: list[UnlimitedRead] = []
+            reads: list[UnboundedRead] = []
             self._far_reads(at, scope, {b for b in doubtful if self._is_stored(b, stored)}, reads)
             for read in reads:
                 raise messages.stored_without_limits(self.graph.producer[read.load.buffer], read.box, read)

@@ -606,7 +606,7 @@ _FLOAT_OPS: dict[str, Callable[..., Interval]] = {
 }  # fmt: skip
 
 
-class Steps:
+class IntervalProgram:
     """Index arithmetic on constants and variables, compiled to the list of steps that `interval` would take, to be
     evaluated in many scopes."""
 

@@ -45,7 +45,7 @@ class BufferLimits:
 
 
 @dataclass(frozen=True)
-class UnlimitedRead:
+class UnboundedRead:
     """A read of a stage whose index along an axis has no known limits."""
 
     stage: Stage
@@ -105,14 +105,14 @@ def read_outside(
     )
 
 
-class WrittenOutside(UserError):
+class OutOfRangeWrite(UserError):
     """An update may write outside the array of its output, which does not keep it: that is a part of the Func."""
 
 
-def written_outside(stage: Stage, d: Definition, shape: tuple[int, ...], witness: Witness | None) -> WrittenOutside:
+def written_outside(stage: Stage, d: Definition, shape: tuple[int, ...], witness: Witness | None) -> OutOfRangeWrite:
     """The error for an update that may write outside the output's array."""
     example = f": {_pixel(stage, d, witness)} would be written" if witness is not None else ""
-    return WrittenOutside(
+    return OutOfRangeWrite(
         f"{describe(stage)} is an output of shape {shape}, but its update {place(stage.name, d.indices)} at {d.where} "
         f"may write outside of it{example}; ask for a larger shape=, limit the index with pt.clamp, or make another "
         f"Func that reads {stage.name} the output"
@@ -127,7 +127,7 @@ def output_outside(stage: Stage, shape: tuple[int, ...], room: BufferLimits) -> 
     )
 
 
-def stored_without_limits(stage: Stage, box: Box, read: UnlimitedRead | None = None) -> UserError:
+def stored_without_limits(stage: Stage, box: Box, read: UnboundedRead | None = None) -> UserError:
     """The error for storing a stage whose required region is unbounded, with the read itself if it is known."""
     if read is None:
         return UserError(

@@ -21,10 +21,10 @@ Point = Mapping[str | int, Number]
 
 def value_at(e: Expr, point: Point) -> Number | None:
     """The value of `e`, or None where it depends on something that the point does not give."""
-    return AtPoints(e).value(point)
+    return OrderedExpression(e).value(point)
 
 
-class AtPoints:
+class OrderedExpression:
     """An expression that is evaluated at several points: its nodes are put in order once for all."""
 
     def __init__(self, e: Expr) -> None:

@@ -32,7 +32,7 @@ MOST_SIDES = 4  # per dim, of a piece
 
 
 @dataclass(frozen=True, eq=False)
-class Statement:
+class AffineStatement:
     """One definition of a stage. `reads` are by stage or input, without what it reads of its own stage."""
 
     name: str  # the stage's, for a pure definition; name.1, name.2, ... for updates
@@ -43,7 +43,7 @@ class Statement:
     reads: Mapping[str, isl.Map]
 
 
-def statements(graph: Graph, stage: Stage, box: Box, scope: Scope) -> tuple[Statement, ...]:
+def statements(graph: Graph, stage: Stage, box: Box, scope: Scope) -> tuple[AffineStatement, ...]:
     """The statements of a stage that is computed over a box; `scope` has the values of params and input extents."""
     builders = (_StatementBuilder(graph, stage, d, definition_scope(stage, d, box, scope)) for d in stage.definitions)
     return tuple(b.statement(stage.name + f".{k}" * (k > 0)) for k, b in enumerate(builders))
@@ -102,7 +102,7 @@ class _StatementBuilder:
         pure = (d for d, i in zip(stage.dims, definition.indices, strict=True) if isinstance(i, Var) and i.name == d)
         self.loops = (*pure, *(r.name for r in definition.domain))
 
-    def statement(self, name: str) -> Statement:
+    def statement(self, name: str) -> AffineStatement:
         self.space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(self.loops))
         self.space = self.space.set_tuple_name(isl.dim_type.set, name)
         self.local = isl.LocalSpace.from_space(self.space)
@@ -111,7 +111,7 @@ class _StatementBuilder:
         ranges = tuple(interval(i, self.scope) for i in self.definition.indices)
         writes = self._access(self.stage.name, self.definition.indices, ranges)
         reads = {n: m.intersect_domain(domain) for n, m in self._reads(name).items()}
-        return Statement(name, self.stage.name, self.loops, domain, writes.intersect_domain(domain), reads)
+        return AffineStatement(name, self.stage.name, self.loops, domain, writes.intersect_domain(domain), reads)
 
     # ---- instances
 

@@ -19,7 +19,7 @@ from ..expr.types import DType
 from ..expr.visit import loaded
 from ..graph.nodes import Definition, Graph, Stage
 from .interval import Interval, Scope
-from .point import AtPoints, value_at
+from .point import OrderedExpression, value_at
 from .regions import definition_scope, required
 
 _FUSED = {"add": 1, "sub": 1, "mul": 1, "neg": 1, "fma": 2}  # operations of fused multiply-add units, two at a time
@@ -81,7 +81,7 @@ def _paths(roots: list[Expr], condition: Expr | None, loops: list[str], scope: S
     if condition is None and not choices:
         yield {}, 1.0
         return
-    draw, values = random.Random(0), list(map(AtPoints, choices))
+    draw, values = random.Random(0), list(map(OrderedExpression, choices))
     fixed: dict[str | int, Number] = {name: r.low for name, r in scope.items() if name not in loops}
     outcomes: Counter[tuple[Number | None, ...]] = Counter()
     for _ in range(_SAMPLES):

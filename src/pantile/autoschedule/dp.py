@@ -29,7 +29,7 @@ from ..parameters import Count, OneOf, Weight
 from .common.legalize import Part, legal
 from .common.streaming import streams
 from .common.tiles import Style, TiledGroup, scheduled
-from .fusion.alignment import Stages
+from .fusion.alignment import StageGraph
 from .fusion.bounded_grouping import MOST_MERGED, Grouping, greedily, grouped
 from .fusion.crops import cropped
 from .fusion.dp_machines import Weights, limits_for, weights_for
@@ -38,7 +38,7 @@ from .fusion.grouping import MOST_PARTITIONED
 from .fusion.loop_fusion import with_fused_loops
 from .fusion.parallelogram import parallelograms
 from .fusion.terms import PRINTED, SCALED, TERMS
-from .fusion.tile_model import Costed, TileModel
+from .fusion.tile_model import CostedGroup, TileModel
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 
@@ -77,7 +77,7 @@ class Dp(Strategy):
     def _find(self, problem: Problem) -> Found:
         before = problem.facts.trivial
         before += cropped(problem.inlined(before))
-        stages = Stages(problem.inlined(before))
+        stages = StageGraph(problem.inlined(before))
         model = self._model(stages, problem.machine)
         grouping = self._grouping(stages, model)
         groups = [model.costed(g) for g in grouping.groups]
@@ -86,20 +86,20 @@ class Dp(Strategy):
         groups = [_left_of(g, left) for g in groups if g.output in left.graph.stage]
         return self._scheduled(problem, left, groups, inlined, grouping)
 
-    def _model(self, stages: Stages, machine: Cpu) -> TileModel:
+    def _model(self, stages: StageGraph, machine: Cpu) -> TileModel:
         assert self.w1 is not None and self.w2 is not None and self.w3 is not None and self.w4 is not None
         assert self.innermost_tile_size is not None
         limits = replace(limits_for(machine), innermost=self.innermost_tile_size)
         weights = Weights(self.w1, self.w2, self.w3, self.w4)
         return TileModel(stages, limits, weights, self.inlining, self.multi_level, self.terms)
 
-    def _grouping(self, stages: Stages, model: TileModel) -> Grouping:
+    def _grouping(self, stages: StageGraph, model: TileModel) -> Grouping:
         if self.fusion == "greedy":
             return greedily(stages.dag, model)
         return grouped(stages.dag, model, self.group_limit, self.step, self.most_states)
 
     def _scheduled(
-        self, problem: Problem, left: Problem, groups: list[Costed], inlined: tuple[str, ...], grouping: Grouping
+        self, problem: Problem, left: Problem, groups: list[CostedGroup], inlined: tuple[str, ...], grouping: Grouping
     ) -> Found:
         """The schedule; a group that is refused with shared loops or parallelograms gets plain tiles."""
         plain = [_plain(left, g) for g in groups]
@@ -124,7 +124,7 @@ class Dp(Strategy):
         )
         return Found(result.schedule, report)
 
-    def _refine(self, problem: Problem, group: Costed, part: Part) -> tuple[Part, tuple[str, ...]]:
+    def _refine(self, problem: Problem, group: CostedGroup, part: Part) -> tuple[Part, tuple[str, ...]]:
         remarks: tuple[str, ...] = ()
         if len(group.levels) > 1:
             part = parallelograms(problem, TiledGroup(group.output, group.members, group.levels), STYLE)
@@ -147,18 +147,18 @@ class Dp(Strategy):
             yield f"of more than {MOST_PARTITIONED} successors, two partitions were considered"
 
 
-def _left_of(group: Costed, problem: Problem) -> Costed:
+def _left_of(group: CostedGroup, problem: Problem) -> CostedGroup:
     """A group once all inlining is done: without members that nothing reads then, or tiles that bring nothing."""
     members = tuple(m for m in group.members if m in problem.graph.stage)
     is_tiled = members or not streams(problem, group.output)
     return replace(group, members=members, levels=group.levels if is_tiled else ())
 
 
-def _plain(problem: Problem, group: Costed) -> Part:
+def _plain(problem: Problem, group: CostedGroup) -> Part:
     return scheduled(problem, TiledGroup(group.output, group.members, group.levels), STYLE)
 
 
-def _report(group: Costed, remarks: tuple[str, ...]) -> GroupReport:
+def _report(group: CostedGroup, remarks: tuple[str, ...]) -> GroupReport:
     said = (*((f"inlined: {', '.join(group.inlined)}",) if group.inlined else ()), *remarks)
     said += (group.remark,) if group.remark else ()
     return GroupReport(group.output, group.members, group.levels, {"cost": group.cost, **group.terms}, said)

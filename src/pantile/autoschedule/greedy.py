@@ -25,12 +25,12 @@ import numpy as np
 from ..dataclass import dataclass
 from ..parameters import Bytes, Count, Weight
 from .common import footprint
-from .common.equivalent_stages import Likeness
-from .common.facts import Facts
-from .common.group_cost import Joining
+from .common.equivalent_stages import StageSignature
+from .common.facts import PipelineFacts
+from .common.group_cost import TiledCosts
 from .common.inlining import inlining
 from .common.legalize import legal
-from .common.locality import Overlaps
+from .common.locality import GroupOverlaps
 from .common.shared_intervals import SharedIntervals
 from .common.tiles import Style, TiledGroup, scheduled
 from .report import GroupReport, Report
@@ -159,12 +159,12 @@ class _GreedySearch:
         self.vector_width = parameters.vector_width or 1
         self.inlined = inlining(problem, parameters.load_cost)
         self.problem = problem.inlined(self.inlined)
-        self.facts: Facts = self.problem.facts
+        self.facts: PipelineFacts = self.problem.facts
         stages = [s.name for s in self.problem.graph.stages]
         self.group_of = {name: name for name in stages}
         self.members: dict[str, tuple[str, ...]] = {name: (name,) for name in stages}  # the output last
-        self._reuse: dict[str, Overlaps] = {}
-        self._joining: dict[_Order, Joining] = {}
+        self._reuse: dict[str, GroupOverlaps] = {}
+        self._joining: dict[_Order, TiledCosts] = {}
         self._sizes: dict[_Order, Sizes] = {}
         self._in_tiles: dict[_Order, SharedIntervals] = defaultdict(SharedIntervals)
         self._in_strips: dict[str, SharedIntervals] = defaultdict(SharedIntervals)
@@ -173,7 +173,7 @@ class _GreedySearch:
         self.benefit: dict[str, float] = dict.fromkeys(stages, 0.0)
         self.evaluations = 0
         self._merges: dict[tuple[str, str], _Merge | None] = {}
-        self._likeness = Likeness(self.problem)
+        self._likeness = StageSignature(self.problem)
         self._alike: dict[
             tuple[str, Hashable, _ModelCost], _Merge | None
         ] = {}  # with groups of one stage, by their signatures
@@ -292,7 +292,7 @@ class _GreedySearch:
         if not self.tile[name]:
             return self.untiled(name)
         tiles = {loop: np.array([n]) for loop, n in self.tile[name].items()}
-        return self._group_cost(Joining(self.problem, (name,), tiles, self.vector_width), tiles).cost(0)
+        return self._group_cost(TiledCosts(self.problem, (name,), tiles, self.vector_width), tiles).cost(0)
 
     def untiled(self, name: str) -> _ModelCost:
         """The cost of a function on its own without tiles: every load is a miss."""
@@ -305,10 +305,10 @@ class _GreedySearch:
         order = output, tuple(tiles)
         if order not in self._joining:
             shared = self._in_tiles[order]
-            self._joining[order] = Joining(self.problem, self.members[output], tiles, self.vector_width, shared)
+            self._joining[order] = TiledCosts(self.problem, self.members[output], tiles, self.vector_width, shared)
         return self._group_cost(self._joining[order], tiles, others)
 
-    def _group_cost(self, group: Joining, tiles: Sizes, others: Sequence[str] = ()) -> _GroupCost:
+    def _group_cost(self, group: TiledCosts, tiles: Sizes, others: Sequence[str] = ()) -> _GroupCost:
         needs, fill_vectors = group.with_others(others)
         output = group.output.name
         count = footprint.tiles(self.facts, output, tiles)
@@ -326,7 +326,9 @@ class _GreedySearch:
     def reuse(self, output: str, others: Sequence[str] = ()) -> dict[str, float]:
         """The reuse of a group in each direction, if others join it."""
         if output not in self._reuse:
-            self._reuse[output] = Overlaps(self.facts, self.members[output], output, shared=self._in_strips[output])
+            self._reuse[output] = GroupOverlaps(
+                self.facts, self.members[output], output, shared=self._in_strips[output]
+            )
         return self._reuse[output].with_others(others)
 
     def tiles_of(self, output: str, others: Sequence[str] = ()) -> Sizes:

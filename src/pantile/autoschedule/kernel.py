@@ -89,17 +89,17 @@ class Kernel(Strategy):
         reports = tuple(_report(s, o, streams) for s, o in zip(statements, optimized, strict=True))
         return StageChoice(chain, reports, sum(o.tiles for o in optimized))
 
-    def optimize(self, problem: Problem, s: Statement) -> Optimized:
+    def optimize(self, problem: Problem, s: Statement) -> OptimizedLoops:
         """The flow of Figure 4.1 for one statement."""
         kind = classify(s)
         if not s.is_tileable:
-            return Optimized(kind, remark="its loops carry values or are too short, so that they stay as they are")
+            return OptimizedLoops(kind, remark="its loops carry values or are too short, so that they stay as they are")
         capacity = Capacity(s, problem.machine, Prefetcher(self.l2_prefetches, self.l2_prefetch_distance))
         if kind == TEMPORAL:
             return TemporalOptimizer(capacity, **self.weights(problem.machine)).best()
         if kind == SPATIAL:
             return SpatialOptimizer(capacity).best()
-        return Optimized(kind)
+        return OptimizedLoops(kind)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class StageChoice:
 
 
 @dataclass(frozen=True)
-class Optimized:
+class OptimizedLoops:
     """The loops that were chosen for a statement; None leaves them as they are."""
 
     kind: str
@@ -123,7 +123,7 @@ class Optimized:
 
 
 def _directives(
-    problem: Problem, stage: Stage, statements: Sequence[Statement], optimized: Sequence[Optimized]
+    problem: Problem, stage: Stage, statements: Sequence[Statement], optimized: Sequence[OptimizedLoops]
 ) -> StageSchedule:
     """Tiles as found; what stays as it is is vectorized and shared among threads."""
     if not any(o.loops for o in optimized):
@@ -143,14 +143,14 @@ def _may_stream(problem: Problem, stage: Stage, kind: str) -> bool:
     return is_last and not stage.updates and kind != TEMPORAL and problem.machine.target.stores_past_caches
 
 
-def _report(s: Statement, o: Optimized, streams: bool) -> GroupReport:
+def _report(s: Statement, o: OptimizedLoops, streams: bool) -> GroupReport:
     title = "pure definition" if s.number == 0 else f"update {s.number - 1}"
     remarks = [f"{title}: {o.kind}", f"loops: {', '.join(_order(s, o))}", o.remark, "non-temporal stores" * streams]
     tile = () if o.loops is None else ({n: int(t) for n, t in o.loops.tile.items()},)
     return GroupReport(s.stage.name, (), tile, o.costs or {}, tuple(r for r in remarks if r))
 
 
-def _order(s: Statement, o: Optimized) -> list[str]:
+def _order(s: Statement, o: OptimizedLoops) -> list[str]:
     return list(s.extents) if o.loops is None else [*o.loops.outer.values(), *o.loops.inner.values()]
 
 
@@ -211,7 +211,7 @@ class TemporalOptimizer:
         """The number of orders of loops that differ in cost or bounds."""
         return len(self._intra_classes()) * len(self._inter_classes())
 
-    def best(self) -> Optimized:
+    def best(self) -> OptimizedLoops:
         """Step 1 finds the tile, step 2 the order of the loops."""
         for constraints in (3, 2, 1, 0):  # the last ones give way where a small problem or cache meets none
             best = self.tiled(constraints)
@@ -231,7 +231,7 @@ class TemporalOptimizer:
         if loops.intra != intra:
             least = order_cost(self.s.extents, tile, inter, intra)
             remarks.append(f"sums run innermost, in registers; C_order chose {', '.join(intra)} inside ({least:.4g})")
-        return Optimized(TEMPORAL, loops, costs, "; ".join(remarks), self.tile_count * self.order_count)
+        return OptimizedLoops(TEMPORAL, loops, costs, "; ".join(remarks), self.tile_count * self.order_count)
 
     # ---- step 1
 
@@ -346,10 +346,10 @@ class SpatialOptimizer:
         transposed = next(r for r in self.s.inputs if is_transposed(r, self.s.output))
         return next(n for n in self.s.extents if n in transposed.column)
 
-    def best(self) -> Optimized:
+    def best(self) -> OptimizedLoops:
         x, y, extents = self.s.vector, self.height, self.s.extents
         if y not in self.s.free:
-            return Optimized(SPATIAL, remark="its rows carry values, so that they stay as they are")
+            return OptimizedLoops(SPATIAL, remark="its rows carry values, so that they stay as they are")
         widths = np.array(sizes(extents[x], min(self.capacity.per_line, extents[x])))[:, None]
         heights = np.array(sizes(extents[y], min(self.capacity.per_line, extents[y])))
         tile = {x: widths, y: heights}
@@ -361,7 +361,7 @@ class SpatialOptimizer:
         chosen = {**dict.fromkeys(extents, 1), x: int(widths[i, 0]), y: int(heights[j])}
         others = tuple(n for n in extents if n not in (x, y))
         loops = TiledLoops(extents, chosen, (*others, y, x), (y, x))
-        return Optimized(SPATIAL, loops, {"C_total": float(cost[i, j])}, tiles=cost.size)
+        return OptimizedLoops(SPATIAL, loops, {"C_total": float(cost[i, j])}, tiles=cost.size)
 
     def partial_cost(self, r: Reference, tile: Tile) -> Numbers:
         """Equations 4.14 to 4.17: rows of all tiles, times the efficiency T_x / lc of the prefetchers."""

@@ -24,7 +24,7 @@ from .common.budget import within
 from .common.legalize import legal
 from .common.streaming import streams
 from .common.tiles import TiledGroup, scheduled
-from .fusion.alignment import Stages
+from .fusion.alignment import StageGraph
 from .fusion.crops import cropped
 from .fusion.dag import Group as Set
 from .fusion.dag import vertices
@@ -50,7 +50,7 @@ class Polymage(Strategy):
         before = problem.facts.trivial
         before += cropped(problem.inlined(before))
         small = problem.inlined(before)
-        merging = _Merging(Stages(small), self)
+        merging = _Merging(StageGraph(small), self)
         groups = [merging.as_group(g) for g in merging.groups]
         result = legal(problem, [scheduled(small, g) for g in groups], before)
         reports = tuple(merging.report(s, g) for s, g in zip(merging.groups, groups, strict=True))
@@ -62,7 +62,7 @@ class Polymage(Strategy):
 class _Merging:
     """The merging of groups; `groups` are what is left when no two can be merged."""
 
-    def __init__(self, stages: Stages, parameters: Polymage) -> None:
+    def __init__(self, stages: StageGraph, parameters: Polymage) -> None:
         self.stages = stages
         self.parameters = parameters
         self.groups: list[Set] = [1 << v for v in range(stages.dag.count)]

@@ -29,7 +29,7 @@ from typing import ClassVar
 
 import islpy as isl
 
-from ..analysis.polyhedra import Statement, box_set, simplified
+from ..analysis.polyhedra import AffineStatement, box_set, simplified
 from ..dataclass import dataclass
 from ..machine.description import Cpu
 from ..parameters import Amount, Count, Weight
@@ -37,9 +37,9 @@ from .common.legalize import legal
 from .common.tiles import Style, TiledGroup, scheduled
 from .report import GroupReport, Report
 from .shapes.copies import copies
-from .shapes.fused_space import Fused
-from .shapes.spaces import Program, Space, inlined_at_startup, spaces
-from .shapes.tile_time import Candidates, FusionLimits, Load, best_tile, instructions, planes
+from .shapes.fused_space import FusedSpace
+from .shapes.spaces import PolyhedralProgram, Space, inlined_at_startup, spaces
+from .shapes.tile_time import Candidates, FusedWork, FusionLimits, best_tile, instructions, planes
 from .strategy import Found, Problem, Strategy
 
 _TILED_DIMS = 2  # as in Table I
@@ -84,23 +84,23 @@ class PostTile(Strategy):
         return Found(apart.added(result.schedule), report)
 
 
-def _compose(parameters: PostTile, problem: Problem) -> tuple[Composed, tuple[str, ...]]:
+def _compose(parameters: PostTile, problem: Problem) -> tuple[Composition, tuple[str, ...]]:
     """Algorithm 3 for what the start-up fusion into common loop bodies leaves, and what that inlines."""
     names = problem.facts.trivial
-    program = Program(problem.inlined(names))
+    program = PolyhedralProgram(problem.inlined(names))
     joined = inlined_at_startup(program)
     if joined:
         names = (*names, *(s.name for s in program.stages if s.name in joined))
-        program = Program(problem.inlined(names))
+        program = PolyhedralProgram(problem.inlined(names))
     return reorder_tiling_and_fusion(parameters, program), names
 
 
-def _as_group(fused: Fused) -> TiledGroup:
+def _as_group(fused: FusedSpace) -> TiledGroup:
     members = tuple(n for n in fused.stages if n != fused.liveout.output)
     return TiledGroup(fused.liveout.output, members, (fused.cut,) if fused.cut else ())
 
 
-def _group_report(fused: Fused) -> GroupReport:
+def _group_report(fused: FusedSpace) -> GroupReport:
     group = _as_group(fused)
     costs = {"parallel tile loops": len(fused.cut), "recomputed": fused.recomputed}
     remarks = (*map(fused.shown, fused.repeated), *fused.remarks)
@@ -111,11 +111,11 @@ def _group_report(fused: Fused) -> GroupReport:
 
 
 @dataclass(frozen=True)
-class Composed:
+class Composition:
     """All spaces in groups, the group of each live-out (the paper's GroupsSet)."""
 
     spaces: Sequence[Space]
-    fused: tuple[Fused, ...]
+    fused: tuple[FusedSpace, ...]
     remarks: tuple[str, ...]
 
     @property
@@ -123,13 +123,13 @@ class Composed:
         return sum(len(f.extensions) for f in self.fused)
 
 
-def reorder_tiling_and_fusion(parameters: PostTile, program: Program) -> Composed:
+def reorder_tiling_and_fusion(parameters: PostTile, program: PolyhedralProgram) -> Composition:
     """Algorithm 3. The recursion of Algorithm 1 on what it leaves untiled (lines 17 and 20) is this loop.
 
     What reads a space that is left untiled is in groups already, so the space is a live-out of those that are left.
     """
     every = spaces(program)
-    fused: list[Fused] = []
+    fused: list[FusedSpace] = []
     remarks: list[str] = []
     left = list(every)
     while left:
@@ -140,17 +140,19 @@ def reorder_tiling_and_fusion(parameters: PostTile, program: Program) -> Compose
         done = {n for f in fused for n in f.stages}
         left = [s for s in left if s.output not in done]
         remarks += _sharing_remarks(program, fused, left)
-    return Composed(every, tuple(fused), tuple(remarks))
+    return Composition(every, tuple(fused), tuple(remarks))
 
 
-def _live_outs(program: Program, left: Sequence[Space]) -> list[Space]:
+def _live_outs(program: PolyhedralProgram, left: Sequence[Space]) -> list[Space]:
     """The spaces whose values are used after the computation of all of these."""
     inside = {n for s in left for n in s.stages}
     consumers, outputs = program.problem.facts.consumers, program.problem.graph.output
     return [s for s in left if s.output in outputs or not inside.issuperset(consumers[s.output])]
 
 
-def _intermediate(program: Program, liveout: Space, liveouts: Sequence[Space], left: Sequence[Space]) -> list[Space]:
+def _intermediate(
+    program: PolyhedralProgram, liveout: Space, liveouts: Sequence[Space], left: Sequence[Space]
+) -> list[Space]:
     """Line 2: the spaces that a live-out needs, producers first."""
     needed, others = {*liveout.stages}, {s.output for s in liveouts}
     spaces = []
@@ -161,7 +163,7 @@ def _intermediate(program: Program, liveout: Space, liveouts: Sequence[Space], l
     return spaces[::-1]
 
 
-def _sharing_remarks(program: Program, fused: Sequence[Fused], left: Sequence[Space]) -> list[str]:
+def _sharing_remarks(program: PolyhedralProgram, fused: Sequence[FusedSpace], left: Sequence[Space]) -> list[str]:
     """Lines 4-5 and 7: what several live-outs use is computed once, on its own."""
     remarks = []
     for space in left:
@@ -179,20 +181,20 @@ def _sharing_remarks(program: Program, fused: Sequence[Fused], left: Sequence[Sp
 
 
 def construct_tile_shapes(
-    parameters: PostTile, program: Program, liveout: Space, intermediate: Sequence[Space]
-) -> Fused:
+    parameters: PostTile, program: PolyhedralProgram, liveout: Space, intermediate: Sequence[Space]
+) -> FusedSpace:
     """Algorithm 1 for one live-out space and the spaces it needs; those that are not fused are left to the caller."""
     problem = program.problem
     dims = _tilable(parameters, problem, liveout)
     if not dims:
         parallel_ones = problem.facts.tileable(liveout.output)
         why = "its parallel loops are short" if parallel_ones else "none of its loops is parallel"
-        return Fused(program, liveout, {}, liveout.stages, remarks=[f"not tiled: {why}"])
+        return FusedSpace(program, liveout, {}, liveout.stages, remarks=[f"not tiled: {why}"])
     m = len(dims)  # line 4
     parallel = {s: min(len(problem.facts.tileable(n)) for n in s.stages) for s in intermediate}  # line 7
     able = _reachable(problem, liveout, [s for s in intermediate if parallel[s] >= m])
     tile = _tile(parameters, problem, liveout, able, dims)
-    growing = _Growing(Fused(program, liveout, tile, liveout.stages), parameters.limits(problem.machine))
+    growing = _GrowingGroup(FusedSpace(program, liveout, tile, liveout.stages), parameters.limits(problem.machine))
     growing.start()  # lines 3, 5 and 6
     for space in reversed(intermediate):
         if parallel[space] < m:  # line 8
@@ -234,17 +236,17 @@ def _tile(
 
 
 @dataclass
-class _Growing:
+class _GrowingGroup:
     """The union of a live-out space and what was fused with it so far."""
 
-    fused: Fused
+    fused: FusedSpace
     limits: FusionLimits
 
     def start(self) -> None:
         """The tiling schedule of the live-out space (relations 1-4)."""
         f = self.fused
         for name in reversed(f.liveout.stages):
-            f.load += Load(instructions(f.program.problem.facts, name))
+            f.load += FusedWork(instructions(f.program.problem.facts, name))
             if name == f.liveout.output:
                 for t in f.program.statements[name]:
                     self._expose(t, f.tiling(t).reverse())
@@ -260,14 +262,14 @@ class _Growing:
         if outside:
             return
         before = dict(f.exposed), dict(f.extensions)
-        repeated, more = {}, Load()
+        repeated, more = {}, FusedWork()
         for name in reversed(space.stages):
             self._extend(name)
             f.computed.add(name)
             repeated[name] = self._repeated(name)
             once, stored = instructions(facts, name), f.computed.most(name) * facts.bytes_per_point(name)
             times = f.computed.without_edges(name) / facts.points(name)
-            more += Load(once, once * max(0.0, times - 1), stored)
+            more += FusedWork(once, once * max(0.0, times - 1), stored)
         if not self.limits.allow(f.load, more):
             f.exposed, f.extensions = before
             self.leave(space, self._why(more))
@@ -275,7 +277,7 @@ class _Growing:
         f.load += more
         f.stages, f.repeated = (*space.stages, *f.stages), repeated | f.repeated
 
-    def _why(self, more: Load) -> str:
+    def _why(self, more: FusedWork) -> str:
         stored = self.fused.load.stored + more.stored
         if stored > self.limits.stored:
             return f"with it, a tile would store {stored / 1024:.0f} KB"
@@ -287,7 +289,7 @@ class _Growing:
 
     # ---- relations
 
-    def _expose(self, statement: Statement, tiles: isl.Map) -> None:
+    def _expose(self, statement: AffineStatement, tiles: isl.Map) -> None:
         """(4), line 16: the data that the instances in each tile read."""
         exposed = self.fused.exposed
         for source, reads in statement.reads.items():
@@ -307,7 +309,7 @@ class _Growing:
         return self.fused.computed.in_all(name) / self.fused.program.problem.facts.points(name)
 
 
-def _with_carried(program: Program, name: str, needed: isl.Map) -> isl.Map:
+def _with_carried(program: PolyhedralProgram, name: str, needed: isl.Map) -> isl.Map:
     """All of the dims along which updates carry values from element to element, such as those of a scan."""
     stage = program.problem.graph.stage[name]
     carried = [k for k, d in enumerate(stage.dims) if d not in program.problem.facts.tileable(name)]

@@ -34,11 +34,11 @@ import numpy as np
 from ..cached import cached_property
 from ..dataclass import dataclass
 from ..parameters import Amount, Bytes, Count, Weight
-from .common.facts import Facts
+from .common.facts import PipelineFacts
 from .common.legalize import legal
 from .report import Report
 from .sliding.overlap import WHOLE, Motion
-from .sliding.segment import INLINE, Level, Nest, Tiling, reported, through_inlined
+from .sliding.segment import INLINE, Level, SegmentLoops, Tiling, reported, through_inlined
 from .sliding.sliding_loops import directives
 from .sliding.sliding_tiles import SlidingTiles
 from .sliding.stage_reuse import StageReuse, is_regular
@@ -78,11 +78,11 @@ class TilingAnalysis:
 
     # ---- Algorithm 4
 
-    def stage_fusion(self, nest: Nest) -> dict[str, Level]:
+    def stage_fusion(self, nest: SegmentLoops) -> dict[str, Level]:
         """Algorithm 4: the compute and store level of every stage."""
         return {name: self._fused(name, nest) for name in reversed(self.tiles.producers)}
 
-    def _fused(self, name: str, nest: Nest) -> Level:
+    def _fused(self, name: str, nest: SegmentLoops) -> Level:
         shared = {(c, d): v for c, dims in self.tiles.known.overlaps[name].items() for d, v in dims.items()}
         if not shared and name not in self.tiles.known.read_again:
             if self.tiles.facts.can_be_inlined(name):
@@ -99,7 +99,7 @@ class TilingAnalysis:
             return nest.at(nest.tile)
         return Level(level, level + 1)  # lines 6 and 8
 
-    def _around_blocks(self, nest: Nest) -> int:
+    def _around_blocks(self, nest: SegmentLoops) -> int:
         """The innermost level with a loop inside besides the vector's, so that values of a sum share what they read."""
         return nest.innermost + (2 if len(nest.intra) > 2 else 1)
 
@@ -156,11 +156,11 @@ class TilingAnalysis:
         return replace(best, compared=compared)
 
     @cached_property
-    def fused(self) -> list[tuple[Nest, dict[str, Level]]]:
+    def fused(self) -> list[tuple[SegmentLoops, dict[str, Level]]]:
         """All orders of loops, and the levels of the stages in each; none if the output cannot be tiled."""
         if not self.tiles.long or not is_regular(self.tiles.output):
             return []
-        nests = [Nest(intra, self.tiles.short, self.tiles.column) for intra in self.permutations()]
+        nests = [SegmentLoops(intra, self.tiles.short, self.tiles.column) for intra in self.permutations()]
         return [(nest, self.inline_trivial_stages(self.stage_fusion(nest))) for nest in nests]
 
     @property
@@ -182,7 +182,7 @@ class TilingAnalysis:
         is_small = len(self.tiles.members) <= FEW_STAGES and self.tiles.output.name not in self.tiles.problem.channels
         return [*along, *others] if is_small or not along else along
 
-    def cheapest_tile(self, nest: Nest, levels: Mapping[str, Level], below: float = inf) -> Tiling | None:
+    def cheapest_tile(self, nest: SegmentLoops, levels: Mapping[str, Level], below: float = inf) -> Tiling | None:
         """The least total cost over all tiles and outermost loops over tiles, under the constraints; None if it is not
         below another one."""
         loads, recomputed = self.tiles.costs(nest, levels)
@@ -231,7 +231,7 @@ class _ReuseSearch:
         self.original, self.parameters = problem, parameters
         self.csize = parameters.csize(problem)
         self.problem = problem.inlined(problem.facts.trivial)
-        self.facts: Facts = self.problem.facts
+        self.facts: PipelineFacts = self.problem.facts
         self.stages = [s.name for s in self.problem.graph.stages]
         self._place = {name: k for k, name in enumerate(self.stages)}
         self.known = StageReuse(self.problem)

@@ -27,7 +27,7 @@ from ..schedule.draft import Drafts
 from ..schedule.schedule import Schedule
 from ..schedule.stage_default import StageDefaults
 from ..target.description import Target
-from .common.facts import Facts
+from .common.facts import PipelineFacts
 from .report import Report
 
 
@@ -58,9 +58,9 @@ class Problem:
         return self.machine.target
 
     @cached_property
-    def facts(self) -> Facts:
+    def facts(self) -> PipelineFacts:
         """The facts about the stages at these sizes."""
-        return Facts(self.graph, self.shapes, self.scalars)
+        return PipelineFacts(self.graph, self.shapes, self.scalars)
 
     @cached_property
     def alone(self) -> StageDefaults:

@@ -17,7 +17,7 @@ from ..runtime.arrays import NumpyArrays
 from ..runtime.fast_call import OTHERWISE
 from ..runtime.fast_call import entry as entry_of
 from ..runtime.fast_call import function as native_function
-from ..runtime.kernel import Kernel, ObjectCode, Report, failure
+from ..runtime.kernel import LinkedKernel, ObjectCode, Report, failure
 from ..runtime.packing import Packing
 from ..target import Target, host
 from .backend import Enter, Values
@@ -56,7 +56,7 @@ class LoadedForCpu:
     """A loaded function that takes an argument block."""
 
     def __init__(self, code: ObjectCode) -> None:
-        self.kernel = Kernel(code)
+        self.kernel = LinkedKernel(code)
 
     def ready(
         self, inputs: Sequence[Any], outputs: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]
@@ -69,7 +69,7 @@ class LoadedForCpu:
 class ReadyForCpu:
     """The argument block of calls of one kind, which differ only in addresses and numbers."""
 
-    def __init__(self, kernel: Kernel, packing: Packing, labels: Mapping[str, str], enter: Enter | None) -> None:
+    def __init__(self, kernel: LinkedKernel, packing: Packing, labels: Mapping[str, str], enter: Enter | None) -> None:
         self._kernel, self._labels = kernel, labels
         self._packed, self._function = packing.pack, kernel.function
         self.enter = enter
@@ -92,7 +92,7 @@ class ReadyForCpu:
 
 
 def _enter(
-    kernel: Kernel, inputs: Sequence[Any], outputs: Sequence[Any], packing: Packing, labels: Mapping[str, str]
+    kernel: LinkedKernel, inputs: Sequence[Any], outputs: Sequence[Any], packing: Packing, labels: Mapping[str, str]
 ) -> Enter | None:
     """A fast path for calls with arrays of the same layouts, which skips their analysis."""
     entry = entry_of(kernel.address, inputs, outputs, packing.template, packing.bytes_of_numbers)

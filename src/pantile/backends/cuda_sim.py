@@ -18,7 +18,7 @@ from ..ir.nodes import Program
 from ..lower.passes import Device, Trace, make_kernels
 from ..runtime.arguments import alignment, element_strides
 from ..runtime.arrays import NumpyArrays
-from ..runtime.launches import Plan, check_near, launches, scalars_of
+from ..runtime.launches import LaunchPlan, check_near, launches, scalars_of
 from ..simulator import Global, simulate
 from ..target import Target
 from ..target.description import INDEX_BITS
@@ -106,7 +106,7 @@ class ReadyForSimulator:
                     del memory[a.name]
         return True
 
-    def _plan(self, numbers: Values) -> Plan:
+    def _plan(self, numbers: Values) -> LaunchPlan:
         plan = launches(self._program, scalars_of(self._program, self._shapes, self._strides, numbers))
         if self._index_bits < INDEX_BITS:
             check_near(plan)

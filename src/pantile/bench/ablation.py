@@ -27,7 +27,7 @@ SAME = ""  # in a table: the same schedule comes out
 
 
 @dataclass(frozen=True)
-class Ablated:
+class AblationResult:
     """An app: milliseconds of `auto`, and without each ingredient that changes something."""
 
     app: str
@@ -39,7 +39,7 @@ class Ablated:
         return self.without_ms[ingredient] / self.ms if ingredient in self.without_ms else None
 
 
-def ablate(apps: Sequence[App], size: str, threads: int, limit: Limit, console: Console) -> list[Ablated]:
+def ablate(apps: Sequence[App], size: str, threads: int, limit: Limit, console: Console) -> list[AblationResult]:
     """Each app with and without each ingredient, timed in turn."""
     found = []
     for number, app in enumerate(apps, 1):
@@ -57,7 +57,7 @@ def ablate(apps: Sequence[App], size: str, threads: int, limit: Limit, console: 
     return found
 
 
-def _app(app: App, inputs: Mapping[str, Array], threads: int, limit: Limit, console: Console) -> Ablated:
+def _app(app: App, inputs: Mapping[str, Array], threads: int, limit: Limit, console: Console) -> AblationResult:
     contenders: dict[str, PantileContender] = {}
     for name in ("auto", ALGEBRA, *INGREDIENTS):
         console.begin(f"{app.name}: compiling {name if name == 'auto' else f'without {name}'}")
@@ -75,7 +75,7 @@ def _app(app: App, inputs: Mapping[str, Array], threads: int, limit: Limit, cons
     console.begin(f"{app.name}: timing {len(contenders)}")
     runners = race(list(contenders.values()), limit, lambda k: console.progress(f"{app.name}: round {k} done"))
     ms = {r.contender.label.schedule: min(r.runs_ms) for r in runners}
-    return Ablated(app.name, ms.pop("auto"), ms)
+    return AblationResult(app.name, ms.pop("auto"), ms)
 
 
 def _pipeline(app: App, name: str, inputs: Mapping[str, Array]) -> pt.Pipeline:
@@ -92,7 +92,7 @@ def _contender(pipeline: pt.Pipeline, name: str, threads: int, inputs: Mapping[s
     return PantileContender(Label(SYSTEM, name, threads), 0.0, 0.0, {}, pipeline, inputs, several)
 
 
-def table(results: Sequence[Ablated]) -> Iterator[str]:
+def table(results: Sequence[AblationResult]) -> Iterator[str]:
     """A row per app, a column per ingredient, and the geometric means."""
     names = [n for n in (ALGEBRA, *INGREDIENTS) if any(n in r.without_ms for r in results)]
     rows = [["time without / with", "auto ms", *names]]
@@ -112,6 +112,6 @@ def _cell(ratio: float | None) -> str:
     return SAME if ratio is None else f"{ratio:.2f}"
 
 
-def to_json(results: Sequence[Ablated]) -> list[dict[str, object]]:
+def to_json(results: Sequence[AblationResult]) -> list[dict[str, object]]:
     """As objects of the file's "ablation"."""
     return [asdict(r) for r in results]

@@ -189,9 +189,7 @@ def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: C
         results = scheduling.measure(apps, args.schedule or scheduling.STRATEGIES, args.size, console)
     console.clear()
     if results:
-        print(
-            f"{host['cpu']}; size: {args.size}; seconds of one core to find a schedule (published in brackets)\n"
-        )
+        print(f"{host['cpu']}; size: {args.size}; seconds of one core to find a schedule (published in brackets)\n")
         print("\n".join(scheduling.table(results)))
     if args.json:
         write_document(args.json, host, "scheduling", [r.to_json() for r in results])

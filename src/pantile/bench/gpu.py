@@ -19,7 +19,7 @@ from ..apps import App
 from ..runtime.cuda import graphs
 from .contender import ON_GPU, Array, Label, Unavailable
 from .ours import SYSTEM
-from .rivals.gpu_timing import Device, Timed, better, least
+from .rivals.gpu_timing import LibraryDevice, TimedWork, better, least
 
 DEVICES = {"torch": "torch_device", "cupy": "cupy_device"}  # whose arrays are given to pipelines, if installed
 
@@ -33,7 +33,7 @@ class GpuContender:
     compile_s: float
     passes_s: Mapping[str, float]
     pipeline: pt.Pipeline
-    device: Device
+    device: LibraryDevice
     work: Callable[[], object]
     on_device: tuple[Any, ...]  # the results
     differs: str | None = None
@@ -64,8 +64,8 @@ class GpuContender:
         """Nothing outlives the pipeline."""
 
     @cached_property
-    def _timed(self) -> Timed:
-        return Timed(self.device, self.work)
+    def _timed(self) -> TimedWork:
+        return TimedWork(self.device, self.work)
 
 
 def prepare_on_gpu(app: App, schedule: str, target: str, inputs: Mapping[str, Array]) -> GpuContender:

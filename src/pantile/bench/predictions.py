@@ -34,7 +34,7 @@ Results = np.ndarray | tuple[np.ndarray, ...] | None
 
 
 @dataclass(frozen=True)
-class Compared:
+class PredictionResult:
     """One schedule of an app."""
 
     app: str
@@ -48,9 +48,9 @@ class Compared:
         return self.predicted_ms / self.measured_ms
 
 
-def compare(apps: Sequence[App], size: str, count: int, console: Console) -> list[Compared]:
+def compare(apps: Sequence[App], size: str, count: int, console: Console) -> list[PredictionResult]:
     """So many schedules of each app."""
-    found: list[Compared] = []
+    found: list[PredictionResult] = []
     for number, app in enumerate(apps, 1):
         console.heading = f"[{number}/{len(apps)}] " if len(apps) > 1 else ""
         console.begin(f"{app.name}: making inputs")
@@ -70,7 +70,9 @@ def compare(apps: Sequence[App], size: str, count: int, console: Console) -> lis
             console.begin(f"{app.name}: round {number_of_round} of {ROUNDS}")
             for k, (_, _, pipeline) in enumerate(ready):
                 times[k].append(_seconds(pipeline, arguments, out))
-        mine = [Compared(app.name, how, 1e3 * p, 1e3 * min(t)) for (how, p, _), t in zip(ready, times, strict=True)]
+        mine = [
+            PredictionResult(app.name, how, 1e3 * p, 1e3 * min(t)) for (how, p, _), t in zip(ready, times, strict=True)
+        ]
         found += mine
         if mine:
             console.done(" ".join(_row(app.name, mine)))
@@ -94,7 +96,7 @@ def spearman(a: Sequence[float], b: Sequence[float]) -> float:
     return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
 
 
-def regret(results: Sequence[Compared]) -> float:
+def regret(results: Sequence[PredictionResult]) -> float:
     """How much longer the schedule takes that is predicted to be the fastest than the one that is."""
     chosen = min(results, key=lambda r: r.predicted_ms)
     return chosen.measured_ms / min(r.measured_ms for r in results)
@@ -106,7 +108,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return [(ordered.index(v) + len(ordered) - 1 - ordered[::-1].index(v)) / 2 for v in values]
 
 
-def table(results: Sequence[Compared]) -> Iterator[str]:
+def table(results: Sequence[PredictionResult]) -> Iterator[str]:
     """A line per app, and one for all."""
     rows = [["app", "schedules", "spearman", "regret", "within 2x", "median", "least", "most"]]
     apps = list(dict.fromkeys(r.app for r in results))
@@ -121,7 +123,7 @@ def table(results: Sequence[Compared]) -> Iterator[str]:
     yield "median, least, most: of predicted over measured times; of all: the mean of spearman, the largest regret"
 
 
-def _row(name: str, results: Sequence[Compared]) -> list[str]:
+def _row(name: str, results: Sequence[PredictionResult]) -> list[str]:
     ratios = [r.ratio for r in results]
     near = sum(1 / FAR < r < FAR for r in ratios) / len(ratios)
     correlation = spearman([r.predicted_ms for r in results], [r.measured_ms for r in results])
@@ -129,12 +131,12 @@ def _row(name: str, results: Sequence[Compared]) -> list[str]:
     return [name, str(len(results)), f"{correlation:.2f}", f"{regret(results):.2f}", f"{100 * near:.0f} %", *ends]
 
 
-def to_json(results: Sequence[Compared]) -> list[dict[str, object]]:
+def to_json(results: Sequence[PredictionResult]) -> list[dict[str, object]]:
     """As objects of the file's "predictions"."""
     return [asdict(r) for r in results]
 
 
-def draw(path: Path, results: Sequence[Compared], caption: str) -> None:
+def draw(path: Path, results: Sequence[PredictionResult], caption: str) -> None:
     """A point per schedule, a panel per app; between the dashed lines a prediction is near."""
     try:
         pyplot, ticker = import_module("matplotlib.pyplot"), import_module("matplotlib.ticker")

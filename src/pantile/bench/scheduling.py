@@ -31,7 +31,7 @@ PUBLISHED: Mapping[str, Mapping[str, float]] = {
 
 
 @dataclass(frozen=True)
-class Found:
+class SchedulingTime:
     """How long a strategy took on an app, in seconds of processor time."""
 
     app: str
@@ -45,7 +45,7 @@ class Found:
         return {"app": self.app, "schedule": self.strategy, "seconds": self.seconds, **told}
 
 
-def measure(apps: Sequence[App], strategies: Sequence[str], size: str, console: Console) -> list[Found]:
+def measure(apps: Sequence[App], strategies: Sequence[str], size: str, console: Console) -> list[SchedulingTime]:
     """Every strategy on every app, for sizes of that name."""
     found = []
     for name in strategies:
@@ -57,7 +57,7 @@ def measure(apps: Sequence[App], strategies: Sequence[str], size: str, console: 
         for strategy in strategies:
             console.begin(f"{app.name}: {strategy}")
             try:
-                found.append(Found(app.name, strategy, _seconds(app, strategy, size)))
+                found.append(SchedulingTime(app.name, strategy, _seconds(app, strategy, size)))
             except pt.PantileError as error:
                 console.error(f"{app.name}: {strategy}: {error}")
     return found
@@ -75,7 +75,7 @@ def _seconds(app: App, strategy: str, size: str) -> float:
     return best
 
 
-def table(results: Sequence[Found]) -> Iterator[str]:
+def table(results: Sequence[SchedulingTime]) -> Iterator[str]:
     """One line per app, one column per strategy, a published time behind ours; then the longest of each."""
     strategies = list(dict.fromkeys(r.strategy for r in results))
     seconds = {(r.app, r.strategy): r.seconds for r in results}

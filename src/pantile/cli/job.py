@@ -18,7 +18,7 @@ PICTURE = "picture"  # what an app makes
 
 
 @dataclass(frozen=True)
-class Result:
+class JobResult:
     """One of the arrays that are written. An app's may have an axis of channels more, if its picture has some."""
 
     name: str
@@ -45,7 +45,7 @@ class Job:
     several: Sequence[str]
     outputs: Sequence[str]
     given: Callable[[Mapping[str, list[Picture]]], list[dict[str, Array]]]
-    results: Callable[[np.dtype[Any]], list[Result]]
+    results: Callable[[np.dtype[Any]], list[JobResult]]
     made: Callable[[list[list[Array]], np.dtype[Any]], list[Array]]
 
 
@@ -61,9 +61,9 @@ def job_of_app(app: App, photo: Photo, pipeline: pt.Pipeline) -> Job:
         calls = max(len(a) for a in of.values())
         return [{**photo.fixed, **{name: a[k % len(a)] for name, a in of.items()}} for k in range(calls)]
 
-    def results(deepest: np.dtype[Any]) -> list[Result]:
+    def results(deepest: np.dtype[Any]) -> list[JobResult]:
         ndim = 3 if photo.gives.channels in ("rgb", "rgba", "bgr") else 2
-        return [Result(PICTURE, _type_of_picture(photo.gives.dtype, deepest), ndim)]
+        return [JobResult(PICTURE, _type_of_picture(photo.gives.dtype, deepest), ndim)]
 
     def made(calls: list[list[Array]], deepest: np.dtype[Any]) -> list[Array]:
         levels = photo.gives.levels([arrays[0] for arrays in calls])
@@ -87,7 +87,7 @@ def job_of_pipeline(pipeline: pt.Pipeline) -> Job:
     inputs = {i.name: i for i in pipeline.graph.arguments}
     stages = [pipeline.graph.stage[o.stage] for o in pipeline.graph.outputs]
     outputs = [
-        Result(buffer.removesuffix(".out"), dtype.numpy, stage.ndim)
+        JobResult(buffer.removesuffix(".out"), dtype.numpy, stage.ndim)
         for stage in stages
         for buffer, dtype in zip(stage.buffers, stage.dtypes, strict=True)
     ]

@@ -15,7 +15,7 @@ from ..apps import APPS, SCHEDULES, App, Photo
 from ..apps.named import in_file, is_in_file
 from ..apps.names import WrongArgument, check
 from ..apps.params import params
-from .job import Job, Result, job_of_app, job_of_pipeline
+from .job import Job, JobResult, job_of_app, job_of_pipeline
 from .picture import Array, Picture, deepest
 from .reading import read
 from .writing import check_place, type_in_file, write
@@ -141,7 +141,7 @@ def _named(item: str, job: Job) -> str:
     return name if equals and name in job.outputs else ""
 
 
-def _check_type(result: Result, job: Job, targets: Mapping[str, Path], needed: Any) -> None:
+def _check_type(result: JobResult, job: Job, targets: Mapping[str, Path], needed: Any) -> None:
     """Refuse files that cannot hold a result, and say how to name another one of several."""
     try:
         if result.name in targets:

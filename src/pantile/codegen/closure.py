@@ -11,7 +11,7 @@ SLOT = 8
 
 
 @dataclass(frozen=True)
-class Slot:
+class ClosureSlot:
     """A slot of a closure: the value's name in the kernel, its LLVM type, and its byte offset."""
 
     name: str
@@ -28,14 +28,14 @@ class Closure:
     def __init__(self, kernel: str, captures: Iterable[str]) -> None:
         self._kernel = kernel
         self._captures = frozenset(captures)
-        self.slots: list[Slot] = []
+        self.slots: list[ClosureSlot] = []
         self.size = 0
 
     def place(self, name: str, type_: str) -> int:
         if name not in self._captures:
             raise InternalError(f"{self._kernel} uses {name}, which it does not capture")
         byte = self.size
-        self.slots.append(Slot(name, type_, byte))
+        self.slots.append(ClosureSlot(name, type_, byte))
         self.size += _room(type_)
         return byte
 

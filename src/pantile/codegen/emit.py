@@ -20,7 +20,7 @@ from .alignment import AlignmentFacts, alignment_facts
 from .blocks import SHARED_MEMORY, begin_block
 from .checks import REPORT, REPORTING, bind_argument_limits
 from .context import Context, Module
-from .entry import Entry, entries
+from .entry import KernelEntry, entries
 from .expressions import write_expression
 from .function import Function
 from .indices import narrowed
@@ -54,7 +54,7 @@ _RUNS_ONCE = " noinline optnone"
 _LONG = 400  # lines, of which each launch has some 40 and takes as long as thousands of instructions
 
 
-class Arguments:
+class HostArguments:
     """The frame of the host part: its argument slots."""
 
     def __init__(self, program: Program) -> None:
@@ -107,7 +107,7 @@ def emit(program: Program, target: Target, *, strict: bool = False, debug: bool 
     return "\n".join([*functions, *common])
 
 
-def _entries(program: Program, target: Target) -> Iterator[tuple[Kernel, Entry]]:
+def _entries(program: Program, target: Target) -> Iterator[tuple[Kernel, KernelEntry]]:
     return zip(program.kernels, entries(program, target.index_bits), strict=True)
 
 
@@ -138,7 +138,7 @@ def _block(kernel: Kernel, symbol: str, program: Program, module: Module, lows: 
 
 def _host(program: Program, module: Module) -> str:
     head = f"define i32 {symbol(program.name)}(ptr noalias readonly %args, i64 %num_threads) #0"
-    fn = Function(head, Arguments(program), "%args")
+    fn = Function(head, HostArguments(program), "%args")
     fn.bind(THREADS, "%num_threads")
     ctx = Context(module, fn, write_expression, places=AlignmentFacts(lows=least_of_arguments(program)))
     _bind_bfloat_scalars(program, fn)

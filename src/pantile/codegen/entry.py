@@ -16,7 +16,7 @@ from ..errors import InternalError
 from ..expr.nodes import Number
 from ..expr.types import INDEX, DType
 from ..ir.nodes import Kernel, Program
-from .closure import SLOT, Slot
+from .closure import SLOT, ClosureSlot
 from .indices import index_type
 from .types import bfloat_pattern, scalar_type
 
@@ -50,7 +50,7 @@ class KernelFrame:
 
 
 @dataclass(frozen=True)
-class Entry:
+class KernelEntry:
     """A kernel as the driver knows it."""
 
     kernel: str  # its name in the program
@@ -58,7 +58,7 @@ class Entry:
     threads: int  # threads per block
     shared: int  # bytes of shared memory per block
     scalars: tuple[DType, ...]
-    slots: tuple[Slot, ...]  # name, LLVM type and byte offset of each scalar, then of each buffer
+    slots: tuple[ClosureSlot, ...]  # name, LLVM type and byte offset of each scalar, then of each buffer
 
     @property
     def size(self) -> int:
@@ -84,17 +84,17 @@ class Entry:
         return frozenset(k for k, t in enumerate(self.scalars) if t.kind == "bfloat")
 
 
-def entries(program: Program, index_bits: int) -> tuple[Entry, ...]:
+def entries(program: Program, index_bits: int) -> tuple[KernelEntry, ...]:
     """The entries of all kernels of a program, in order."""
     return tuple([_entry(kernel, k, index_bits) for k, kernel in enumerate(program.kernels)])
 
 
-def _entry(kernel: Kernel, number: int, index_bits: int) -> Entry:
+def _entry(kernel: Kernel, number: int, index_bits: int) -> KernelEntry:
     types = [_slot_type(v.dtype, index_bits) for v in kernel.scalars]
     named = [*zip([v.name for v in kernel.scalars], types, strict=True), *((b.name, "ptr") for b in kernel.buffers)]
-    slots = tuple([Slot(name, type_, k * SLOT) for k, (name, type_) in enumerate(named)])
+    slots = tuple([ClosureSlot(name, type_, k * SLOT) for k, (name, type_) in enumerate(named)])
     scalars = tuple([v.dtype for v in kernel.scalars])
-    return Entry(kernel.name, _symbol(kernel.name, number), kernel.threads, kernel.shared, scalars, slots)
+    return KernelEntry(kernel.name, _symbol(kernel.name, number), kernel.threads, kernel.shared, scalars, slots)
 
 
 def _symbol(kernel: str, number: int) -> str:

@@ -43,7 +43,7 @@ class LoopRows:
 
 
 @dataclass(frozen=True)
-class Begun:
+class RowStart:
     """An index divided into its loop-invariant start of a row, and what the loop adds."""
 
     buffer: str
@@ -52,7 +52,7 @@ class Begun:
     rest: Expr
 
 
-def begun(loop: For) -> list[Begun]:
+def row_starts(loop: For) -> list[RowStart]:
     """The indices of an innermost loop that have both parts, each once.
 
     Indices that begin alike in several buffers are left out: they are one number added to several addresses, and where
@@ -61,11 +61,11 @@ def begun(loop: For) -> list[Begun]:
     lets = _sums(loop)
     moving = {loop.var, *(s.name for s in walk(loop.body) if isinstance(s, Let))}
     inside = {s.buffer for s in walk(loop.body) if isinstance(s, Alloc)}
-    rows: dict[tuple[str, Key], Begun | None] = {}
+    rows: dict[tuple[str, Key], RowStart | None] = {}
     for buffer, index in _accesses(loop.body):
         if (buffer, key(index)) not in rows and buffer not in inside:
             parts = _parts(substitute(index, lets), moving)
-            rows[buffer, key(index)] = None if parts is None else Begun(buffer, index, *parts)
+            rows[buffer, key(index)] = None if parts is None else RowStart(buffer, index, *parts)
     several = [b for b in rows.values() if b is not None]
     buffers: dict[Key, set[str]] = {}
     for b in several:

@@ -24,7 +24,7 @@ from .memory import buffer_pointer, write_prefetch, write_store
 from .min_max_pairs import Exchanges
 from .names import readable
 from .opaque_bounds import bind_cut, hidden
-from .opaque_rows import LoopRows, Row, begun
+from .opaque_rows import LoopRows, Row, row_starts
 from .parallel import SCRATCH, write_launch
 from .strided_loads import Groups
 from .types import memory_type
@@ -139,7 +139,7 @@ def _rows(ctx: Context, s: For) -> LoopRows:
     if ctx.module.debug or ctx.threads or any(isinstance(i, For) for i in walk(s.body)):
         return LoopRows()
     fn, rows = ctx.fn, dict[tuple[str, Key], Row]()
-    for b in begun(s):
+    for b in row_starts(s):
         pointer, element = fn.resolve(buffer_pointer(b.buffer), "ptr"), memory_type(ctx.module.dtypes[b.buffer])
         if pointer in fn.stack and _is_short(s):
             continue  # once the loop is unrolled, these buffers may be registers

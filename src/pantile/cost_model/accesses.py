@@ -10,10 +10,10 @@ from operator import add, itemgetter
 from ..expr.runs import runs
 from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf
-from .innermost import Inner
+from .innermost import InnermostLoops
 from .layout import memory_strides
 from .nest import Nests
-from .reads import Access, Box, Reads
+from .reads import Box, MemoryAccess, Reads
 
 GATHERED_BYTES = (4, 8)  # of a lane, that gather instructions load
 LEAST_OF_A_RUN = 4  # bytes of elements that vectors take as they are
@@ -36,17 +36,17 @@ NEAR = 4  # the largest stride of loads that are wide ones and shuffles
 _Place = tuple[str, tuple[object, ...], tuple[float, ...]]
 
 
-def count_accesses(nests: Nests, machine: Cpu, leaf: Leaf, inner: Inner) -> Accesses:
+def count_accesses(nests: Nests, machine: Cpu, leaf: Leaf, inner: InnermostLoops) -> IterationAccesses:
     """Count the loads and stores of one iteration of the innermost loops of a definition."""
-    accesses = Accesses(nests, machine, leaf, inner)
+    accesses = IterationAccesses(nests, machine, leaf, inner)
     accesses.count()
     return accesses
 
 
-class Accesses:
+class IterationAccesses:
     """The loads and stores of an iteration, as `count_accesses` finds them."""
 
-    def __init__(self, nests: Nests, machine: Cpu, leaf: Leaf, inner: Inner) -> None:
+    def __init__(self, nests: Nests, machine: Cpu, leaf: Leaf, inner: InnermostLoops) -> None:
         self.nests, self.machine, self.leaf, self.inner = nests, machine, leaf, inner
         self.loads = self.stores = self.shuffles = self.gathers = self.instructions = self.waiting = 0.0
         self.rows: set[tuple[object, ...]] = set()
@@ -77,7 +77,7 @@ class Accesses:
         if own and is_update:
             self.waiting = self._latency(own, reads)
 
-    def _add_own(self, own: Sequence[Access], stores: Sequence[Access], is_update: bool) -> None:
+    def _add_own(self, own: Sequence[MemoryAccess], stores: Sequence[MemoryAccess], is_update: bool) -> None:
         """Add what a definition stores, and what it loads of its own stage. Sums that stay in registers are loaded and
         stored at the ends of the innermost loops only."""
         issue = self.machine.issue
@@ -101,23 +101,23 @@ class Accesses:
                 self.loads, self.stores = before
                 self.ends = FIRST * loads / issue.load + stored / issue.fma
 
-    def _traffic_of_sums(self, stores: Sequence[Access]) -> float:
+    def _traffic_of_sums(self, stores: Sequence[MemoryAccess]) -> float:
         """The part of the loads and stores of sums that is left, if they stay in registers while the innermost loops
         run."""
         unknown = any(f.decided is not None for f in stores[0].forms)
         return 1.0 if unknown else 1 / self.inner.standing_still(stores[0].variables)
 
-    def _are_sums(self, own: Sequence[Access], stores: Sequence[Access]) -> bool:
+    def _are_sums(self, own: Sequence[MemoryAccess], stores: Sequence[MemoryAccess]) -> bool:
         """Whether what is stored was loaded before from the same places."""
         places = {tuple(a.forms) for a in stores}
         return bool(own) and not self.carried and all(tuple(a.forms) in places and not a.decided for a in own)
 
-    def _stored_each(self, store: Access) -> int:
+    def _stored_each(self, store: MemoryAccess) -> int:
         """How often an iteration stores each sum: once, or for each of its terms if that is much code."""
         every = prod(map(self.inner.loops.trips, self.inner.copied))
         return 1 if every <= FEW_STORES else every // self.inner.copies(store.variables)
 
-    def _latency(self, own: Sequence[Access], reads: Reads) -> float:
+    def _latency(self, own: Sequence[MemoryAccess], reads: Reads) -> float:
         """The cycles until an iteration has what the one before computed, for sums and scans."""
         stores = reads.stores
         moved = stores[0].variables
@@ -132,14 +132,14 @@ class Accesses:
             return latency * prod(map(self.inner.loops.trips, again)) * (2 if self.carried else 1)
         return 0.0
 
-    def _is_carried(self, load: Access, store: Access) -> bool:
+    def _is_carried(self, load: MemoryAccess, store: MemoryAccess) -> bool:
         """Whether an earlier iteration of the innermost loop stored what is loaded, so that it is in registers."""
         forms = zip(load.forms, store.forms, strict=True)
         return any(f.slope(v) and f.low != g.low for f, g in forms for v in self.inner.along)
 
-    def _add(self, accesses: Sequence[Access], unit: str, part: float) -> None:
-        dense: dict[_Place, tuple[Access, float]] = {}
-        families: dict[tuple[object, ...], list[Access]] = {}
+    def _add(self, accesses: Sequence[MemoryAccess], unit: str, part: float) -> None:
+        dense: dict[_Place, tuple[MemoryAccess, float]] = {}
+        families: dict[tuple[object, ...], list[MemoryAccess]] = {}
         written, across = self.inner.written, self.inner.across
         for a in accesses:
             share = a.part(written)
@@ -171,12 +171,12 @@ class Accesses:
             self._row_of[name] = itemgetter(*axes) if axes else lambda place: ()
         return self._row_of[name]
 
-    def _is_uneven(self, a: Access) -> bool:
+    def _is_uneven(self, a: MemoryAccess) -> bool:
         """Whether lanes are not at regular distances, as those of an image that is enlarged by 3/2."""
         slopes = [f.slope(v) for f in a.forms if f.rounded for v in self.inner.across]
         return any(s and not (1 / s).is_integer() and not s.is_integer() for s in slopes)
 
-    def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:
+    def _gather(self, family: Sequence[MemoryAccess], part: float, unit: str) -> None:
         """Add loads or stores of neighbours at places that data decide, lane by lane."""
         apart, offsets = self._offsets(family)
         count = self.inner.lanes * apart * part
@@ -193,7 +193,7 @@ class Accesses:
             else:
                 self._load_runs(count * number, width, dtype.bytes, unit, by_data)
 
-    def _offsets(self, family: Sequence[Access]) -> tuple[int, set[int]]:
+    def _offsets(self, family: Sequence[MemoryAccess]) -> tuple[int, set[int]]:
         """How many copies read at places that data decide for each, and the offsets of all others from the first."""
         loops, strides = self.inner.loops, memory_strides(self.nests, family[0].source)
         variables = frozenset(v for a in family for v in a.variables)
@@ -243,7 +243,7 @@ class Accesses:
             self.gathers += count * each * (1 + stored * AGAIN)
             self.instructions += 3 * count
 
-    def _places(self, a: Access) -> list[tuple[float, ...]]:
+    def _places(self, a: MemoryAccess) -> list[tuple[float, ...]]:
         """The places that the copies of an unrolled loop read or write; none, if they do not change in the loop."""
         variables = a.variables
         if variables.isdisjoint(self.inner.moving):
@@ -261,7 +261,7 @@ class Accesses:
             self._moves[alike] = self._offsets_of_copies(a, jammed)
         return [tuple(map(floor, map(add, at, move))) for move in self._moves[alike]]
 
-    def _offsets_of_copies(self, a: Access, jammed: Sequence[str]) -> list[list[float]]:
+    def _offsets_of_copies(self, a: MemoryAccess, jammed: Sequence[str]) -> list[list[float]]:
         """The distance of each copy from the first, along each dim."""
         moves, loops = [[0.0] * len(a.forms)], self.inner.loops
         for n in jammed:
@@ -270,10 +270,10 @@ class Accesses:
             moves = [[by + s * i for by, s in zip(move, steps, strict=True)] for move in moves for i in copies]
         return moves
 
-    def _vectors(self, dense: dict[_Place, tuple[Access, float]], part: float) -> list[tuple[float, float]]:
+    def _vectors(self, dense: dict[_Place, tuple[MemoryAccess, float]], part: float) -> list[tuple[float, float]]:
         """The numbers of vectors and shuffles of each access, or of all accesses that one wide access serves."""
         vectors: list[tuple[float, float]] = []
-        near: dict[tuple[object, ...], tuple[int, Access, dict[float, float]]] = {}
+        near: dict[tuple[object, ...], tuple[int, MemoryAccess, dict[float, float]]] = {}
         same: dict[tuple[object, ...], float] = {}
         for (buffer, family, place), (a, share) in dense.items():
             strides, stride, width = self._alike.get(a.alike) or self._access_shape(a)
@@ -308,22 +308,22 @@ class Accesses:
             self.by_lane += len(same)
         return [*vectors, *((share, 0.0) for share in same.values())]
 
-    def _access_shape(self, a: Access) -> tuple[Box, float, int]:
+    def _access_shape(self, a: MemoryAccess) -> tuple[Box, float, int]:
         """The strides in memory along each axis and between lanes, and the number of vectors of one access. They are
         memoized for all accesses that differ by constants alone."""
         strides = memory_strides(self.nests, a.source)
         known = self._alike[a.alike] = strides, abs(self._stride(a, strides)), self._width(a)
         return known
 
-    def _width(self, a: Access) -> int:
+    def _width(self, a: MemoryAccess) -> int:
         return ceil(self.inner.lanes * a.dtype.bits / self.machine.vector_bits)
 
-    def _neighbours(self, a: Access) -> int:
+    def _neighbours(self, a: MemoryAccess) -> int:
         """The number of scalars that one load brings where multiplications by a single lane broadcast them."""
         by_lane = self.machine.target.multiplies_by_lane and a.dtype.is_float
         return self.machine.vector_bits // a.dtype.bits if by_lane else 1
 
-    def _stride(self, a: Access, strides: Sequence[int]) -> float:
+    def _stride(self, a: MemoryAccess, strides: Sequence[int]) -> float:
         """The stride of neighbouring lanes in memory, in elements. Lanes of fused loops continue where the inner loop
         ends, as memory does; what only the outer loop moves changes at every so many lanes."""
         loops, total = self.inner.loops, 0.0
@@ -334,7 +334,7 @@ class Accesses:
         return total
 
 
-def _is_steady(a: Access, variables: frozenset[str]) -> bool:
+def _is_steady(a: MemoryAccess, variables: frozenset[str]) -> bool:
     """Whether an access moves by a constant with some variables, wherever it is."""
     rounded = any(f.rounded and any(f.slope(v) for v in variables) for f in a.forms)
     return variables.isdisjoint(a.decided) and not rounded

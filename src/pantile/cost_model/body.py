@@ -17,8 +17,8 @@ from typing import NamedTuple
 from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf
 from .accesses import OF_A_SMALL_ONE, count_accesses
-from .innermost import Inner
-from .nest import Loops, Nests
+from .innermost import InnermostLoops
+from .nest import CountedLoops, Nests
 from .operations import ANYWHERE, Tally
 
 FORESEEN, LONG = 0.3, 32  # of what beginning a loop costs, for a short one; and iterations whose end is a surprise
@@ -74,7 +74,7 @@ class Bodies:
 
     def __init__(self, nests: Nests, machine: Cpu) -> None:
         self.nests, self.machine = nests, machine
-        self._inner: dict[Loops, Inner] = {}
+        self._inner: dict[CountedLoops, InnermostLoops] = {}
         issue, costs = machine.issue, machine.costs
         self._cycles = {
             "int": 1 / issue.int,
@@ -102,14 +102,14 @@ class Bodies:
         times = self.nests.computed(leaf[0]).times * self.nests.facts.part(leaf)
         return [self._body(leaf, loops).times(times) for loops in self.nests.versions(leaf)]
 
-    def inner(self, loops: Loops) -> Inner:
+    def inner(self, loops: CountedLoops) -> InnermostLoops:
         """The loops that one iteration of an innermost loop consists of."""
         inner = self._inner.get(loops)
         if inner is None:
-            inner = self._inner[loops] = Inner(loops)
+            inner = self._inner[loops] = InnermostLoops(loops)
         return inner
 
-    def _body(self, leaf: Leaf, loops: Loops) -> Body:
+    def _body(self, leaf: Leaf, loops: CountedLoops) -> Body:
         """The body, with the iterations of one time that the stage is computed."""
         inner = self.inner(loops)
         iterations = prod(map(loops.trips, loops.names)) * loops.part / inner.points
@@ -117,7 +117,7 @@ class Bodies:
         starts = iterations / trips * (FORESEEN + (1 - FORESEEN) * min(1.0, trips / LONG)) if trips else 0.0
         return self._once(leaf, inner)._replace(iterations=iterations, starts=starts)
 
-    def _once(self, leaf: Leaf, inner: Inner) -> Body:
+    def _once(self, leaf: Leaf, inner: InnermostLoops) -> Body:
         """The body of one iteration, memoized for all loops with the same inner loops."""
         facts, plan = self.nests.facts, self.nests.plan
         touched = [plan.stages[s] for s in (leaf[0], *facts.reads(leaf).sources) if s in plan.stages]
@@ -139,7 +139,7 @@ class Bodies:
         body: Body = answers[key]
         return body
 
-    def _iteration(self, leaf: Leaf, inner: Inner) -> Body:
+    def _iteration(self, leaf: Leaf, inner: InnermostLoops) -> Body:
         accesses = count_accesses(self.nests, self.machine, leaf, inner)
         decided = inner.written | inner.across if accesses.chosen else inner.written
         arithmetic, instructions = self._arithmetic(leaf, inner, decided)
@@ -166,13 +166,13 @@ class Bodies:
         )
         return body._replace(ends=ends + self._serial_start(leaf, inner, body, accesses.by_element))
 
-    def _serial_start(self, leaf: Leaf, inner: Inner, body: Body, by_element: bool) -> float:
+    def _serial_start(self, leaf: Leaf, inner: InnermostLoops, body: Body, by_element: bool) -> float:
         """The cycles at the start of a long iteration in which a chain of dependent instructions leaves units idle, as
         far as the iteration before does not overlap with it."""
         alone = min(1.0, body.instructions / self.machine.costs.window / LONG_WINDOWS - 1)
         if alone <= 0 or inner.lanes == 1:
             return 0.0
-        begun = [b for b in self.nests.facts.beginnings(leaf) if not b.loops.isdisjoint(inner.moving)]
+        begun = [b for b in self.nests.facts.start_counts(leaf) if not b.loops.isdisjoint(inner.moving)]
         width = inner.lanes * self.nests.facts.dtypes[leaf[0]][0].bits / self.machine.vector_bits
         element = inner.lanes * OF_A_SMALL_ONE
         counts = [inner.copies(b.loops) * (b.vectors * width + b.elements * element) for b in begun]
@@ -190,7 +190,7 @@ class Bodies:
         window = self.machine.costs.window
         return min(instructions / window, instructions / (instructions + window / 2))
 
-    def _spilled_sums(self, leaf: Leaf, inner: Inner, copies: int, by_lane: int) -> float:
+    def _spilled_sums(self, leaf: Leaf, inner: InnermostLoops, copies: int, by_lane: int) -> float:
         """The vectors of `copies` rows of sums that are spilled, once for each term that is added: registers hold also
         a row of what is multiplied, and `by_lane` vectors of which single lanes are multiplied by."""
         if inner.lanes == 1:
@@ -200,7 +200,7 @@ class Bodies:
         over = row * copies + min(row, row * copies / 2) + max(1, by_lane) - self.machine.registers
         return max(0.0, over) * inner.points / inner.lanes / copies
 
-    def _spilled_values(self, leaf: Leaf, inner: Inner, copies: int) -> float:
+    def _spilled_values(self, leaf: Leaf, inner: InnermostLoops, copies: int) -> float:
         """The vectors per iteration that are spilled and reloaded, since registers hold `copies` rows of sums, too."""
         if inner.lanes == 1:
             return 0.0
@@ -216,7 +216,7 @@ class Bodies:
         width = sum(t.bits for t in self.nests.facts.dtypes[leaf[0]][:1]) * inner.lanes / self.machine.vector_bits
         return again * max(1.0, width) * max(1, inner.points // inner.lanes) * SPILLED
 
-    def _arithmetic(self, leaf: Leaf, inner: Inner, decided: frozenset[str]) -> tuple[float, float]:
+    def _arithmetic(self, leaf: Leaf, inner: InnermostLoops, decided: frozenset[str]) -> tuple[float, float]:
         one_unit = any_unit = instructions = (
             0.0  # cycles of the one unit that does what is slow, and of all units together
         )
@@ -239,7 +239,7 @@ class Bodies:
                 instructions += times
         return max(one_unit, any_unit), instructions
 
-    def _masked_lanes(self, leaf: Leaf, inner: Inner) -> float:
+    def _masked_lanes(self, leaf: Leaf, inner: InnermostLoops) -> float:
         """The mean cycles of an iteration for lanes that are computed one by one since a condition holds in some of
         them only: in all iterations, unless a loop is partitioned and has code of its own for those."""
         triangle, loops = self.nests.facts.triangle(leaf), inner.loops

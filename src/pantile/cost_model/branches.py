@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import product
 from math import lcm
 
-from ..analysis.point import AtPoints
+from ..analysis.point import OrderedExpression
 from ..analysis.work import evaluated
 from ..expr.nodes import Const, Expr, Number, Op
 from ..expr.visit import Key, key, loaded, names, walk
@@ -30,7 +30,7 @@ class Conditions:
 
     def __init__(self, scalars: Mapping[str, Number]) -> None:
         self._scalars = scalars
-        self._prepared: dict[Key, AtPoints] = {}
+        self._prepared: dict[Key, OrderedExpression] = {}
         self._known: dict[tuple[Key, Point], Number | None] = {}
 
     def value(self, condition: Expr, at: Point) -> Number | None:
@@ -38,7 +38,7 @@ class Conditions:
         question = (key(condition), at)
         if question not in self._known:
             if question[0] not in self._prepared:
-                self._prepared[question[0]] = AtPoints(condition)
+                self._prepared[question[0]] = OrderedExpression(condition)
             point: dict[str | int, Number] = {**self._scalars, **dict(at)}  # type: ignore[dict-item]
             self._known[question] = self._prepared[question[0]].value(point)
         return self._known[question]

@@ -26,13 +26,13 @@ from .branches import Branches, Conditions
 from .copies import Copies
 from .definition_costs import DefinitionFacts, extent
 from .equivalent_stages import Signature, signature
-from .operations import Begun, Tally
+from .operations import StartCounts, Tally
 from .reads import Box, Reads
 from .triangles import Triangle
 
 Shapes = Mapping[str, tuple[int, ...]]
 
-_KNOWN: WeakKeyDictionary[Graph, dict[object, _AtSizes]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Graph, dict[object, _SizedPipeline]] = WeakKeyDictionary()
 _READS: WeakKeyDictionary[Stage, dict[Hashable, dict[str, Region]]] = WeakKeyDictionary()
 _MOST_KNOWN = 512  # sets of inlined stages per graph and sizes
 
@@ -40,7 +40,7 @@ _MOST_KNOWN = 512  # sets of inlined stages per graph and sizes
 class CallFacts:
     """A pipeline with concrete extents, without the stages that are inlined."""
 
-    def __init__(self, graph: Graph, at: _AtSizes) -> None:
+    def __init__(self, graph: Graph, at: _SizedPipeline) -> None:
         self.graph, self.whole, self.answers = graph, at.whole, at.answers
         self._at = at
         self._definitions: dict[Leaf, DefinitionFacts] = {}
@@ -86,9 +86,9 @@ class CallFacts:
         """The cycles of the critical path of a definition."""
         return self.definition(leaf).depth
 
-    def beginnings(self, leaf: Leaf) -> tuple[Begun, ...]:
+    def start_counts(self, leaf: Leaf) -> tuple[StartCounts, ...]:
         """The earliest start of each part of a definition."""
-        return self.definition(leaf).beginnings
+        return self.definition(leaf).start_counts
 
     def triangle(self, leaf: Leaf) -> Triangle:
         """Where the condition of a definition holds, as far as that bounds loops."""
@@ -121,11 +121,11 @@ def regions(graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> dict
     return _at_sizes(graph, shapes, scalars).regions
 
 
-def _at_sizes(graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> _AtSizes:
+def _at_sizes(graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> _SizedPipeline:
     known = _KNOWN.setdefault(graph, {})
     sizes = (tuple(sorted(shapes.items())), tuple(sorted(scalars.items())))
     if sizes not in known:
-        known[sizes] = _AtSizes(graph, shapes, scalars)
+        known[sizes] = _SizedPipeline(graph, shapes, scalars)
     return known[sizes]
 
 
@@ -139,7 +139,7 @@ def _reads_once(sizes: Hashable, stage: Stage, box: Region, scope: Scope, rules:
     return known[key]
 
 
-class _AtSizes:
+class _SizedPipeline:
     """A pipeline at the sizes of a call, and what is left of it when stages are inlined."""
 
     def __init__(self, graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> None:

@@ -13,7 +13,7 @@ from itertools import product
 
 from ..expr.nodes import Const, Expr, Load, Op, Var
 from ..expr.visit import children, names
-from .linear_forms import Form
+from .linear_forms import LinearForm
 
 Copies = tuple[tuple[str, int, int], ...]  # a variable, how far it goes from copy to copy, and how many there are
 Place = tuple[float | None, ...]  # along each such variable, if it depends on it
@@ -26,7 +26,7 @@ Terms = frozenset[tuple[int, Place]]
 class Kinds:
     """Nodes of a definition, told apart by all but their places along some variables."""
 
-    def __init__(self, variables: tuple[str, ...], form: Callable[[Expr], Form]) -> None:
+    def __init__(self, variables: tuple[str, ...], form: Callable[[Expr], LinearForm]) -> None:
         self._variables, self._form = variables, form
         self._numbers: dict[tuple[object, ...], int] = {}
         self._known: dict[int, tuple[int, Place]] = {}

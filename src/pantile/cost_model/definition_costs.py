@@ -17,7 +17,7 @@ from ..expr.visit import names
 from ..graph.nodes import Stage
 from .branches import Branches, Conditions
 from .copies import Copies
-from .operations import Begun, InstructionCounts, Tally, beginnings, depth, live_bytes, roots
+from .operations import InstructionCounts, StartCounts, Tally, depth, live_bytes, roots, start_counts
 from .reads import Box, Reads
 from .triangles import Triangle
 
@@ -99,9 +99,9 @@ class DefinitionFacts:
         return depth(self._roots)
 
     @cached_property
-    def beginnings(self) -> tuple[Begun, ...]:
+    def start_counts(self) -> tuple[StartCounts, ...]:
         """The earliest start of each part of the definition."""
-        return beginnings(self._roots, self.variables)
+        return start_counts(self._roots, self.variables)
 
     @cached_property
     def triangle(self) -> Triangle:

@@ -24,10 +24,10 @@ def signature(stage: Stage, source: Callable[[str], str], scalars: Mapping[str, 
     writer = _Writer(stage, source, scalars)
     definitions = tuple([writer.definition(d) for d in stage.definitions])
     form = (stage.dims, stage.dtypes, definitions, tuple(writer.lines), tuple(map(scalars.get, writer.scalars)))
-    return Signature(_Hashed(form), tuple(writer.sources))
+    return Signature(_HashedTuple(form), tuple(writer.sources))
 
 
-class _Hashed:
+class _HashedTuple:
     """A long tuple that is hashed once."""
 
     def __init__(self, form: tuple[object, ...]) -> None:
@@ -37,7 +37,9 @@ class _Hashed:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return self is other or isinstance(other, _Hashed) and self._hash == other._hash and self._form == other._form
+        return (
+            self is other or isinstance(other, _HashedTuple) and self._hash == other._hash and self._form == other._form
+        )
 
 
 class _Writer:

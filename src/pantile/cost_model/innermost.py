@@ -8,15 +8,15 @@ from math import prod
 
 from ..target.kinds import ITERATED, Kind
 from .copies import MOST, Copies
-from .nest import Loops
+from .nest import CountedLoops
 
 FEW = 4  # iterations of an innermost loop of single elements, all of which LLVM writes out
 
 
-class Inner:
+class InnermostLoops:
     """The loops of a definition that one iteration of its innermost real loop consists of."""
 
-    def __init__(self, loops: Loops) -> None:
+    def __init__(self, loops: CountedLoops) -> None:
         self.loops = loops
         names, kinds = loops.names, loops.kinds
         real = [k for k, n in enumerate(names) if kinds[n] in ITERATED and loops.trips(n) > 1]

@@ -20,7 +20,7 @@ Slopes = tuple[tuple[str, float], ...]
 
 
 @value()
-class Form:
+class LinearForm:
     """The sum of slope * variable, plus something from `low` to `high`, or anything that depends on `decided`."""
 
     slopes: Slopes
@@ -57,11 +57,11 @@ UNKNOWN = 1e18  # farther than any buffer reaches
 NOTHING = 1e-6  # beside an integer
 
 
-def index_form(e: Expr, loops: Collection[str], scalars: Mapping[str, Number]) -> Form:
+def index_form(e: Expr, loops: Collection[str], scalars: Mapping[str, Number]) -> LinearForm:
     """The form of an index."""
-    memo: dict[int, Form] = {}
+    memo: dict[int, LinearForm] = {}
 
-    def visit(node: Expr) -> Form:
+    def visit(node: Expr) -> LinearForm:
         return _node(node, [memo[id(c)] for c in _operands(node)], loops, scalars)
 
     return each_once(e, memo, visit, _operands)
@@ -71,27 +71,27 @@ def _operands(e: Expr) -> tuple[Expr, ...]:
     return () if isinstance(e, Load) else e.operands
 
 
-def _node(e: Expr, parts: list[Form], loops: Collection[str], scalars: Mapping[str, Number]) -> Form:
+def _node(e: Expr, parts: list[LinearForm], loops: Collection[str], scalars: Mapping[str, Number]) -> LinearForm:
     if isinstance(e, Const):
         return _constant(float(e.value))
     if isinstance(e, Var):
-        return Form(((e.name, 1.0),), 0.0, 0.0) if e.name in loops else _constant(float(scalars.get(e.name, 0)))
+        return LinearForm(((e.name, 1.0),), 0.0, 0.0) if e.name in loops else _constant(float(scalars.get(e.name, 0)))
     if isinstance(e, Cast):
         return parts[0]
     form = _operation(e, parts) if isinstance(e, Op) else None
-    return form if form and _is_finite(form) else Form((), 0.0, 0.0, frozenset(loops) & names(e))
+    return form if form and _is_finite(form) else LinearForm((), 0.0, 0.0, frozenset(loops) & names(e))
 
 
-def _constant(value: float) -> Form:
+def _constant(value: float) -> LinearForm:
     """What is no finite number, as an index, is a place that no loop decides."""
-    return Form((), value, value) if isfinite(value) else Form((), 0.0, 0.0, frozenset())
+    return LinearForm((), value, value) if isfinite(value) else LinearForm((), 0.0, 0.0, frozenset())
 
 
-def _is_finite(form: Form) -> bool:
+def _is_finite(form: LinearForm) -> bool:
     return all(map(isfinite, (form.low, form.high, form.rounded, *(slope for _, slope in form.slopes))))
 
 
-def _operation(e: Op, parts: list[Form]) -> Form | None:
+def _operation(e: Op, parts: list[LinearForm]) -> LinearForm | None:
     first, second = parts[0], parts[1] if len(parts) > 1 else _constant(0.0)
     if e.op == "within":  # a mirrored or repeated index is itself, inside of the limits
         return replace(first, clamped=True)
@@ -114,36 +114,36 @@ def _operation(e: Op, parts: list[Form]) -> Form | None:
     return None
 
 
-def _divided(form: Form, by: float) -> Form:
+def _divided(form: LinearForm, by: float) -> LinearForm:
     quotient = _scaled(form, 1 / by)
     if form.slopes or not _is_finite(quotient):
         return replace(quotient, rounded=quotient.rounded + (by - 1) / by)
-    return Form((), floor(quotient.low), floor(quotient.high))
+    return LinearForm((), floor(quotient.low), floor(quotient.high))
 
 
-def _remainder(form: Form, by: float) -> Form:
-    return Form((), 0.0, by - 1, clamped=True) if form.slopes else _constant(form.low % by)
+def _remainder(form: LinearForm, by: float) -> LinearForm:
+    return LinearForm((), 0.0, by - 1, clamped=True) if form.slopes else _constant(form.low % by)
 
 
-def _scaled(form: Form, by: float) -> Form:
+def _scaled(form: LinearForm, by: float) -> LinearForm:
     ends = sorted((form.low * by, form.high * by))
     slopes = tuple((v, s * by) for v, s in form.slopes if by)
-    return Form(slopes, ends[0], ends[1], form.decided, form.rounded * abs(by), form.clamped)
+    return LinearForm(slopes, ends[0], ends[1], form.decided, form.rounded * abs(by), form.clamped)
 
 
-def _plus(a: Form, b: Form) -> Form:
+def _plus(a: LinearForm, b: LinearForm) -> LinearForm:
     decided = a.decided if b.decided is None else b.decided if a.decided is None else a.decided | b.decided
     rounded, clamped = a.rounded + b.rounded, a.clamped or b.clamped
     if not b.slopes:
-        return Form(a.slopes, a.low + b.low, a.high + b.high, decided, rounded, clamped)
+        return LinearForm(a.slopes, a.low + b.low, a.high + b.high, decided, rounded, clamped)
     total = dict(a.slopes)
     for v, s in b.slopes:
         total[v] = total.get(v, 0.0) + s
     kept = tuple(sorted((v, s) for v, s in total.items() if s))
-    return Form(kept, a.low + b.low, a.high + b.high, decided, rounded, clamped)
+    return LinearForm(kept, a.low + b.low, a.high + b.high, decided, rounded, clamped)
 
 
-def _times(a: Form, b: Form) -> Form | None:
+def _times(a: LinearForm, b: LinearForm) -> LinearForm | None:
     for x, y in ((a, b), (b, a)):
         if not x.slopes and x.low == x.high and x.decided is None:
             return _scaled(y, x.low)

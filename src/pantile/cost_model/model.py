@@ -29,7 +29,7 @@ from .call_facts import CallFacts, Shapes, call_facts
 from .groups import group_key, groups
 from .nest import Nests
 from .result import Causes, Cost, StageCost
-from .traffic import BytesMoved, Traffic, cache_capacities
+from .traffic import BytesMoved, GroupTraffic, cache_capacities
 from .triangles import makespan
 
 T = TypeVar("T")
@@ -123,8 +123,8 @@ class _GroupCosts:
         ]
 
     @cached_property
-    def _traffic(self) -> Traffic:
-        return Traffic(Nests(self._facts, self._plan, self._names), self._machine)
+    def _traffic(self) -> GroupTraffic:
+        return GroupTraffic(Nests(self._facts, self._plan, self._names), self._machine)
 
     def _memoized(self, key: Hashable, find: Callable[[], T]) -> T:
         if key not in self._answers:
@@ -134,7 +134,7 @@ class _GroupCosts:
 
 
 class _CostModel:
-    def __init__(self, traffic: Traffic, threads: int) -> None:
+    def __init__(self, traffic: GroupTraffic, threads: int) -> None:
         self.traffic, self.threads = traffic, threads
         self.nests, self.machine = traffic.nests, traffic.machine
         self.cycle = 1e-9 / self.machine.ghz

@@ -21,7 +21,7 @@ from ..schedule.loop_tree import Leaf, LoopTree
 from ..schedule.plan import ONCE, Fuse, Nest, Plan, Site, Split
 from ..target.kinds import WRITTEN_OUT, Kind
 from .call_facts import CallFacts
-from .linear_forms import Form
+from .linear_forms import LinearForm
 from .reads import Box
 
 MOST_PARTS = 3  # splits of one definition whose last blocks are looked at apart
@@ -37,7 +37,7 @@ class ComputedBox:
     slides: int | None = None
 
 
-class Loops:
+class CountedLoops:
     """The loops of one definition for a box of its stage, with their trip counts.
 
     The tail of a split of a vector or unrolled loop, where nothing may be computed twice or there is no whole block,
@@ -81,13 +81,13 @@ class Loops:
         self.step[r.outer], self.step[r.inner] = self.step[r.old] * r.factor, self.step[r.old]
         self.fastest[r.outer] = self.fastest[r.inner] = self.fastest[r.old]
 
-    def versions(self, extents: Mapping[str, int]) -> list[Loops]:
+    def versions(self, extents: Mapping[str, int]) -> list[CountedLoops]:
         """The loops of the whole blocks, and those of the tails of splits."""
         if not self.rests:
             return [self]
         names = self.rests[-MOST_PARTS:]
         which = product(*(((), (n,)) for n in names))
-        every = (Loops(self.nest, extents, frozenset(chain.from_iterable(rest))) for rest in which)
+        every = (CountedLoops(self.nest, extents, frozenset(chain.from_iterable(rest))) for rest in which)
         return [v for v in every if v.part]
 
     def trips(self, name: str) -> int:
@@ -141,7 +141,7 @@ class Nests:
         self.strides: dict[str, Box] = {}
         self._computed: dict[str, ComputedBox] = {}
         self._required: dict[tuple[str, Site], Box] = {}
-        self._loops: dict[Leaf, Loops] = {}
+        self._loops: dict[Leaf, CountedLoops] = {}
         self._extents: dict[tuple[Leaf, Site | None], dict[str, int] | None] = {}
         self._footprints: dict[tuple[Leaf, Site | None], dict[str, Box] | None] = {}
         self._rates: dict[tuple[str, int, Site], float | None] = {}
@@ -249,7 +249,7 @@ class Nests:
             self._rates[name, axis, site] = rates.pop() if len(rates) == 1 else None
         return self._rates[name, axis, site]
 
-    def _rate_of(self, form: Form, leaf: Leaf, site: Site) -> float | None:
+    def _rate_of(self, form: LinearForm, leaf: Leaf, site: Site) -> float | None:
         dims = self.facts.graph.stage[leaf[0]].dims
         moving = [(v, s) for v, s in form.slopes if v in dims]
         if form.clamped or form.decided is not None or len(moving) != 1 or moving[0][1] <= 0:
@@ -304,12 +304,12 @@ class Nests:
             box = tuple(map(max, box, own))
         return box
 
-    def loops(self, leaf: Leaf) -> Loops:
+    def loops(self, leaf: Leaf) -> CountedLoops:
         """The loops of a definition."""
         loops = self._loops.get(leaf)
         if loops is None:
             extents = self._variables(leaf, self.computed(leaf[0]).box)
-            loops = self._loops[leaf] = Loops(self.plan.stages[leaf[0]].nests[leaf[1]], extents)
+            loops = self._loops[leaf] = CountedLoops(self.plan.stages[leaf[0]].nests[leaf[1]], extents)
         return loops
 
     def _variables(self, leaf: Leaf, box: Box) -> dict[str, int]:
@@ -321,7 +321,7 @@ class Nests:
             self._domains[leaf] = self.facts.domain(leaf, _vector_variables(self.plan.stages[leaf[0]].nests[leaf[1]]))
         return self._domains[leaf]
 
-    def versions(self, leaf: Leaf) -> list[Loops]:
+    def versions(self, leaf: Leaf) -> list[CountedLoops]:
         """The loops of a definition, with loops of their own for partial last blocks that differ from the others."""
         return self.loops(leaf).versions(self._variables(leaf, self.computed(leaf[0]).box))
 

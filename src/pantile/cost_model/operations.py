@@ -18,7 +18,7 @@ from ..graph.nodes import Definition
 from .branches import Branches
 from .copies import Copies, Instances, Kinds, long_sums
 from .fused_operations import fused_instructions, is_small
-from .linear_forms import Form
+from .linear_forms import LinearForm
 
 # Instructions of our own functions; measured as if all were products and sums, which two units share.
 _POLYNOMIAL = {
@@ -95,7 +95,7 @@ def roots(definition: Definition) -> list[Expr]:
 class InstructionCounts:
     """The instructions of evaluating expressions, in any number of copies."""
 
-    def __init__(self, branches: Branches, loops: Collection[str], form: Callable[[Expr], Form]) -> None:
+    def __init__(self, branches: Branches, loops: Collection[str], form: Callable[[Expr], LinearForm]) -> None:
         self._nodes, self._form = branches.evaluated, form
         self._kinds: dict[tuple[str, ...], Kinds] = {}  # by the variables of copies
         own, parts = frozenset(loops), fused_instructions(branches.evaluated)
@@ -163,7 +163,7 @@ def depth(evaluated: Iterable[Expr]) -> float:
 
 
 @value()
-class Begun:
+class StartCounts:
     """The number of instructions on vectors, and of elements that are loaded one by one, that can start after so many
     cycles if no execution unit is busy."""
 
@@ -174,7 +174,7 @@ class Begun:
     elements: float
 
 
-def beginnings(evaluated: Iterable[Expr], loops: Collection[str]) -> tuple[Begun, ...]:
+def start_counts(evaluated: Iterable[Expr], loops: Collection[str]) -> tuple[StartCounts, ...]:
     """The earliest start of each part of expressions, latest first."""
     done: dict[int, float] = {}
     at: dict[tuple[float, frozenset[str], frozenset[str]], list[float]] = {}
@@ -193,7 +193,7 @@ def beginnings(evaluated: Iterable[Expr], loops: Collection[str]) -> tuple[Begun
 
     for e in evaluated:
         each_once(e, done, visit, _operands_and_indices)
-    return tuple(Begun(*where, *counts) for where, counts in sorted(at.items(), key=lambda i: -i[0][0]))
+    return tuple(StartCounts(*where, *counts) for where, counts in sorted(at.items(), key=lambda i: -i[0][0]))
 
 
 def _operands_and_indices(e: Expr) -> tuple[Expr, ...]:

@@ -17,7 +17,7 @@ from ..expr.types import DType
 from ..expr.visit import Key, key, loaded, names, walk, walk_loads, walk_values
 from ..graph.nodes import Definition, Stage
 from .branches import Branches, Conditions
-from .linear_forms import NOTHING, Form, Slopes, index_form
+from .linear_forms import NOTHING, LinearForm, Slopes, index_form
 from .stars import Star, star
 
 Extents = Mapping[str, int]
@@ -25,12 +25,12 @@ Box = tuple[int, ...]
 
 
 @value(eq=False)
-class Access:
+class MemoryAccess:
     """One load or store: its buffer, the stage or input that this belongs to, and its indices."""
 
     buffer: str
     source: str
-    forms: tuple[Form, ...]
+    forms: tuple[LinearForm, ...]
     slopes: tuple[Slopes, ...]  # of these
     dtype: DType
     alike: int  # the same for those of one definition that have source, slopes and type in common
@@ -52,7 +52,7 @@ class _AccessGroup:
     """Accesses of one source with the same slopes: per dim the hull of their forms."""
 
     source: str
-    forms: tuple[Form, ...]
+    forms: tuple[LinearForm, ...]
 
     def box(self, extents: Extents, whole: Box) -> Box:
         return tuple([int(min(n, f.places(extents))) for f, n in zip(self.forms, whole, strict=True)])
@@ -73,18 +73,18 @@ class Reads:
         self.stage, self.definition = stage, definition
         self.loops, self._extents = frozenset(extents), extents
         self._source, self._scalars, self._conditions = source, scalars, conditions
-        self._forms: dict[Expr, Form] = {}
+        self._forms: dict[Expr, LinearForm] = {}
         self._alike: dict[tuple[object, ...], int] = {}
-        self._along: dict[tuple[str, int], frozenset[Form]] = {}
+        self._along: dict[tuple[str, int], frozenset[LinearForm]] = {}
 
-    def form(self, index: Expr) -> Form:
+    def form(self, index: Expr) -> LinearForm:
         """The form of an index, memoized."""
         if index not in self._forms:
             self._forms[index] = index_form(index, self.loops, self._scalars)
         return self._forms[index]
 
     @cached_property
-    def loads(self) -> tuple[Access, ...]:
+    def loads(self) -> tuple[MemoryAccess, ...]:
         """The distinct loads."""
         expressions = self.definition.expressions
         decided = any(isinstance(e, Op) and e.op == "select" and not loaded(e.args[0]) for e in walk(*expressions))
@@ -104,7 +104,7 @@ class Reads:
         dtype: DType,
         indices: tuple[Expr, ...],
         share: Callable[[frozenset[str]], float] | None = None,
-    ) -> Access:
+    ) -> MemoryAccess:
         source = self._source(buffer)
         family = (source, *(frozenset((k, c) for k, (_, c) in linear(i).terms.items()) for i in indices))
         variables = self.loops & frozenset().union(*map(names, indices))
@@ -116,12 +116,12 @@ class Reads:
         data = [list(walk_loads(i)) if loaded(i) else [] for i in indices]
         origins = tuple([frozenset(map(key, loads)) for loads in data])
         smooth = not any(names(i) for loads in data for e in loads for i in e.indices)
-        return Access(
+        return MemoryAccess(
             buffer, source, forms, slopes, dtype, alike, family, variables, decided, origins, smooth, rounded, share
         )
 
     @cached_property
-    def stores(self) -> tuple[Access, ...]:
+    def stores(self) -> tuple[MemoryAccess, ...]:
         """The stores, one per value."""
         pairs = zip(self.stage.buffers, self.stage.dtypes, strict=True)
         return tuple(self._access(b, t, self.definition.indices) for b, t in pairs)
@@ -130,7 +130,7 @@ class Reads:
     def _groups(self) -> tuple[_AccessGroup, ...]:
         return _access_groups((*self.loads, *self.stores[:1]))
 
-    def along(self, source: str, axis: int) -> frozenset[Form]:
+    def along(self, source: str, axis: int) -> frozenset[LinearForm]:
         """The different indices at which a source is read along an axis."""
         forms = self._along.get((source, axis))
         if forms is None:
@@ -155,10 +155,10 @@ class Reads:
         return not any(isinstance(e, Cast) and e.value.dtype.is_float for e in made_of)
 
     @cached_property
-    def scattered(self) -> dict[str, list[Access]]:
+    def scattered(self) -> dict[str, list[MemoryAccess]]:
         """By source, the accesses whose indices data or floats decide. They touch few elements of the box they may be
         in."""
-        accesses: dict[str, list[Access]] = {}
+        accesses: dict[str, list[MemoryAccess]] = {}
         for a in (*self.loads, *self.stores):
             if any(f.decided is not None for f in a.forms):
                 accesses.setdefault(a.source, []).append(a)
@@ -167,7 +167,7 @@ class Reads:
     @cached_property
     def stars(self) -> dict[str, Star]:
         """The sources of which it does not read the whole box."""
-        read: dict[str, list[tuple[Form, ...]]] = {}
+        read: dict[str, list[tuple[LinearForm, ...]]] = {}
         for a in self.loads:
             read.setdefault(a.source, []).append(a.forms)
         stars = {source: star(forms) for source, forms in read.items() if source != self.stage.name}
@@ -205,22 +205,22 @@ class Reads:
         return boxes
 
 
-def _ends(form: Form, whole: int, extents: Extents, ranges: Extents) -> tuple[float, float]:
+def _ends(form: LinearForm, whole: int, extents: Extents, ranges: Extents) -> tuple[float, float]:
     """The first and last place of a form, while loops outside are in the middle of their ranges."""
     count = min(whole, form.places(extents))
     middle = (form.low + form.high) / 2 + sum(s * (ranges.get(v, 1) - 1) / 2 for v, s in form.slopes)
     return (0.0, float(whole)) if count >= whole else (middle - count / 2, middle + count / 2)
 
 
-def _access_groups(accesses: tuple[Access, ...]) -> tuple[_AccessGroup, ...]:
-    groups: dict[tuple[object, ...], list[Access]] = {}
+def _access_groups(accesses: tuple[MemoryAccess, ...]) -> tuple[_AccessGroup, ...]:
+    groups: dict[tuple[object, ...], list[MemoryAccess]] = {}
     for a in accesses:
         groups.setdefault((a.source, a.slopes), []).append(a)
     hulls = {key: tuple(map(_hull, zip(*(a.forms for a in of), strict=True))) for key, of in groups.items()}
     return tuple(_AccessGroup(of[0].source, hulls[key]) for key, of in groups.items())
 
 
-def _hull(forms: tuple[Form, ...]) -> Form:
+def _hull(forms: tuple[LinearForm, ...]) -> LinearForm:
     decided = next((f.decided for f in forms if f.decided is not None), None)
     low, high, rounded = min(f.low for f in forms), max(f.high for f in forms), max(f.rounded for f in forms)
-    return Form(forms[0].slopes, low, high, decided, rounded)
+    return LinearForm(forms[0].slopes, low, high, decided, rounded)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import ceil, prod
 
 from ..dataclass import dataclass
-from .linear_forms import NOTHING, Form
+from .linear_forms import NOTHING, LinearForm
 
 Place = tuple[float, ...]
 
@@ -22,7 +22,7 @@ Place = tuple[float, ...]
 class Star:
     """Reads of one source by the same slopes: along all of its axes but the last one, where each begins."""
 
-    forms: tuple[Form, ...]
+    forms: tuple[LinearForm, ...]
     places: frozenset[Place]
 
     def filled(self, extents: Mapping[str, int]) -> float:
@@ -33,7 +33,7 @@ class Star:
         return _union(self.places, sizes) / around
 
 
-def star(accesses: Sequence[tuple[Form, ...]]) -> Star | None:
+def star(accesses: Sequence[tuple[LinearForm, ...]]) -> Star | None:
     """The star of all reads of a source; None if they are a box, or are not known."""
     slopes = {tuple(f.slopes for f in forms) for forms in accesses}
     if len(slopes) > 1 or any(f.decided is not None or f.rounded or f.low != f.high for a in accesses for f in a):

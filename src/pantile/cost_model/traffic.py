@@ -57,7 +57,7 @@ def cache_capacities(machine: Cpu, threads: int, footprint: float) -> tuple[floa
     )
 
 
-class Traffic:
+class GroupTraffic:
     """The memory traffic of the definitions of a group of stages."""
 
     def __init__(self, nests: Nests, machine: Cpu) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..algebra import Rewritten
+from ..algebra import RewrittenGraph
 from ..autoschedule import Report
-from ..calls import Timed
+from ..calls import MeasuredTime
 from ..cost_model import Cost, Limits
 from ..dataclass import dataclass
 from ..expr.nodes import Number
-from ..runtime.launch_report import Launched
-from ..scheduled_pipeline import Scheduled
+from ..runtime.launch_report import LaunchReport
+from ..scheduled_pipeline import ScheduledPipeline
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Timing:
     threads: int
     cost: Cost
     limits: Limits
-    measured: Timed | None = None
+    measured: MeasuredTime | None = None
 
     @property
     def seconds(self) -> float:
@@ -39,9 +39,9 @@ class Explanation:
     known what a call launches, and how long calls took that waited for their results."""
 
     name: str
-    scheduled: Scheduled
+    scheduled: ScheduledPipeline
     report: Report | None
-    rewritten: Rewritten
+    rewritten: RewrittenGraph
     timing: Timing | None
-    launched: Launched | None = None
-    measured: Timed | None = None
+    launched: LaunchReport | None = None
+    measured: MeasuredTime | None = None

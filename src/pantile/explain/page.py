@@ -12,7 +12,7 @@ from ..analysis.regions import required
 from ..cost_model import Causes, StageCost
 from ..cost_model.result import named, time
 from ..errors import UserError, shown
-from ..runtime.launch_report import Launched
+from ..runtime.launch_report import LaunchReport
 from ..schedule.groups import Group, groups
 from .diagram import Look, diagram
 from .differences import differences
@@ -71,7 +71,7 @@ def _head(e: Explanation) -> Markup:
     return tag("header", *parts)
 
 
-def _kernels(launched: Launched | None) -> Iterator[Markup]:
+def _kernels(launched: LaunchReport | None) -> Iterator[Markup]:
     """The kernels that a call launches on a GPU."""
     if launched is not None:
         head, *others = launched.rows

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..autoschedule import Alternative
-from ..calls import Timed
+from ..calls import MeasuredTime
 from ..cost_model.result import levels, named, time
 from ..schedule.schedule import Schedule
 from .differences import differences
@@ -44,11 +44,11 @@ def _timing(name: str, t: Timing) -> str:
     return "\n".join([*lines, f"  {bound(t)}"])
 
 
-def _calls(t: Timed) -> str:
+def _calls(t: MeasuredTime) -> str:
     return "one call" if t.calls == 1 else f"best of {t.calls} calls"
 
 
-def waited(t: Timed) -> str:
+def waited(t: MeasuredTime) -> str:
     """How long a call took that waited for its result from a GPU."""
     return f"calls with NumPy arrays took {time(t.seconds)} ({_calls(t)}), including copies to the GPU and back"
 

@@ -17,7 +17,7 @@ from typing import Generic, ParamSpec, TypeVar
 
 from ..errors import here, on_behalf_of
 from ..forks import Lock, is_in_llvm
-from .interpreter_settings import Meanwhile
+from .interpreter_settings import TemporarySetting
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,7 +27,7 @@ _DEEPEST = 300_000  # calls, each of which takes up to a kilobyte and a half of 
 _FRAMES = 16 << 20  # bytes of address space, half of them for frames
 _PATIENCE = 0.1  # seconds between checks whether a thread has ended
 
-_deep_calls = Meanwhile(sys.getrecursionlimit, sys.setrecursionlimit, lambda usual: max(usual, _DEEPEST)).inside
+_deep_calls = TemporarySetting(sys.getrecursionlimit, sys.setrecursionlimit, lambda usual: max(usual, _DEEPEST)).inside
 _starting = Lock()
 _this_thread = threading.local()
 

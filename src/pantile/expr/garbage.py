@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 
-from .interpreter_settings import Meanwhile
+from .interpreter_settings import TemporarySetting
 
 _YOUNG = 5_000_000  # objects made before a collection: a chain of some thousand stages
 _Thresholds = tuple[int, int, int]
@@ -17,4 +17,4 @@ def _rare(usual: _Thresholds) -> _Thresholds:
 
 
 # Around statements, or as a decorator: with rare_collections(): ...
-rare_collections = Meanwhile[_Thresholds](gc.get_threshold, lambda t: gc.set_threshold(*t), _rare).inside
+rare_collections = TemporarySetting[_Thresholds](gc.get_threshold, lambda t: gc.set_threshold(*t), _rare).inside

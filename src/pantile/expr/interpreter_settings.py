@@ -14,7 +14,7 @@ from ..forks import Lock
 T = TypeVar("T")
 
 
-class Meanwhile(Generic[T]):
+class TemporarySetting(Generic[T]):
     """A temporary setting: the first thread to enter changes it for all threads, the last to leave restores it."""
 
     def __init__(self, read: Callable[[], T], write: Callable[[T], object], changed: Callable[[T], T]) -> None:

@@ -180,7 +180,7 @@ def _sum_of_shared(e: Op) -> Linear:
     return total.form()
 
 
-class _Simplified(NamedTuple):
+class _SimplifiedEntry(NamedTuple):
     """An expression, the facts about its variables, and the simplified expression."""
 
     original: Expr
@@ -205,7 +205,7 @@ class Facts:
     ) -> None:
         self.bounds = dict(bounds or {})
         self.classes = dict(classes or {})
-        self.simplified: dict[int, _Simplified] = {}
+        self.simplified: dict[int, _SimplifiedEntry] = {}
         self.rewritten: dict[Key, _RewrittenNodes] = {}
         self.versions: dict[tuple[object, ...], tuple[Expr, tuple[object, ...], Expr]] = {}
 
@@ -571,7 +571,7 @@ class _CachingSimplifier(_SharingSimplifier):
         result = super().node(e)
         if result is not e and same(e, result):
             result = e  # expressions that contain it keep their identity, too, and are found in the cache
-        self.facts.simplified[id(e)] = _Simplified(e, known, result)
+        self.facts.simplified[id(e)] = _SimplifiedEntry(e, known, result)
         return result
 
 

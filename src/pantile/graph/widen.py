@@ -32,7 +32,7 @@ _FAR = 1 << 48  # larger than products of coordinates with small numbers
 _Part = tuple[Expr, bool]  # an expression, and whether it is part of an index
 
 
-class Widened:
+class IndexWidener:
     """Rewrites expressions whose coordinates and extents are int32 variables. `params` are the other variables."""
 
     def __init__(self, params: Collection[str]) -> None:

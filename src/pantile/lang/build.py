@@ -13,7 +13,7 @@ from ..graph.names import Names
 from ..graph.nodes import Graph, InputInfo, Output, ParamInfo
 from .func import Func
 from .inputs import Extent, Input
-from .iterate import Repeated, apply_steps
+from .iterate import IteratedFunc, apply_steps
 from .scan import scan
 from .tables import Table
 from .translate import Translator
@@ -28,7 +28,7 @@ _applying = Lock()  # Funcs of steps whose number a Param gives have one number 
 def counted(outputs: Any) -> list[Param]:
     """The Params that give the numbers of steps at the call."""
     order = _producers_first(_outputs(outputs))
-    return list({id(f.times): f.times for f in order if isinstance(f, Repeated)}.values())
+    return list({id(f.times): f.times for f in order if isinstance(f, IteratedFunc)}.values())
 
 
 def build(

@@ -58,7 +58,7 @@ class _Steps:
         return self._states[times]
 
 
-class Repeated(Func):
+class IteratedFunc(Func):
     """One Func of the state after a number of steps that a Param gives: the state after one step stands for it until a
     pipeline is built for a number."""
 
@@ -108,17 +108,17 @@ def _repeated(steps: _Steps, times: Param) -> Any:
         )
     first = steps.after(1)
     if not isinstance(first, (tuple, list)):
-        return Repeated(steps, times, None)
-    return tuple(Repeated(steps, times, k) for k in range(len(first)))
+        return IteratedFunc(steps, times, None)
+    return tuple(IteratedFunc(steps, times, k) for k in range(len(first)))
 
 
 def apply_steps(funcs: Callable[[], list[Func]], counts: Mapping[str, int]) -> list[Func]:
-    """All Funcs that are needed, after the steps of each `Repeated` one were applied as often as its Param says. What a
+    """All Funcs that are needed, after the steps of each `IteratedFunc` were applied as often as its Param says. What a
     chain of steps needs, such as another chain, is known only after it was applied."""
     applied: set[int] = set()
     while True:
         order = funcs()
-        pending = [f for f in order if isinstance(f, Repeated) and id(f) not in applied]
+        pending = [f for f in order if isinstance(f, IteratedFunc) and id(f) not in applied]
         if not pending:
             return order
         for func in pending:

@@ -18,7 +18,7 @@ from .variables import known_at_call
 
 
 @dataclass(frozen=True, eq=False)
-class Loops:
+class DomainLoops:
     """The loops of a domain, outermost first; domains that differ only in their conditions share them."""
 
     name: str
@@ -51,7 +51,7 @@ class RDom(NotAValue):
             raise UserError("an RDom needs at least one loop: pt.RDom((min, extent), ...)")
         checked = tuple(_bound(b, k) for k, b in enumerate(bounds))
         base = "r" if name is None else identifier(name, "an RDom")
-        self.loops = Loops(base, _loop_names(names, len(bounds)), checked)
+        self.loops = DomainLoops(base, _loop_names(names, len(bounds)), checked)
         self.predicates: tuple[Expr, ...] = ()
 
     def where(self, condition: ExprLike) -> RDom:

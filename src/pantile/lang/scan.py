@@ -8,7 +8,7 @@ from dataclasses import field
 from ..dataclass import dataclass
 from ..expr.nodes import Expr, Read, Reduce
 from ..expr.visit import children
-from .rdom import Loops, RDom, RVar
+from .rdom import DomainLoops, RDom, RVar
 from .variables import Scalar, Var
 
 
@@ -21,7 +21,7 @@ class Mentions:
     reads: dict[int, Read] = field(default_factory=dict)  # outside of reductions; by id
     reduced_reads: dict[int, Read] = field(default_factory=dict)  # inside of reductions; by id
     scalars: dict[int, Scalar] = field(default_factory=dict)  # by id
-    loops: dict[int, Loops] = field(default_factory=dict)  # of every reduction; by id
+    loops: dict[int, DomainLoops] = field(default_factory=dict)  # of every reduction; by id
 
     def merge_reduction(self, domain: RDom, inner: Mentions) -> None:
         """Add what the body of a reduction over `domain` mentions."""

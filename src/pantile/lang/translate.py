@@ -22,10 +22,10 @@ from ..expr.visit import substitute, transform, variables
 from ..graph.names import Names, derived, first_free
 from ..graph.nodes import Definition, ReductionDim, Stage
 from ..graph.reductions import Reduction, result_types
-from ..graph.widen import Widened
+from ..graph.widen import IndexWidener
 from .func import Equation, Func
 from .inputs import Extent, Input
-from .rdom import Loops, RDom, RVar
+from .rdom import DomainLoops, RDom, RVar
 from .variables import Param, Var
 
 
@@ -61,7 +61,7 @@ class Translator:
         self.stages: list[Stage] = []
         self._names = names
         self._buffers = buffers  # id of an Input or Func -> its buffers' names
-        self._widened = Widened(frozenset(params))
+        self._widened = IndexWidener(frozenset(params))
         self._scalars = frozenset((*params, *extents))
         self._loops = _loop_names(funcs)
         self._helpers: dict[tuple[str, int, int], _Helper] = {}
@@ -174,7 +174,7 @@ def _loop_names(funcs: Iterable[Func]) -> dict[int, tuple[str, ...]]:
     """The names of the loops of every reduction domain, by its id. A domain keeps its name, with a number if another
     domain of the same equation has it."""
     together: dict[int, set[int]] = {}  # domains that occur in one equation
-    domains: dict[int, Loops] = {}
+    domains: dict[int, DomainLoops] = {}
     for equation in (e for func in funcs for e in func.equations):
         own = () if equation.domain is None else (equation.domain.loops,)
         met = {id(loops): loops for loops in (*own, *equation.mentions.loops.values())}

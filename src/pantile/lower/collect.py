@@ -30,7 +30,7 @@ from ..ir.nodes import Block, BufferArg, For, Realize, Stmt, Store
 from ..target.kinds import Kind, Memory
 from .clamped_rows import Clamped, Columns, Shifted
 from .names import of_buffer, of_loop
-from .periodic_rows import Folded, FoldedRows
+from .periodic_rows import FoldedRows, InteriorRange
 
 _LEAST = 32  # lanes of all vectors together, at least
 _LANE, _STEP, _ELEMENT = 4, 4, 3  # instructions per loaded lane, per iteration that fills rows, per element there
@@ -83,7 +83,7 @@ class _Lanes:
     load: Load
     row: tuple[Expr, ...]  # indices by the number of the element
     offset: int
-    along: Clamped | Folded | None  # where elements are adjacent except at the ends
+    along: Clamped | InteriorRange | None  # where elements are adjacent except at the ends
 
     @property
     def of(self) -> tuple[object, ...]:
@@ -99,7 +99,7 @@ class _Rows:
     lanes: int
     first: int
     last: int
-    along: Clamped | Folded | None
+    along: Clamped | InteriorRange | None
     rows: list[list[_Lanes]]
 
     @property
@@ -144,7 +144,7 @@ class _Rows:
     def _by_vector(self, name: str) -> Shifted | FoldedRows | None:
         if self.along is None or not self._are_vectors:
             return None
-        if isinstance(self.along, Folded):
+        if isinstance(self.along, InteriorRange):
             return FoldedRows(name, self.along, self.first, self.extent, self.lanes)
         return Shifted(name, self.along, self.first, self.extent, self.lanes)
 
@@ -214,7 +214,7 @@ def _clamped_loads(loads: Iterable[Load], columns: Columns) -> Iterator[_Lanes]:
                 if (key(i), offset) not in moved:
                     moved[key(i), offset] = simplify(substitute(i, {_U.name: _U - offset}))
             row = tuple(moved[key(i), offset] for i in places)
-            yield _Lanes(load, row, offset, Folded.of(row, _U) or Clamped.of(load.buffer, row, _U, columns))
+            yield _Lanes(load, row, offset, InteriorRange.of(row, _U) or Clamped.of(load.buffer, row, _U, columns))
 
 
 def _is_clamped(load: Load) -> bool:

@@ -18,7 +18,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Covered:
+class CoveredRange:
     """What some loops cover together, exactly: those of one dim its range, a fused loop the ranges of its two dims.
 
     Dims are identified by name: the same loops may be built several times, and one version's constants are not
@@ -33,17 +33,17 @@ class Coverage:
     """The ranges of the coordinates of all loops built so far, by variable or let."""
 
     def __init__(self) -> None:
-        self._whole: dict[str, Covered] = {}
+        self._whole: dict[str, CoveredRange] = {}
         self._early: dict[str, int] = {}  # loop -> iterations by which it starts early, in some version
 
-    def add(self, covered: Mapping[str, Covered]) -> None:
+    def add(self, covered: Mapping[str, CoveredRange]) -> None:
         self._whole.update(covered)
 
     def start_early(self, loop: str, iterations: int) -> None:
         """Note that the loop begins before its dim does."""
         self._early[loop] = max(iterations, self._early.get(loop, 0))
 
-    def get(self, name: str) -> Covered | None:
+    def get(self, name: str) -> CoveredRange | None:
         """The covered range; None also where another loop of its dim starts early, since it is not known how early."""
         covered = self._whole.get(name)
         if covered is None or covered.loops.isdisjoint(self._early):

@@ -17,11 +17,11 @@ from ..ir.visit import children, expressions
 from ..ir.visit import walk as walk_statements
 from .assume import assume, keeps_values
 from .contents import Contents
-from .coverage import Coverage, Covered
+from .coverage import Coverage, CoveredRange
 from .names import is_param, region_names
 
 
-class Reach:
+class LoopRanges:
     """Ranges of whole loops as seen from inside the loops `around`."""
 
     def __init__(self, covered: Coverage, around: Iterable[str], contents: Contents) -> None:
@@ -52,14 +52,14 @@ class Reach:
         return values if values.is_point or s.name in whole.loops else values.meet(_range(whole, scope))
 
 
-def _range(whole: Covered, scope: Scope) -> Interval:
+def _range(whole: CoveredRange, scope: Scope) -> Interval:
     return Interval(interval(whole.range.low, scope).low, interval(whole.range.high, scope).high)
 
 
-NOTHING_KNOWN = Reach(Coverage(), (), Contents())
+NOTHING_KNOWN = LoopRanges(Coverage(), (), Contents())
 
 
-def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt, Scope]]:
+def step(s: Stmt, scope: Scope, reach: LoopRanges = NOTHING_KNOWN) -> list[tuple[Stmt, Scope]]:
     """The statements directly inside `s`, each with its scope."""
     if isinstance(s, (For, Let)):
         return [(s.body, {**scope, **_bound(s, scope, reach)})]
@@ -69,7 +69,7 @@ def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt
     return [(c, scope) for c in children(s)]
 
 
-def _where(scope: Scope, condition: Expr, holds: bool, reach: Reach) -> Scope:
+def _where(scope: Scope, condition: Expr, holds: bool, reach: LoopRanges) -> Scope:
     """The scope where a condition holds: narrowed for the variables it bounds, and for lets that depend on these."""
     refined = refine(scope, condition, holds)
     limited = {name for name, r in refined.items() if scope.get(name) is not r}
@@ -83,7 +83,7 @@ def _where(scope: Scope, condition: Expr, holds: bool, reach: Reach) -> Scope:
     return inner
 
 
-def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: str | None = None) -> Box | None:
+def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: LoopRanges, own: str | None = None) -> Box | None:
     """The box of some buffers that a statement reads over all its loops, except for reads by the stage `own`."""
 
     def reads(s: Stmt) -> bool:
@@ -108,7 +108,9 @@ def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: 
     return footprint
 
 
-def _leading_to(s: Stmt, scope: Scope, reach: Reach, wanted: Callable[[Stmt], bool]) -> Iterator[tuple[Stmt, Scope]]:
+def _leading_to(
+    s: Stmt, scope: Scope, reach: LoopRanges, wanted: Callable[[Stmt], bool]
+) -> Iterator[tuple[Stmt, Scope]]:
     """The wanted statements, outer ones first, each with its scope; statements inside of them are not visited.
 
     Nested loops and lets extend one scope, however long the pipeline is: names are unique. Scopes are cleared at the
@@ -172,7 +174,7 @@ def _indices(s: Stmt, params: Collection[str]) -> dict[str, Expr]:
 class _LazyRange(LazyInterval):
     """The lazy range of a name that a loop or let binds, in the scope around it."""
 
-    def __init__(self, by: For | Let, scope: Scope, reach: Reach) -> None:
+    def __init__(self, by: For | Let, scope: Scope, reach: LoopRanges) -> None:
         super().__init__(lambda: reach.loop(by, scope) if isinstance(by, For) else reach.let(by, scope))
         self.by = by
 
@@ -182,14 +184,14 @@ def bound_by(r: Interval | None) -> For | Let | None:
     return r.by if isinstance(r, _LazyRange) else None
 
 
-def _bound(s: For | Let, scope: Scope, reach: Reach) -> dict[str, Interval]:
+def _bound(s: For | Let, scope: Scope, reach: LoopRanges) -> dict[str, Interval]:
     """The name that a loop or let binds."""
     if isinstance(s, For):
         return {s.var: _LazyRange(s, scope, reach)}
     return {s.name: _LazyRange(s, scope, reach) if s.value.dtype is INDEX else type_range(s.value.dtype)}
 
 
-def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
+def computed(s: Stmt, stage: Stage, scope: Scope, reach: LoopRanges) -> Box | None:
     """The box of `stage` that a statement computes, over all its loops."""
     footprint: Box | None = None
     for inside, inner in _leading_to(s, scope, reach, lambda s: stage.name in reach.contents.stages(s)):

@@ -32,7 +32,7 @@ Constant = tuple[DType, int | str]  # floats as text, which tells zeros apart
 Spot = For | Op  # whose constant may differ: an extent, a second operand
 
 
-class Reading(NamedTuple):
+class SerializedLoop(NamedTuple):
     """A serialized loop: the structure that loops of one kernel share, the constants in its holes, and what it
     captures.
     """
@@ -51,7 +51,7 @@ def read(
     overlaps: Mapping[str, Iterable[str]],
     loose: Mapping[str, int],
     computes: bool = True,
-) -> Reading:
+) -> SerializedLoop:
     """Serialize a parallel loop that contains no others.
 
     `overlaps` has the buffers that may share memory with each buffer. `loose` has the arrays that are less aligned than
@@ -70,7 +70,7 @@ def read(
     )
     shape = (starts_at_zero(loop), loop.threads, *of_block, *reader.tokens, *meeting)
     constants, scalars = tuple(reader.constants), tuple(reader.scalars.values())
-    return Reading(shape, constants, tuple(reader.spots), tuple(reader.captures), scalars, tuple(buffers))
+    return SerializedLoop(shape, constants, tuple(reader.spots), tuple(reader.captures), scalars, tuple(buffers))
 
 
 def starts_at_zero(loop: For) -> bool:
@@ -252,7 +252,7 @@ class Family:
     constant.
     """
 
-    def __init__(self, first: Reading) -> None:
+    def __init__(self, first: SerializedLoop) -> None:
         self.first = first
         self._added = [is_added(spot) for spot in first.spots]
         self._members = {first.constants}
@@ -267,7 +267,7 @@ class Family:
             for (t, value), (_, base), added in zip(member, self.first.constants, self._added, strict=True)
         ]
 
-    def join(self, loop: Reading) -> bool:
+    def join(self, loop: SerializedLoop) -> bool:
         """Add one more loop, unless it would need too many parameters or has different scalars where the first has
         one."""
         if len(set(zip(self.first.captures, loop.captures, strict=True))) > len(self.first.scalars):
@@ -289,12 +289,12 @@ class Family:
         self._members.add(member)
         return True
 
-    def scalars(self, loop: Reading) -> tuple[Expr, ...]:
+    def scalars(self, loop: SerializedLoop) -> tuple[Expr, ...]:
         """The scalars that a loop captures, in the order of the first loop."""
         given, by_key = dict(zip(self.first.captures, loop.captures, strict=True)), {key(e): e for e in loop.scalars}
         return tuple([by_key[given[key(e)]] for e in self.first.scalars])
 
-    def parameters(self, loop: Reading) -> list[Constant]:
+    def parameters(self, loop: SerializedLoop) -> list[Constant]:
         """The arguments that a loop passes to the kernel."""
         needs = self._needs(loop.constants)
         return [needs[self._alike.index(k)] for k in self._differ]

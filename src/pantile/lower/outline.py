@@ -32,7 +32,7 @@ from ..ir.overlap import overlaps
 from ..ir.visit import children, expressions, rebuild, walk
 from ..target.gpu import LONGEST_ACCESS
 from ..target.kinds import Kind
-from .kernel_merging import Constant, Family, Reading, Spot, is_added, read, starts_at_zero
+from .kernel_merging import Constant, Family, SerializedLoop, Spot, is_added, read, starts_at_zero
 from .names import of_loop
 
 _KERNELS = (Kind.PARALLEL, Kind.BLOCK)
@@ -68,7 +68,9 @@ def _innermost(s: Stmt) -> list[For]:
     return inside or ([s] if isinstance(s, For) and s.kind in _KERNELS else [])
 
 
-def _capturing(loops: list[For], readings: list[Reading], capturing: Callable[[For], Reading]) -> list[Reading]:
+def _capturing(
+    loops: list[For], readings: list[SerializedLoop], capturing: Callable[[For], SerializedLoop]
+) -> list[SerializedLoop]:
     """Readings in which loops capture expressions of captured scalars where only that makes them equal.
 
     The number of blocks may be (h + 95)//64 in one loop and h//64 + 2 in another; the host then computes it. This is
@@ -84,7 +86,7 @@ def _capturing(loops: list[For], readings: list[Reading], capturing: Callable[[F
     return [capturing(loops[k]) if k in changed else reading for k, reading in enumerate(readings)]
 
 
-def _families(readings: list[Reading], share: bool) -> list[tuple[Family, list[int]]]:
+def _families(readings: list[SerializedLoop], share: bool) -> list[tuple[Family, list[int]]]:
     """Loops of the same structure, each in the first family that needs few enough parameters with it."""
     families: list[tuple[Family, list[int]]] = []
     by_shape: dict[tuple[object, ...], list[tuple[Family, list[int]]]] = {}
@@ -129,7 +131,7 @@ def _shared_bytes(loop: For) -> int:
     return int(loop.scratch.value) if loop.kind is Kind.BLOCK and isinstance(loop.scratch, Const) else 0
 
 
-def _launch(kernel: Kernel, loop: For, reading: Reading, family: Family) -> Launch:
+def _launch(kernel: Kernel, loop: For, reading: SerializedLoop, family: Family) -> Launch:
     begin = () if starts_at_zero(loop) else (loop.min,)
     parameters = [_number(c) for c in family.parameters(reading)]
     scratch = loop.scratch if loop.kind is Kind.PARALLEL else None

@@ -27,7 +27,7 @@ from .names import of_loop
 
 
 @dataclass(frozen=True)
-class Folded:
+class InteriorRange:
     """The index of element 0 along a row, and the numbers of elements in the interior: from `first` up to `end`."""
 
     begin: Expr
@@ -35,7 +35,7 @@ class Folded:
     end: tuple[Expr, ...]  # the least
 
     @staticmethod
-    def of(places: tuple[Expr, ...], number: Var) -> Folded | None:
+    def of(places: tuple[Expr, ...], number: Var) -> InteriorRange | None:
         """The interior of a row whose elements are adjacent where conditions on their number hold."""
         *others, place = places
         if any(number.name in names(i) for i in others) or not (isinstance(place, Op) and place.op == "select"):
@@ -50,7 +50,7 @@ class Folded:
             if bound is None:
                 return None
             ends[bound[0]].append(bound[1])
-        return Folded(begin, tuple(ends[True]), tuple(ends[False]))
+        return InteriorRange(begin, tuple(ends[True]), tuple(ends[False]))
 
     @property
     def like(self) -> tuple[Key, ...]:
@@ -63,7 +63,7 @@ class FoldedRows:
     """Rows in a buffer of their own: `extent` elements from number `first` on."""
 
     name: str
-    folded: Folded
+    folded: InteriorRange
     first: int
     extent: int
     lanes: int

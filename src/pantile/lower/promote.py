@@ -44,7 +44,7 @@ def promote(body: Stmt) -> Stmt:
 
 
 @dataclass(frozen=True)
-class _Accessed:
+class _BufferUses:
     """The buffers that a statement loads from, stores to and allocates, with everything inside it."""
 
     reads: frozenset[str]
@@ -54,7 +54,7 @@ class _Accessed:
 
 class _Promoter:
     def __init__(self) -> None:
-        self.known: dict[int, _Accessed] = {}
+        self.known: dict[int, _BufferUses] = {}
         self.keep: list[Stmt] = []  # alive while their ids are keys
         self.registers: set[str] = set()
 
@@ -72,11 +72,11 @@ class _Promoter:
             s = h.around(s)
         return s
 
-    def accessed(self, s: Stmt) -> _Accessed:
+    def accessed(self, s: Stmt) -> _BufferUses:
         accessed = self.known.get(id(s))
         if accessed is None:
             inner = [self.accessed(c) for c in ir.children(s)]
-            accessed = self.known[id(s)] = _Accessed(
+            accessed = self.known[id(s)] = _BufferUses(
                 union([*(i.reads for i in inner), *map(loaded, ir.expressions(s))]),
                 union([*(i.writes for i in inner), *([frozenset((s.buffer,))] if isinstance(s, Store) else [])]),
                 union([*(i.own for i in inner), *([frozenset((s.buffer,))] if isinstance(s, Realize) else [])]),
@@ -188,10 +188,12 @@ def _places(
     for buffer, indices, t, lanes, how in _accesses(s, places, certain=True, runs=True):
         is_new = _key(indices) not in places[buffer]
         moves = any(not (moving.isdisjoint(names(i)) and written.isdisjoint(loaded(i))) for i in indices)
-        if t is None or moves or is_new and how is _How.STORED_IF_IT_RUNS:
+        if t is None or moves or is_new and how is _AccessKind.STORED_IF_IT_RUNS:
             del places[buffer]
         elif is_new:
-            places[buffer][_key(indices)] = _Accumulator(indices, t, lanes, sizes[buffer], how is not _How.STORED)
+            places[buffer][_key(indices)] = _Accumulator(
+                indices, t, lanes, sizes[buffer], how is not _AccessKind.STORED
+            )
             sizes[buffer] += lanes
             if sizes[buffer] * t.bytes > MOST_BYTES:
                 del places[buffer]
@@ -200,26 +202,26 @@ def _places(
     return places
 
 
-class _How(Enum):
+class _AccessKind(Enum):
     LOADED = "loaded"
     STORED = "stored"
     STORED_IF_IT_RUNS = "stored, if a loop around it has iterations"
 
 
-_Access = tuple[str, tuple[Expr, ...], DType | None, int, _How]
+_Access = tuple[str, tuple[Expr, ...], DType | None, int, _AccessKind]
 
 
 def _accesses(s: Stmt, buffers: Container[str], certain: bool, runs: bool) -> Iterator[_Access]:
     """Indices, type and lanes of all accesses of some buffers in order; no type where the access cannot be promoted."""
     for e in walk_loads(*ir.expressions(s)):
         if e.buffer in buffers:
-            yield e.buffer, e.indices, e.dtype if certain and e.mask is None else None, e.lanes, _How.LOADED
+            yield e.buffer, e.indices, e.dtype if certain and e.mask is None else None, e.lanes, _AccessKind.LOADED
     if isinstance(s, Store) and s.buffer in buffers:
         plain = certain and s.manner is Manner.PLAIN and (s.mask is None or _reads(s.value, s.buffer, s.indices))
-        how = _How.STORED if runs else _How.STORED_IF_IT_RUNS
+        how = _AccessKind.STORED if runs else _AccessKind.STORED_IF_IT_RUNS
         yield s.buffer, s.indices, s.value.dtype if plain else None, s.value.lanes, how
     if isinstance(s, (Prefetch, Realize)) and s.buffer in buffers:
-        yield s.buffer, (), None, 1, _How.LOADED
+        yield s.buffer, (), None, 1, _AccessKind.LOADED
     certain = certain and not (isinstance(s, If) or isinstance(s, For) and s.kind is not Kind.SERIAL)
     runs = runs and not (isinstance(s, For) and not (isinstance(s.extent, Const) and s.extent.value > 0))
     for c in ir.children(s):

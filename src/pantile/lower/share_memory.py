@@ -58,7 +58,7 @@ def _in_a_row(s: Stmt) -> Iterator[Stmt]:
 
 
 @dataclass
-class _Home:
+class _SharedBuffer:
     """A buffer that keeps its memory, and the last statement that uses this memory under any name."""
 
     realize: Realize
@@ -71,13 +71,13 @@ class _Sharing:
         self.facts = facts
         self.homes: dict[str, str] = {}  # buffer -> the one whose memory it reuses
 
-    def visit(self, s: Stmt, around: tuple[_Home, ...]) -> None:
+    def visit(self, s: Stmt, around: tuple[_SharedBuffer, ...]) -> None:
         """Assign memory to the buffers inside. `around` has those with memory of their own here."""
         if isinstance(s, Realize) and s.buffer in self.uses:
             first, last = self.uses[s.buffer]
             home = next((h for h in around if h.last < first and self.fits(s, h.realize)), None)
             if home is None:
-                around = (*around, _Home(s, last))
+                around = (*around, _SharedBuffer(s, last))
             else:
                 home.last = last
                 self.homes[s.buffer] = home.realize.buffer

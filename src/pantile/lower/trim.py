@@ -40,7 +40,7 @@ def _visit(s: Stmt, facts: Facts, granted: frozenset[Key]) -> Stmt:
     if isinstance(s, For):
         facts.bounds[s.var] = facts.lower(s.min), facts.upper(s.min + s.extent - 1)
         if s.kind in ITERATED:
-            needs = {k: n for k, n in _needs(s.body, _Inside(s.var, {})).items() if k not in granted}
+            needs = {k: n for k, n in _needs(s.body, _LoopContext(s.var, {})).items() if k not in granted}
             if any(loaded(n.gap) for n in needs.values()):
                 needs = {k: n for k, n in needs.items() if _is_invariant(n.gap, s)}
             return _trimmed(s, needs, facts, granted)
@@ -58,7 +58,7 @@ def _is_invariant(e: Expr, s: For) -> bool:
 
 
 @dataclass(frozen=True)
-class _Need:
+class _Requirement:
     """The condition gap >= 0, without which a loop has no effect, and the original conditions that it is equivalent
     to."""
 
@@ -67,9 +67,9 @@ class _Need:
     inner: bool  # whether a loop inside can be trimmed by it more tightly
 
 
-def _trimmed(s: For, needs: dict[Key, _Need], facts: Facts, granted: frozenset[Key]) -> Stmt:
+def _trimmed(s: For, needs: dict[Key, _Requirement], facts: Facts, granted: frozenset[Key]) -> Stmt:
     low, end, whole = s.min, s.min + s.extent, []
-    met: dict[Key, _Need] = {}
+    met: dict[Key, _Requirement] = {}
     for k, need in needs.items():
         bounded = limit(need.gap, s.var, facts)
         if bounded is not None:
@@ -91,7 +91,7 @@ def _trimmed(s: For, needs: dict[Key, _Need], facts: Facts, granted: frozenset[K
 
 
 @dataclass(frozen=True)
-class _Inside:
+class _LoopContext:
     """The context inside a loop: its variable, the ranges of names bound inside, and which of these are loops that can
     be trimmed or depend on one.
     """
@@ -100,17 +100,17 @@ class _Inside:
     scope: Scope
     loops: frozenset[str] = frozenset()
 
-    def enter(self, s: Stmt, scope: Scope) -> _Inside:
+    def enter(self, s: Stmt, scope: Scope) -> _LoopContext:
         """The context inside one more statement."""
         new: tuple[str, ...] = ()
         if isinstance(s, For) and s.kind in ITERATED:
             new = (s.var,)
         elif isinstance(s, Let) and depends(s.value, self.loops):
             new = (s.name,)
-        return _Inside(self.name, scope, self.loops.union(new))
+        return _LoopContext(self.name, scope, self.loops.union(new))
 
 
-def _needs(s: Stmt, at: _Inside) -> dict[Key, _Need]:
+def _needs(s: Stmt, at: _LoopContext) -> dict[Key, _Requirement]:
     """The conditions that all effects of a statement require."""
     if isinstance(s, Store) and s.mask is not None:
         return _of_condition(s.mask, at)
@@ -124,13 +124,13 @@ def _needs(s: Stmt, at: _Inside) -> dict[Key, _Need]:
     return {}
 
 
-def _common(parts: list[dict[Key, _Need]]) -> dict[Key, _Need]:
+def _common(parts: list[dict[Key, _Requirement]]) -> dict[Key, _Requirement]:
     """The conditions that every part requires."""
     shared = [k for k in parts[0] if all(k in p for p in parts)]
     return {k: replace(parts[0][k], settles=sum((p[k].settles for p in parts), ())) for k in shared}
 
 
-def _of_condition(condition: Expr, at: _Inside) -> dict[Key, _Need]:
+def _of_condition(condition: Expr, at: _LoopContext) -> dict[Key, _Requirement]:
     if isinstance(condition, Op) and condition.op == "and":
         a, b = (_of_condition(c, at) for c in condition.args)
         return {**a, **b}
@@ -142,10 +142,10 @@ def _of_condition(condition: Expr, at: _Inside) -> dict[Key, _Need]:
     strictly = 1 if condition.op in ("lt", "gt") else 0
     gap = linear(expr(large.high, INDEX) - expr(small.low, INDEX) - strictly).expr()
     settles = (condition,) if small.is_point and large.is_point else ()
-    return {key(gap): _Need(gap, settles, depends(condition, at.loops))}
+    return {key(gap): _Requirement(gap, settles, depends(condition, at.loops))}
 
 
-def _values(e: Expr, at: _Inside) -> Interval:
+def _values(e: Expr, at: _LoopContext) -> Interval:
     """The range over the loops inside. Loop-invariant data is one value; other data is unknown."""
     if not depends(e, [at.name, *at.scope]):
         return Interval.point(e)

@@ -18,7 +18,7 @@ _LEAST, _MOST = 0.05, 100.0  # cycles; what lies outside was disturbed
 
 
 @dataclass(frozen=True)
-class _Loop:
+class _TimedLoop:
     """What one step of a chain does: LLVM text in which {k} is the number of the chain, and `a` becomes `n`."""
 
     cost: str  # a field of Costs
@@ -48,16 +48,16 @@ def calibrated(
     return costs
 
 
-def _loops(lanes: int, gathers: bool) -> list[_Loop]:
+def _loops(lanes: int, gathers: bool) -> list[_TimedLoop]:
     floats, ints, shorts = f"<{lanes} x float>", f"<{lanes} x i32>", f"<{lanes} x i16>"
     turned = ", ".join(f"i32 {(k + 1) % lanes}" for k in range(lanes))
     threes = ", ".join(["i32 3"] * lanes)
     return [
-        _Loop("mul", "ints", f"%n{{k}} = mul {ints} %a{{k}}, %i"),
-        _Loop(
+        _TimedLoop("mul", "ints", f"%n{{k}} = mul {ints} %a{{k}}, %i"),
+        _TimedLoop(
             "shift", "ints", f"%m{{k}} = lshr {ints} %a{{k}}, <{threes}>\n  %n{{k}} = xor {ints} %m{{k}}, %i", plain=1
         ),
-        _Loop(
+        _TimedLoop(
             "widen",
             "ints",
             f"%m{{k}} = trunc {ints} %a{{k}} to {shorts}\n  %p{{k}} = add {shorts} %m{{k}}, %h\n"
@@ -65,7 +65,7 @@ def _loops(lanes: int, gathers: bool) -> list[_Loop]:
             counted=2,
             plain=1,
         ),
-        _Loop(
+        _TimedLoop(
             "convert",
             "floats",
             f"%m{{k}} = fptosi {floats} %a{{k}} to {ints}\n  %p{{k}} = xor {ints} %m{{k}}, %i\n"
@@ -73,14 +73,14 @@ def _loops(lanes: int, gathers: bool) -> list[_Loop]:
             counted=2,
             plain=1,
         ),
-        _Loop("div", "floats", f"%n{{k}} = fdiv {floats} %f, %a{{k}}"),
-        _Loop("sqrt", "floats", f"%n{{k}} = call {floats} @llvm.sqrt.v{lanes}f32({floats} %a{{k}})"),
-        _Loop("idiv", "scalar", "%m{k} = or i32 %a{k}, %one.i\n  %n{k} = udiv i32 %one.i, %m{k}"),
-        _Loop("shuffle", "ints", f"%n{{k}} = shufflevector {ints} %a{{k}}, {ints} %i, <{lanes} x i32> <{turned}>"),
-        _Loop("gather", "ints", _gather(lanes), counted=lanes, count=_GATHERS),
-        *([_Loop("lookup", "ints", _lookup(lanes), counted=lanes, count=_GATHERS)] if gathers else []),
-        _Loop("scalar", "scalar", "%m{k} = add i32 %a{k}, %one.i\n  %n{k} = xor i32 %m{k}, %one.i", counted=2),
-        _Loop(
+        _TimedLoop("div", "floats", f"%n{{k}} = fdiv {floats} %f, %a{{k}}"),
+        _TimedLoop("sqrt", "floats", f"%n{{k}} = call {floats} @llvm.sqrt.v{lanes}f32({floats} %a{{k}})"),
+        _TimedLoop("idiv", "scalar", "%m{k} = or i32 %a{k}, %one.i\n  %n{k} = udiv i32 %one.i, %m{k}"),
+        _TimedLoop("shuffle", "ints", f"%n{{k}} = shufflevector {ints} %a{{k}}, {ints} %i, <{lanes} x i32> <{turned}>"),
+        _TimedLoop("gather", "ints", _gather(lanes), counted=lanes, count=_GATHERS),
+        *([_TimedLoop("lookup", "ints", _lookup(lanes), counted=lanes, count=_GATHERS)] if gathers else []),
+        _TimedLoop("scalar", "scalar", "%m{k} = add i32 %a{k}, %one.i\n  %n{k} = xor i32 %m{k}, %one.i", counted=2),
+        _TimedLoop(
             "latency",
             "floats",
             f"%n{{k}} = call {floats} @llvm.fma.v{lanes}f32({floats} %f, {floats} %f, {floats} %a{{k}})",
@@ -122,7 +122,7 @@ def _lookup(lanes: int) -> str:
     )
 
 
-def _text(lanes: int, loops: list[_Loop]) -> str:
+def _text(lanes: int, loops: list[_TimedLoop]) -> str:
     floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
     operands = (
         f"%i = bitcast {floats} %f to {ints}\n  %h = trunc {ints} %i to <{lanes} x i16>\n"

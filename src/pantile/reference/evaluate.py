@@ -11,7 +11,7 @@ from ..expr.nodes import Number
 from ..graph.nodes import Graph, InputInfo, ParamInfo
 from .boxes import Array, Box, sized
 from .floats import from_bfloat_bits, held, rounded, to_bfloat_bits
-from .stages import Stages
+from .stages import StageEvaluator
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Array], params: Mapping[str, Number]) -> list[Array]:
@@ -22,7 +22,7 @@ def evaluate(graph: Graph, inputs: Mapping[str, Array], params: Mapping[str, Num
         for axis, extent in enumerate(arrays[info.name].shape):
             scalars[info.extent(axis)] = np.asarray(extent, np.int64)
     with np.errstate(all="ignore"):
-        stages = Stages(graph, arrays, scalars)
+        stages = StageEvaluator(graph, arrays, scalars)
         return [a for name, box in _outputs(graph, stages) for a in _values(graph, stages, name, box)]
 
 
@@ -49,14 +49,14 @@ def _param(info: ParamInfo, params: Mapping[str, Number]) -> Array:
     return rounded(number, info.dtype) if info.dtype.is_float else number.astype(held(info.dtype))
 
 
-def _outputs(graph: Graph, stages: Stages) -> list[tuple[str, Box]]:
+def _outputs(graph: Graph, stages: StageEvaluator) -> list[tuple[str, Box]]:
     """The outputs and their boxes, after the boxes of all stages that they need were planned."""
     outputs = [(o.stage, sized(stages.number(n) for n in o.shape)) for o in graph.outputs]
     stages.plan(outputs)
     return outputs
 
 
-def _values(graph: Graph, stages: Stages, name: str, box: Box) -> list[Array]:
+def _values(graph: Graph, stages: StageEvaluator, name: str, box: Box) -> list[Array]:
     stage = graph.stage[name]
     arrays = [stages.read(buffer, tuple(box.coordinates())) for buffer in stage.buffers]
     return [to_bfloat_bits(a) if t.kind == "bfloat" else a for a, t in zip(arrays, stage.dtypes, strict=True)]

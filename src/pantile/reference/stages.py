@@ -44,7 +44,7 @@ class StageValues:
         return np.broadcast_to(array[places], shape)
 
 
-class Stages:
+class StageEvaluator:
     """All stages of a graph, for given inputs and scalars."""
 
     def __init__(self, graph: Graph, inputs: Mapping[str, Array], scalars: Mapping[str, Array]) -> None:

@@ -177,7 +177,7 @@ define i32 @pantile_is_first(ptr %block, i64 %address) nounwind {
 """
 
 
-class Entry:
+class CallEntry:
     """The entry of one kind of call. `block`: the argument block of such a call, which ends in so many bytes of
     `numbers` and a word."""
 
@@ -216,11 +216,11 @@ def _bytes_of(a: NDArray) -> tuple[int, int]:
 
 def entry(
     kernel: int, inputs: Sequence[NDArray], outputs: Sequence[NDArray], block: bytes, numbers: int
-) -> Entry | None:
+) -> CallEntry | None:
     """The entry of a kind of call; None where calls cannot be entered like this."""
     if len(block) > _LARGEST_BLOCK or function() is None:
         return None
-    return Entry(kernel, inputs, outputs, block, numbers)
+    return CallEntry(kernel, inputs, outputs, block, numbers)
 
 
 def function() -> Any:
@@ -263,7 +263,7 @@ def _are_structures(enter: Any, is_first: int) -> bool:
         np.zeros(4),
     ]
     for a in samples:
-        kind = Entry(is_first, [a], [], bytes(8 * (2 + 2 * a.ndim)), 0)
+        kind = CallEntry(is_first, [a], [], bytes(8 * (2 + 2 * a.ndim)), 0)
         entered = [enter([b], kind.address, b"", b.ctypes.data) for b in samples]
         if entered != [0 if b is a else OTHERWISE for b in samples]:
             return False

@@ -41,7 +41,7 @@ class ObjectCode:
         return ObjectCode(symbol, tuple(buffers), reports, parts)
 
 
-class Kernel:
+class LinkedKernel:
     """Code linked into this process; it stays as long as this object."""
 
     def __init__(self, compiled: ObjectCode) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ..dataclass import dataclass
 from ..ir.registers import estimated_registers
-from .launches import LaunchOf, Plan
+from .launches import PlannedLaunch, LaunchPlan
 
 if TYPE_CHECKING:
     from ..machine import Occupancy
@@ -24,7 +24,7 @@ MOST_KERNELS = 40  # that are listed
 
 
 @dataclass(frozen=True)
-class LaunchedKernel:
+class KernelReport:
     """One launch: its grid, its blocks, and the arrays that it is given, which it may read or write in part.
 
     `registers` of a thread are estimated, and `occupancy` follows from them.
@@ -41,12 +41,12 @@ class LaunchedKernel:
 
 
 @dataclass(frozen=True)
-class Launched:
+class LaunchReport:
     """All launches of a call, in order; the bytes of its arguments and results, and of memory between kernels."""
 
     name: str
     target: str
-    kernels: tuple[LaunchedKernel, ...]
+    kernels: tuple[KernelReport, ...]
     bytes_of_arrays: int
     bytes_between: int
 
@@ -88,14 +88,14 @@ class Launched:
 TITLES = ("kernel", "blocks", "threads", "shared bytes", "registers", "occupancy", "bytes of its arrays")
 
 
-def _row(k: LaunchedKernel) -> tuple[str, ...]:
+def _row(k: KernelReport) -> tuple[str, ...]:
     sizes = (f"{n:,}" for n in (k.blocks, k.threads, k.shared_bytes, k.registers))
     return (k.name, *sizes, f"{k.occupancy.share:.0%}", f"{k.bytes:,}")
 
 
 def launched(
-    name: str, target: str, plan: Plan, arrays: Mapping[str, int], occupancy: Callable[[int, int, int], Occupancy]
-) -> Launched:
+    name: str, target: str, plan: LaunchPlan, arrays: Mapping[str, int], occupancy: Callable[[int, int, int], Occupancy]
+) -> LaunchReport:
     """The report of a plan.
 
     `arrays` has the bytes of arguments and results by name; `occupancy` is that of so many threads and bytes of shared
@@ -104,15 +104,15 @@ def launched(
     between = {a.name: a.elements * a.dtype.bytes for a in plan.allocations}
     sizes = {**arrays, **between}
 
-    def kernel(e: LaunchOf) -> LaunchedKernel:
+    def kernel(e: PlannedLaunch) -> KernelReport:
         k, registers = e.kernel, estimated_registers(e.kernel)
         resident = occupancy(k.threads, k.shared, registers)
-        return LaunchedKernel(
+        return KernelReport(
             k.name, e.blocks, k.threads, k.shared, registers, resident, e.buffers, _total(sizes, e.buffers)
         )
 
     kernels = tuple(kernel(e) for e in plan.launches)
-    return Launched(name, target, kernels, sum(arrays.values()), sum(between.values()))
+    return LaunchReport(name, target, kernels, sum(arrays.values()), sum(between.values()))
 
 
 def _total(sizes: Mapping[str, int], names: Sequence[str]) -> int:

@@ -42,7 +42,7 @@ class Allocation:
 
 
 @dataclass(frozen=True)
-class LaunchOf:
+class PlannedLaunch:
     """A kernel and what it is given, in the order of its captures; `buffers` names allocations and arguments."""
 
     kernel: Kernel
@@ -52,32 +52,32 @@ class LaunchOf:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LaunchPlan:
     """All that a call does. A launch begins when all before it have ended."""
 
     allocations: Sequence[Allocation]
-    launches: Sequence[LaunchOf]
+    launches: Sequence[PlannedLaunch]
 
 
-class Far(PantileError):
+class WideIndicesNeeded(PantileError):
     """Indices of 32 bits do not count as far as this call needs: it takes code that has more."""
 
 
-def check_near(plan: Plan) -> None:
-    """Whether 32 bits count the elements of all memory, and all that kernels are given; raises `Far`."""
+def check_near(plan: LaunchPlan) -> None:
+    """Whether 32 bits count the elements of all memory, and all that kernels are given; raises `WideIndicesNeeded`."""
     for a in plan.allocations:
         if a.elements > arguments.LARGEST_COUNT:
-            raise Far(f"{a.name} has {a.elements:,} elements")
+            raise WideIndicesNeeded(f"{a.name} has {a.elements:,} elements")
     for launch in plan.launches:
         for v, number in zip(launch.kernel.scalars, launch.scalars, strict=True):
             if v.dtype is INDEX and isinstance(number, int) and not -_LARGEST - 1 <= number <= _LARGEST:
-                raise Far(f"{v.name} of {launch.kernel.name} is {number:,}")
+                raise WideIndicesNeeded(f"{v.name} of {launch.kernel.name} is {number:,}")
 
 
 _LARGEST = INT32.max
 
 
-def launches(program: Program, scalars: Mapping[str, Number]) -> Plan:
+def launches(program: Program, scalars: Mapping[str, Number]) -> LaunchPlan:
     """What the host part does, given its params and the extents and strides of its arrays, each by its name."""
     with np.errstate(all="ignore"):
         return _Host(program, scalars).plan()
@@ -105,11 +105,11 @@ class _Host:
         self._memory = {b.name: b.name for b in program.buffers}  # of each buffer now
         self._instances: dict[str, int] = {}
         self._allocations: list[Allocation] = []
-        self._launches: list[LaunchOf] = []
+        self._launches: list[PlannedLaunch] = []
 
-    def plan(self) -> Plan:
+    def plan(self) -> LaunchPlan:
         self._run(self._program.body)
-        return Plan(tuple(self._allocations), tuple(self._launches))
+        return LaunchPlan(tuple(self._allocations), tuple(self._launches))
 
     def _run(self, s: Stmt) -> None:
         run = _STATEMENTS.get(type(s))
@@ -156,7 +156,7 @@ class _Host:
         if blocks > 0:
             scalars = tuple([self._value(e) for e in s.scalars])
             buffers = tuple([self._memory[b] for b in s.buffers])
-            self._launches.append(LaunchOf(self._kernels[s.kernel], scalars, buffers, blocks))
+            self._launches.append(PlannedLaunch(self._kernels[s.kernel], scalars, buffers, blocks))
 
 
 _STATEMENTS: dict[type[Stmt], Callable[[_Host, Any], None]] = {

@@ -12,7 +12,7 @@ from ..expr import build
 from ..expr.nodes import Const, Expr, const, var
 from ..expr.types import INT32
 from ..graph.nodes import Graph
-from ..graph.widen import Widened
+from ..graph.widen import IndexWidener
 from .limits import DEEPEST_CONDITION, LONGEST_CONDITION
 
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
@@ -73,7 +73,7 @@ def parse(condition: str, graph: Graph) -> Expr:
         raise UserError(f"{condition} has no value: {error}") from error
     if not value.dtype.is_bool:
         raise UserError(f"{condition} is {value.dtype}, not a condition; compare it with something")
-    return Widened(frozenset(p.name for p in graph.params)).value(value)
+    return IndexWidener(frozenset(p.name for p in graph.params)).value(value)
 
 
 class _ConditionParser:

@@ -75,7 +75,7 @@ def _cut(graph: Graph, stage: Stage, d: Directive, made: dict[str, list[_Panels]
     _check(graph, stage, d, dim, (outer, inner), {n for p in before for n in (p.dim, p.outer, p.inner)})
     panels = _Panels(dim, outer, inner, int(d.args[3]), d)
     made.setdefault(stage.name, []).append(panels)
-    cut = _Cut(graph, stage, panels, made)
+    cut = _DimSplitter(graph, stage, panels, made)
     return replace(graph, stages=tuple(cut.stage_of(s) for s in graph.stages))
 
 
@@ -119,7 +119,7 @@ def _unconditional(stage: Stage) -> Stage:
 
 
 @dataclass(frozen=True)
-class _Clamped:
+class _InputClamper:
     """Clamps loads of inputs whose indices depend on a dim; those of the required region are inside in any case."""
 
     graph: Graph
@@ -138,7 +138,7 @@ def _inside(index: Expr, extent: Expr) -> Expr:
 
 
 @dataclass(frozen=True, eq=False)
-class _Cut:
+class _DimSplitter:
     """Makes two dims of one, in its stage and wherever that is read. `made` has the panels so far, by stage."""
 
     graph: Graph
@@ -168,7 +168,7 @@ class _Cut:
             reads = any(e.buffer in self.stage.buffers for d in s.definitions for e in d.loads)
             return rewritten(s, read) if reads else s
         whole = {self.panels.dim: self.panels.whole}
-        s = rewritten(rewritten(s, _Clamped(self.graph, self.panels.dim).read), lambda e: _instead(e, whole))
+        s = rewritten(rewritten(s, _InputClamper(self.graph, self.panels.dim).read), lambda e: _instead(e, whole))
         s = rewritten(s, read)
         pure, *updates = (replace(d, indices=place(d.indices)) for d in s.definitions)
         dims = self._replace_dim(s.dims, (self.panels.outer, self.panels.inner))

@@ -30,7 +30,7 @@ def in_parts(
 ) -> tuple[StageSchedule, ...]:
     """The schedules of a stage and its partial results, whose names avoid those in `named`; () if it is better
     whole."""
-    p = Parts.of(graph, stage, strict, named, ROWS, ELEMENTS)
+    p = ReductionParts.of(graph, stage, strict, named, ROWS, ELEMENTS)
     if p is None:
         return ()
     width = _ACCUMULATORS * target.lanes(32)
@@ -52,7 +52,7 @@ def in_parts(
     )
 
 
-class Parts(NamedTuple):
+class ReductionParts(NamedTuple):
     """A reduction cut into blocks, and the names of its partial results and of their loops."""
 
     whole: StageSchedule
@@ -67,7 +67,7 @@ class Parts(NamedTuple):
     @staticmethod
     def of(
         graph: Graph, stage: Stage, strict: bool, named: Collection[str], most_rows: int, most_elements: int
-    ) -> Parts | None:
+    ) -> ReductionParts | None:
         """Cut a reduction into blocks of `most_rows` rows, or of `most_elements` elements if it has only one loop; None
         if it is better whole."""
         if not _is_worth_dividing(stage, strict):
@@ -79,7 +79,7 @@ class Parts(NamedTuple):
         share = most_rows if between else most_elements
         whole = on(stage.name).compute_root().update(0).split(domain[0], blocks, rows, share).rfactor(blocks, blocks)
         per_block = f"{stage.name}_{blocks}"
-        return Parts(whole, per_block, f"{per_block}_{lanes}", blocks, tuple(between), along, steps, lanes)
+        return ReductionParts(whole, per_block, f"{per_block}_{lanes}", blocks, tuple(between), along, steps, lanes)
 
 
 def _is_worth_dividing(stage: Stage, strict: bool) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pantile.codegen.entry import Entry
+from pantile.codegen.entry import KernelEntry
 from pantile.ir.nodes import Kernel
 from pantile.runtime.arguments import from_bfloat_bits
 from pantile.simulator.global_memory import Global
@@ -21,7 +21,7 @@ from pantile.simulator.launch import simulate
 
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_HANDLE = 0, 1, 2, 400
 # The kernels of all PTX that was made in this process, by their names in it.
-MADE: dict[str, dict[str, tuple[Kernel, Entry]]] = {}
+MADE: dict[str, dict[str, tuple[Kernel, KernelEntry]]] = {}
 
 
 class Names:
@@ -300,7 +300,7 @@ class FakeDriver:
         _, entry = self._known(function)
         return ctypes.string_at(ctypes.c_void_p.from_address(parameters).value or 0, entry.size)
 
-    def _known(self, function: int) -> tuple[Kernel, Entry]:
+    def _known(self, function: int) -> tuple[Kernel, KernelEntry]:
         ptx, name = self._functions[function]
         return MADE[ptx][name]
 

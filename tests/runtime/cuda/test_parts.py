@@ -9,8 +9,8 @@ from pantile.expr.nodes import Var, const
 from pantile.expr.types import BFLOAT16, FLOAT32, INDEX
 from pantile.ir.nodes import Block, CapturedBuffer, Kernel, Program
 from pantile.runtime.cuda.order import dependencies, places
-from pantile.runtime.cuda.parameters import LaunchArguments, Parameters, Slot
-from pantile.runtime.launches import Allocation, LaunchOf, Plan
+from pantile.runtime.cuda.parameters import LaunchArguments, Parameters, ParamSlot
+from pantile.runtime.launches import Allocation, LaunchPlan, PlannedLaunch
 
 
 def kernel(buffers: int = 2) -> Kernel:
@@ -19,10 +19,10 @@ def kernel(buffers: int = 2) -> Kernel:
     return Kernel("k", "block", const(0, INDEX), scalars, captured, Block(()), 32, 0)
 
 
-def plan(sizes: dict[str, int], *launched: tuple[str, ...]) -> Plan:
+def plan(sizes: dict[str, int], *launched: tuple[str, ...]) -> LaunchPlan:
     of = {n: kernel(n) for n in {len(names) for names in launched}}
     allocations = [Allocation(name, FLOAT32, n, 0, len(launched)) for name, n in sizes.items()]
-    return Plan(allocations, [LaunchOf(of[len(names)], (), names, 1) for names in launched])
+    return LaunchPlan(allocations, [PlannedLaunch(of[len(names)], (), names, 1) for names in launched])
 
 
 def test_arrays_share_places_that_others_have_left() -> None:
@@ -42,7 +42,7 @@ def test_launches_wait_for_writers_and_readers() -> None:
 def test_only_what_changes_is_written() -> None:
     (entry,) = entries(Program("p", (), (), Block(()), (kernel(),)), 32)
     given = [
-        LaunchArguments(entry, (7, Slot(0), 1.5), ((0, 0), (1, 64))),
+        LaunchArguments(entry, (7, ParamSlot(0), 1.5), ((0, 0), (1, 64))),
         LaunchArguments(entry, (8, 2.5, 1.5), ((1, 0), (2, 0))),
     ]
     frames = Parameters(given)

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from ..strategy import Problem
 
 
-class Likeness:
+class StageSignature:
     """What all that a strategy asks about a stage follows from, but for its name."""
 
     def __init__(self, problem: Problem) -> None:

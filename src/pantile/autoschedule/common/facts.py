@@ -38,7 +38,7 @@ def _memoized(method: F) -> F:
     """Memoize a method; nobody changes its results."""
 
     @wraps(method)
-    def answer(self: Facts, *question: object) -> Any:
+    def answer(self: PipelineFacts, *question: object) -> Any:
         key = (method.__name__, *question)
         if key not in self.known:
             self.known[key] = method(self, *question)
@@ -47,7 +47,7 @@ def _memoized(method: F) -> F:
     return cast(F, answer)
 
 
-class Facts:
+class PipelineFacts:
     """Facts about one pipeline, each computed when it is first used, and memoized."""
 
     def __init__(self, graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number]) -> None:

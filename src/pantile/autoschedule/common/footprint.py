@@ -17,7 +17,7 @@ from ... import progress
 from ...analysis.interval import Interval
 from ...analysis.load_boxes import Box
 from ...analysis.regions import with_own_updates
-from .facts import Facts
+from .facts import PipelineFacts
 from .shared_intervals import SharedIntervals
 
 # One number, or one per tile size.
@@ -25,7 +25,7 @@ Numbers = Any
 
 
 def boxes(
-    facts: Facts,
+    facts: PipelineFacts,
     members: Collection[str],
     output: str,
     tile: Mapping[str, Numbers],
@@ -43,7 +43,7 @@ class Footprint:
 
     def __init__(
         self,
-        facts: Facts,
+        facts: PipelineFacts,
         members: Collection[str],
         output: str,
         tile: Mapping[str, Numbers],
@@ -108,12 +108,12 @@ def points(box: Box) -> Numbers:
     return count
 
 
-def size(facts: Facts, name: str, box: Box) -> Numbers:
+def size(facts: PipelineFacts, name: str, box: Box) -> Numbers:
     """The bytes of a box of a stage or input."""
     return points(box) * facts.bytes_per_point(name)
 
 
-def tiles(facts: Facts, output: str, tile: Mapping[str, Numbers]) -> Numbers:
+def tiles(facts: PipelineFacts, output: str, tile: Mapping[str, Numbers]) -> Numbers:
     """How many tiles cover the output, along its reduction loops too."""
     extents = facts.every_loop(output)
     count: Numbers = 1

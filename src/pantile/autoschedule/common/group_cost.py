@@ -22,7 +22,7 @@ Numbers = Any
 
 
 @dataclass(frozen=True)
-class Needs:
+class TileNeeds:
     """The loads and the footprint of one tile (group_tile_loads and group_tile_footprint of Listing 2,
     halide-autoscheduler §4.2.3)."""
 
@@ -30,14 +30,14 @@ class Needs:
     kept: Numbers = 0  # bytes: all that, and what members keep for each other
     redone: Numbers = 0.0  # operations of members other than the output
 
-    def plus(self, other: Needs) -> Needs:
-        return Needs(self.loaded + other.loaded, self.kept + other.kept, self.redone + other.redone)
+    def plus(self, other: TileNeeds) -> TileNeeds:
+        return TileNeeds(self.loaded + other.loaded, self.kept + other.kept, self.redone + other.redone)
 
-    def minus(self, other: Needs) -> Needs:
-        return Needs(self.loaded - other.loaded, self.kept - other.kept, self.redone - other.redone)
+    def minus(self, other: TileNeeds) -> TileNeeds:
+        return TileNeeds(self.loaded - other.loaded, self.kept - other.kept, self.redone - other.redone)
 
 
-class Joining:
+class TiledCosts:
     """A group, of which the last member is the output, in tiles of many sizes."""
 
     def __init__(
@@ -54,12 +54,12 @@ class Joining:
         self.footprint = Footprint(self.facts, members, self.output.name, tiles, shared=shared)
 
     @cached_property
-    def terms(self) -> dict[str, Needs]:
+    def terms(self) -> dict[str, TileNeeds]:
         return {name: self._needs(name, box, name in self.members) for name, box in self.footprint.boxes.items()}
 
     @cached_property
-    def needs(self) -> Needs:
-        total = Needs()
+    def needs(self) -> TileNeeds:
+        total = TileNeeds()
         for term in self.terms.values():
             total = total.plus(term)
         return total
@@ -68,7 +68,7 @@ class Joining:
     def fills_vectors(self) -> Numbers:
         return self._fill_vectors(self.members, self.footprint.boxes)
 
-    def with_others(self, others: Collection[str]) -> tuple[Needs, Numbers]:
+    def with_others(self, others: Collection[str]) -> tuple[TileNeeds, Numbers]:
         """The loads and the footprint of tiles if others join, and whether all members then fill vectors."""
         changed = self.footprint.joined(others)
         total = self.needs
@@ -78,14 +78,14 @@ class Joining:
                 total = total.minus(self.terms[name])
         return total, self.fills_vectors & self._fill_vectors(others, changed)
 
-    def _needs(self, name: str, box: Box, is_member: bool) -> Needs:
+    def _needs(self, name: str, box: Box, is_member: bool) -> TileNeeds:
         points = self.footprint.shared.points(box)
         if name == self.output.name:
-            return Needs(points, points * self.facts.bytes_per_point(name)) if self.output.updates else Needs()
+            return TileNeeds(points, points * self.facts.bytes_per_point(name)) if self.output.updates else TileNeeds()
         kept = points * self.facts.bytes_per_point(name)
         if not is_member:
-            return Needs(points, kept)
-        return Needs(0, kept, points * (self.facts.work(name) / self.facts.points(name)))
+            return TileNeeds(points, kept)
+        return TileNeeds(0, kept, points * (self.facts.work(name) / self.facts.points(name)))
 
     def _fill_vectors(self, members: Collection[str], boxes: Mapping[str, Box]) -> Numbers:
         """Whether the innermost dims of all members fill a vector, as §4.2.3 requires it of the output."""

@@ -19,7 +19,7 @@ from ...expr.nodes import Const, Expr, Load, Var
 from ...expr.visit import children, key, loaded, names, rebuild, substitute
 from ...graph.nodes import Definition, Stage
 from ..strategy import Problem
-from .facts import Facts
+from .facts import PipelineFacts
 
 Place = tuple[object, ...]  # what a load reads: equal for loads of the same value
 Reads = dict[Place, Load]
@@ -77,7 +77,7 @@ class _Inlining:
     """The search for stages to inline, which become `names`."""
 
     def __init__(self, problem: Problem, load_cost: float) -> None:
-        self.facts: Facts = problem.facts  # extents are those of the pipeline as it is written
+        self.facts: PipelineFacts = problem.facts  # extents are those of the pipeline as it is written
         self.channels = problem.channels
         self.load_cost = load_cost
         self.names: list[str] = list(self.facts.trivial)

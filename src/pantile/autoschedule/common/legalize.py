@@ -23,7 +23,7 @@ Part = tuple[StageSchedule, ...]  # what is asked for the stages of one group
 
 
 @dataclass(frozen=True)
-class Legal:
+class LegalSchedule:
     """The schedule, which parts it honours, and what became of the others."""
 
     schedule: Schedule
@@ -31,7 +31,7 @@ class Legal:
     remarks: tuple[str, ...]
 
 
-def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()) -> Legal:
+def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()) -> LegalSchedule:
     """A schedule of `problem.graph`, from which nothing has been inlined yet. What is reduced to one value, or counted,
     by itself, is so in parts: that is no matter of tiles."""
     whole = _reduced_in_parts(problem, inlined)
@@ -45,7 +45,7 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
     together = Schedule(*(chain for part in each for chain in part)).replace(*asked.values())
     remarks = [f"reduced in parts, by threads and lanes: {', '.join(whole)}"] if whole else []
     if _refusal(problem, together) is None:
-        return Legal(together, (True,) * len(parts), tuple(remarks))
+        return LegalSchedule(together, (True,) * len(parts), tuple(remarks))
     schedule = Schedule(*(chain for s in problem.graph.stages for chain in _alone(alone, s, whole)))
     honoured = []
     for part in parts:
@@ -57,7 +57,7 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
         else:
             names = ", ".join(chain.name for chain in part)
             remarks.append(f"scheduled on their own: {names}, because {refusal}")
-    return Legal(schedule, tuple(honoured), tuple(remarks))
+    return LegalSchedule(schedule, tuple(honoured), tuple(remarks))
 
 
 def _reduced_in_parts(problem: Problem, inlined: Collection[str]) -> dict[str, Part]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...analysis.load_boxes import Box
 from ...cached import cached_property
-from .facts import Facts
+from .facts import PipelineFacts
 from .footprint import Footprint
 from .shared_intervals import SharedIntervals
 
@@ -22,18 +22,18 @@ Numbers = Any
 
 
 def overlaps(
-    facts: Facts, members: Collection[str], output: str, tile: Mapping[str, int] | None = None
+    facts: PipelineFacts, members: Collection[str], output: str, tile: Mapping[str, int] | None = None
 ) -> dict[str, float]:
     """Per loop of the output, the values of members and of what they read that two adjacent strips share."""
-    return Overlaps(facts, members, output, tile).with_others(())
+    return GroupOverlaps(facts, members, output, tile).with_others(())
 
 
-class Overlaps:
+class GroupOverlaps:
     """The overlaps of a group, alone and with others that join it."""
 
     def __init__(
         self,
-        facts: Facts,
+        facts: PipelineFacts,
         members: Collection[str],
         output: str,
         tile: Mapping[str, int] | None = None,

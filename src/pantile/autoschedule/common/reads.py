@@ -20,7 +20,7 @@ from ...expr.linear import linear
 from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var
 from ...expr.visit import children, key, names
 from ...graph.nodes import Definition, Stage
-from .shared_intervals import Ends, SharedIntervals
+from .shared_intervals import IntervalEnds, SharedIntervals
 
 # Conditions that hold where something is read, and whether they do or do not.
 Path = tuple[tuple[Expr, bool], ...]
@@ -87,7 +87,7 @@ class DefinitionReads:
         return [tuple((key(condition), holds) for condition, holds in path) for path, _ in self._reads]
 
     @cached_property
-    def _reads(self) -> list[tuple[Path, dict[str, tuple[Ends, ...]]]]:
+    def _reads(self) -> list[tuple[Path, dict[str, tuple[IntervalEnds, ...]]]]:
         d = self.definition
         loads = dict.fromkeys(_loads([] if d.condition is None else [d.condition], ()))
         always: Path = () if d.condition is None else ((d.condition, True),)
@@ -99,11 +99,11 @@ class DefinitionReads:
                 by_path.setdefault(_deciding(path, load, bounded), {}).setdefault(load.buffer, []).append(load)
         return [(path, {b: self._ends(b, ls) for b, ls in of.items()}) for path, of in by_path.items()]
 
-    def _ends(self, buffer: str, loads: list[Load]) -> tuple[Ends, ...]:
+    def _ends(self, buffer: str, loads: list[Load]) -> tuple[IntervalEnds, ...]:
         """The least and the greatest of indices that differ by constants."""
         along = zip(*(load.indices for load in loads), strict=True)
         is_input = buffer in self.inputs
-        return tuple(Ends(_extreme([_nearest(i) if is_input else i for i in indices])) for indices in along)
+        return tuple(IntervalEnds(_extreme([_nearest(i) if is_input else i for i in indices])) for indices in along)
 
 
 def _within(evaluator: Evaluator, path: Path) -> Evaluator:

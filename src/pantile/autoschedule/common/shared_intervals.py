@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...analysis.interval import Interval, Scope, Steps, values_of
+from ...analysis.interval import Interval, IntervalProgram, Scope, values_of
 from ...analysis.load_boxes import Box
 from ...cached import cached_property
 from ...dataclass import dataclass
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Ends:
+class IntervalEnds:
     """Indices along one dim of a buffer, of which one is the least, and one the greatest."""
 
     indices: tuple[Expr, ...]
@@ -56,8 +56,8 @@ class Ends:
         return reduce(Interval.hull, (e.interval(scope) for e in self._each))
 
     @cached_property
-    def _each(self) -> list[Steps]:
-        return list(map(Steps, self.indices))
+    def _each(self) -> list[IntervalProgram]:
+        return list(map(IntervalProgram, self.indices))
 
 
 def _steps(e: Expr) -> tuple[str, int] | None:
@@ -94,7 +94,7 @@ class SharedIntervals:
         """The number of values of a range."""
         return self._once(("extent", id(r)), (r,), lambda: np.maximum(r.high - r.low + 1, 0))
 
-    def index(self, ends: Ends, scope: Scope) -> Interval:
+    def index(self, ends: IntervalEnds, scope: Scope) -> Interval:
         """The values of indices."""
         ranges = tuple([scope.get(name) for name in ends.depends_on])
         name = (ends.key, *map(id, ranges))

@@ -25,22 +25,22 @@ class AlignedSpace:
             (d.producer, d.consumer): tuple((float(a), float(b)) for a, b in d.distance) for d in alignment.dependences
         }
         self._stages = stages
-        self._seen: dict[tuple[object, ...], Seen] = {}
+        self._seen: dict[tuple[object, ...], OutputSpace] = {}
 
     def has(self, name: str, dims: Iterable[str]) -> bool:
         """Whether these dims of a stage go along some of the space."""
         return all(d in self.axes[name] for d in dims)
 
-    def seen_from(self, output: str) -> Seen:
+    def seen_from(self, output: str) -> OutputSpace:
         """The stages in units of one of them; the same for all that lie in the space alike."""
         dims = self._stages.problem.graph.stage[output].dims
         alike = len(dims), tuple(self.axes[output].get(d) for d in dims)
         if alike not in self._seen:
-            self._seen[alike] = Seen(self._stages, self, output)
+            self._seen[alike] = OutputSpace(self._stages, self, output)
         return self._seen[alike]
 
 
-class Seen:
+class OutputSpace:
     """What is known of each stage in the space, as seen from an output: found once for all groups that end alike."""
 
     def __init__(self, stages: SingleStages, space: AlignedSpace, output: str) -> None:
@@ -49,13 +49,13 @@ class Seen:
         self._rank = len(dims)
         self._place = {own[d][0]: k for k, d in enumerate(dims) if d in own}  # axis of the space -> dim of the output
         self._units = dict(own.values())
-        self.axes = Once(self._axes)  # stage -> its dim -> dim of the output; all points of others are in any tile
-        self.density = Once(self._density)  # stage -> dim of the output -> its points per point of the output
-        self.along = Once(self._along)  # stage -> dim of the output -> its extent there
-        self.beside = Once(self._beside)  # stage -> points at one point of the space, in dims that it does not have
-        self.distance = Once(self._distance)  # (producer, consumer) -> in points of the output
+        self.axes = Memoized(self._axes)  # stage -> its dim -> dim of the output; all points of others are in any tile
+        self.density = Memoized(self._density)  # stage -> dim of the output -> its points per point of the output
+        self.along = Memoized(self._along)  # stage -> dim of the output -> its extent there
+        self.beside = Memoized(self._beside)  # stage -> points at one point of the space, in dims that it does not have
+        self.distance = Memoized(self._distance)  # (producer, consumer) -> in points of the output
         # (stage, dims of the output that are tiled) -> its bytes at one point of these, and those that it has
-        self.part = Once(self._part)
+        self.part = Memoized(self._part)
 
     def _axes(self, name: str) -> dict[str, int]:
         return {d: self._place[axis] for d, (axis, _) in self._space.axes[name].items() if axis in self._place}
@@ -88,7 +88,7 @@ class Seen:
         return tuple(along.get(k, (0.0, 0.0)) for k in range(self._rank))
 
 
-class Once(dict[K, V]):
+class Memoized(dict[K, V]):
     """A memoized function, as a dict."""
 
     def __init__(self, function: Callable[[K], V]) -> None:
@@ -120,7 +120,7 @@ class AlignedGroup:
         return self.stages.extents[self.output]
 
     @cached_property
-    def seen(self) -> Seen:
+    def seen(self) -> OutputSpace:
         """The stages of the group, as seen from the output."""
         return self.space.seen_from(self.output)
 

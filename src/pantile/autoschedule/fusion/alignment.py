@@ -20,7 +20,7 @@ from .stage_facts import SingleStages
 SHORT = 16
 
 
-class Stages(SingleStages):
+class StageGraph(SingleStages):
     """The stages of a problem as vertices of a graph."""
 
     def __init__(self, problem: Problem) -> None:

@@ -30,7 +30,7 @@ class Grouping:
 
 
 @dataclass(frozen=True)
-class _Coarse:
+class _CoarseModel:
     """The model of a graph whose vertices are groups of another."""
 
     model: Model
@@ -59,7 +59,7 @@ def grouped(
     limits: tuple[int | None, ...] = ()
     bounds: Sequence[int | None] = LIMITS if limit is None else (limit,)
     while True:
-        coarse = _Coarse(model, parts)
+        coarse = _CoarseModel(model, parts)
         table = _first_within(dag.contracted(parts), coarse, bounds, most_states)
         if table is None:
             return Grouping(parts, states, limits, has_all) if limits else greedily(dag, model)

@@ -36,17 +36,17 @@ class TileLimits:
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _TrialParameters:
     """The parameters that were chosen by trial."""
 
     weights: Weights = Weights()
     innermost: int = 256
 
 
-XEON = _Chosen()
+XEON = _TrialParameters()
 _TRIED = {
-    "opteron-6386-se": _Chosen(Weights(w1=0.3, w4=2.0), innermost=128),
-    "neoverse-n1": _Chosen(Weights(w1=2.0), innermost=512),
+    "opteron-6386-se": _TrialParameters(Weights(w1=0.3, w4=2.0), innermost=128),
+    "neoverse-n1": _TrialParameters(Weights(w1=2.0), innermost=512),
 }
 
 

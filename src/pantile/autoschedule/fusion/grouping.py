@@ -49,7 +49,7 @@ class Solution:
 
 
 @dataclass(frozen=True)
-class _Ways:
+class _Successors:
     """The successors of a state: Case I, one of its groups merged with a successor, and Case II, what may follow it."""
 
     merged: list[State]
@@ -91,17 +91,17 @@ class DpGrouping:
         return self.most_states is None or len(self.states) <= self.most_states
 
     @cached_property
-    def states(self) -> dict[State, _Ways]:
+    def states(self) -> dict[State, _Successors]:
         """All that are reached from the source, the keys of T; one more than `most_states` if there are more."""
         most = inf if self.most_states is None else self.most_states
-        ways_of: dict[State, _Ways] = {self.start: _Ways([], [])}
+        ways_of: dict[State, _Successors] = {self.start: _Successors([], [])}
         for state in (pending := [self.start]):
             ways = ways_of[state]
             for case, following in ((ways.merged, self._merged(state)), (ways.following, self._following(state))):
                 for other in following:
                     case.append(other)
                     if other not in ways_of:
-                        ways_of[other] = _Ways([], [])
+                        ways_of[other] = _Successors([], [])
                         pending.append(other)
                     if len(ways_of) > most:
                         return ways_of

@@ -12,7 +12,7 @@ from math import inf, prod, sqrt
 from ...cached import cached_property
 from ...dataclass import dataclass
 from .aligned_group import AlignedGroup
-from .alignment import Stages
+from .alignment import StageGraph
 from .dag import Group
 from .dp_machines import XEON, TileLimits, Weights
 from .expression_inlining import FULL
@@ -21,7 +21,7 @@ from .terms import SCALED, Terms
 
 
 @dataclass(frozen=True)
-class Costed:
+class CostedGroup:
     """A group with its cost: COST(H), tileSizes, and what Algorithm 3 inlines."""
 
     cost: float
@@ -37,13 +37,13 @@ class Costed:
 class TileModel:
     """COST(H) for all sets of the same stages."""
 
-    stages: Stages
+    stages: StageGraph
     limits: TileLimits
     weights: Weights = XEON.weights
     inlining: str = FULL
     multi_level: bool = True
     terms: str = SCALED
-    _found: dict[Group, Costed] = field(default_factory=dict)
+    _found: dict[Group, CostedGroup] = field(default_factory=dict)
 
     def cost(self, group: Group) -> float:
         return self.costed(group).cost
@@ -51,39 +51,39 @@ class TileModel:
     def is_hopeless(self, group: Group) -> bool:
         return self.stages.is_hopeless(group)
 
-    def costed(self, group: Group) -> Costed:
+    def costed(self, group: Group) -> CostedGroup:
         """MULTILEVELCOST(H) if several levels are wanted, else COST(H)."""
         if group not in self._found:
             self._found[group] = self._evaluate(group)
         return self._found[group]
 
-    def _evaluate(self, group: Group) -> Costed:
+    def _evaluate(self, group: Group) -> CostedGroup:
         names = self.stages.members(group)
         if len(names) == 1 and not self.stages.can_be_fused(names[0]):
             live = self._live(group)
             terms = {"live data / computation": live / self.limits.l1}
             why = "not a function with known limits: scheduled on its own"
-            return Costed(self.weights.w1 * live / self.limits.l1, names[0], terms=terms, remark=why)
+            return CostedGroup(self.weights.w1 * live / self.limits.l1, names[0], terms=terms, remark=why)
         # One stage at most can be read from outside: others would have to be computed both in tiles and as a whole.
         if (
             self.stages.live_outs(group) != names[-1:]
             or len(self.stages.separate(group)) > 1
             or self.is_hopeless(group)
         ):
-            return Costed(inf)  # lines 2-3
+            return CostedGroup(inf)  # lines 2-3
         aligned = self.stages.aligned(group)
-        return Costed(inf) if aligned is None else self._tiled(group, aligned)
+        return CostedGroup(inf) if aligned is None else self._tiled(group, aligned)
 
-    def _tiled(self, group: Group, aligned: AlignedGroup) -> Costed:
+    def _tiled(self, group: Group, aligned: AlignedGroup) -> CostedGroup:
         shape = OverlappedTiles(aligned, self.inlining)
-        fused = _Fused(aligned, shape, Terms(self.terms, shape, self._live(group)), self.weights, self.limits)
+        fused = _InlinedGroup(aligned, shape, Terms(self.terms, shape, self._live(group)), self.weights, self.limits)
         chosen = fused.for_cache(self.limits.l1)
         inner: Tile = {}
         if chosen.overlap > chosen.volume:  # line 5; Algorithm 4, line 6
             chosen = fused.for_cache(self.limits.l2)
             inner = fused.slab(chosen.tile) if self.multi_level and shape.members else {}
         levels = tuple(tile for tile in (chosen.tile, inner) if tile)
-        return Costed(chosen.cost, aligned.output, shape.members, shape.inlined, levels, chosen.terms)
+        return CostedGroup(chosen.cost, aligned.output, shape.members, shape.inlined, levels, chosen.terms)
 
     def _live(self, group: Group) -> int:
         """The bytes of live-ins and live-outs."""
@@ -91,7 +91,7 @@ class TileModel:
 
 
 @dataclass(frozen=True)
-class _ForCache:
+class _TileSizes:
     """The result of COSTFORCACHESIZE."""
 
     tile: Tile
@@ -105,7 +105,7 @@ class _ForCache:
 
 
 @dataclass(frozen=True)
-class _Fused:
+class _InlinedGroup:
     """A group of which something is inlined."""
 
     group: AlignedGroup
@@ -114,7 +114,7 @@ class _Fused:
     weights: Weights
     limits: TileLimits
 
-    def for_cache(self, cache_size: int) -> _ForCache:
+    def for_cache(self, cache_size: int) -> _TileSizes:
         """COSTFORCACHESIZE: lines 10-23."""
         size, cores, w = self.group.stages.size, self.limits.cores, self.weights
         total = sum(size[name] for name in self.shape.buffers)  # lines 11-12
@@ -127,7 +127,7 @@ class _Fused:
             "w3 overlap": w.w3 * overlap / footprint,
             "w4 dim sizes": w.w4 * self._dim_difference(),
         }
-        return _ForCache(tile, overlap, self.terms.tile_volume(tile), terms)
+        return _TileSizes(tile, overlap, self.terms.tile_volume(tile), terms)
 
     # ---- tile sizes
 

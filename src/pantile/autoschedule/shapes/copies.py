@@ -57,7 +57,7 @@ class StagePart:
 
 
 @dataclass(frozen=True)
-class Copies:
+class StageClones:
     """The clone_in directives, and the parts of the stages that they are for: name of the stage or copy -> part."""
 
     problem: Problem  # in which the copies are stages of their own
@@ -88,7 +88,7 @@ class Copies:
         }
 
 
-def copies(problem: Problem, whole: Collection[str] = ()) -> Copies:
+def copies(problem: Problem, whole: Collection[str] = ()) -> StageClones:
     """Decide which stages to copy; those in `whole` are not copied."""
     finder = _Finder(problem, whole)
     for stage in reversed(problem.graph.stages):
@@ -98,8 +98,8 @@ def copies(problem: Problem, whole: Collection[str] = ()) -> Copies:
         graph = clone_stages(problem.graph, Schedule(*clones))[0]
     except UserError as refusal:
         why = str(refusal).removeprefix(f"{refusal.where}: ")
-        return Copies(problem, (), {}, frozenset(problem.graph.stage), (why,))
-    return Copies(problem.with_graph(graph) if clones else problem, clones, finder.parts, frozenset(whole))
+        return StageClones(problem, (), {}, frozenset(problem.graph.stage), (why,))
+    return StageClones(problem.with_graph(graph) if clones else problem, clones, finder.parts, frozenset(whole))
 
 
 class _Finder:

@@ -7,27 +7,27 @@ from dataclasses import field
 
 import islpy as isl
 
-from ...analysis.polyhedra import Statement, box_set
+from ...analysis.polyhedra import AffineStatement, box_set
 from ...cached import cached_property
 from ...dataclass import dataclass
-from .spaces import Program, Space
-from .tile_boxes import Computed
-from .tile_time import Load, instructions
+from .spaces import PolyhedralProgram, Space
+from .tile_boxes import ComputedBoxes
+from .tile_time import FusedWork, instructions
 
 MOST_COUNTED = 1 << 16  # points of a box, of which those that are needed are counted
 
 
 @dataclass
-class Fused:
+class FusedSpace:
     """Relations hold what tiles need, and more where `simplified` had to enlarge them; loops compute boxes."""
 
-    program: Program
+    program: PolyhedralProgram
     liveout: Space
     tile: Mapping[str, int]
     stages: tuple[str, ...]  # producers first
     exposed: dict[str, isl.Map] = field(default_factory=dict)  # (4), by stage or input
     extensions: dict[str, isl.Map] = field(default_factory=dict)  # (6), by statement
-    load: Load = field(default_factory=Load)
+    load: FusedWork = field(default_factory=FusedWork)
     repeated: dict[str, float] = field(default_factory=dict)  # fused stage -> how often tiles compute a point of it
     remarks: list[str] = field(default_factory=list)
 
@@ -39,15 +39,15 @@ class Fused:
         return float(again / self.load.once) if self.load.once else 0.0
 
     @cached_property
-    def computed(self) -> Computed:
-        return Computed(self.program.problem.facts, self.liveout.output, self.tile)
+    def computed(self) -> ComputedBoxes:
+        return ComputedBoxes(self.program.problem.facts, self.liveout.output, self.tile)
 
     @property
     def cut(self) -> dict[str, int]:
         """The dims that have several tiles."""
         return {d: n for (d, n), count in zip(self.tile.items(), self.computed.counts, strict=True) if count > 1}
 
-    def tiling(self, statement: Statement) -> isl.Map:
+    def tiling(self, statement: AffineStatement) -> isl.Map:
         """(2): the tile of each instance of the live-out stage."""
         facts = self.program.problem.facts
         local = isl.LocalSpace.from_space(statement.domain.get_space())

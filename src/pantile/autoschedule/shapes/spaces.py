@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 
 import islpy as isl
 
-from ...analysis.polyhedra import Statement, simplified, statements
+from ...analysis.polyhedra import AffineStatement, simplified, statements
 from ...dataclass import dataclass
 from ..strategy import Problem
 
@@ -32,24 +32,24 @@ class Space:
         return self.stages[-1]
 
 
-class Program:
+class PolyhedralProgram:
     """The statements of a problem, by stage."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         facts = problem.facts
         self.stages = [s for s in problem.graph.stages if s.name in facts.boxes]
-        self.statements: Mapping[str, tuple[Statement, ...]] = {
+        self.statements: Mapping[str, tuple[AffineStatement, ...]] = {
             s.name: statements(problem.graph, s, facts.boxes[s.name], facts.scope) for s in self.stages
         }
 
-    def readers(self, name: str) -> list[Statement]:
+    def readers(self, name: str) -> list[AffineStatement]:
         """The statements of other stages that read a stage."""
         consumers = self.problem.facts.consumers[name]
         return [t for c in consumers for t in self.statements.get(c, ()) if name in t.reads]
 
 
-def inlined_at_startup(program: Program) -> frozenset[str]:
+def inlined_at_startup(program: PolyhedralProgram) -> frozenset[str]:
     """The stages with a closed form of which one statement reads every element once: they join its loop body."""
     bodies = _Bodies(program)
     return frozenset(s.name for s in program.stages if bodies.host(s.name) is not None)
@@ -58,16 +58,16 @@ def inlined_at_startup(program: Program) -> frozenset[str]:
 class _Bodies:
     """The statement that each inlined stage ends up in, and the elements of it that its instances require."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PolyhedralProgram) -> None:
         self.program = program
-        self.hosts: dict[str, tuple[Statement, isl.Map] | None] = {}
+        self.hosts: dict[str, tuple[AffineStatement, isl.Map] | None] = {}
         for stage in reversed(program.stages):
             self.hosts[stage.name] = self._find(stage.name)
 
-    def host(self, name: str) -> tuple[Statement, isl.Map] | None:
+    def host(self, name: str) -> tuple[AffineStatement, isl.Map] | None:
         return self.hosts[name]
 
-    def _find(self, name: str) -> tuple[Statement, isl.Map] | None:
+    def _find(self, name: str) -> tuple[AffineStatement, isl.Map] | None:
         facts = self.program.problem.facts
         if not facts.can_be_inlined(name) or not facts.is_limited(name) or _transposes(self.program.statements[name]):
             return None
@@ -80,7 +80,7 @@ class _Bodies:
             needed = needed.union(more)
         return (body, needed) if _once_each(needed) and _in_order(needed) else None
 
-    def _needs(self, reader: Statement, reads: isl.Map) -> tuple[Statement, isl.Map]:
+    def _needs(self, reader: AffineStatement, reads: isl.Map) -> tuple[AffineStatement, isl.Map]:
         """The body that a reader is part of, and what it reads there."""
         host = self.hosts[reader.stage]
         if host is None:
@@ -93,7 +93,7 @@ def _once_each(reads: isl.Map) -> bool:
     return bool(reads.plain_is_single_valued() and reads.is_injective())
 
 
-def _transposes(of_a_stage: Iterable[Statement]) -> bool:
+def _transposes(of_a_stage: Iterable[AffineStatement]) -> bool:
     """Whether a stage is there to turn what it reads: inlined, it would not."""
     reads = [r for t in of_a_stage for r in t.reads.values()]
     return any(r.plain_is_single_valued() and not _in_order(r) for r in reads)
@@ -110,7 +110,7 @@ def _in_order(reads: isl.Map) -> bool:
     return order == sorted(order)
 
 
-def spaces(program: Program) -> list[Space]:
+def spaces(program: PolyhedralProgram) -> list[Space]:
     """All stages in spaces, producers first."""
     of: dict[str, str] = {}  # stage -> the last stage of its space
     for stage in reversed(program.stages):
@@ -120,7 +120,7 @@ def spaces(program: Program) -> list[Space]:
     return [Space(tuple(n for n in order if of[n] == last)) for last in outputs]
 
 
-def _host_space(program: Program, name: str, of: Mapping[str, str]) -> str | None:
+def _host_space(program: PolyhedralProgram, name: str, of: Mapping[str, str]) -> str | None:
     """The space that a stage joins without losing parallelism, if there is one."""
     readers = program.readers(name)
     hosts = {of[t.stage] for t in readers}

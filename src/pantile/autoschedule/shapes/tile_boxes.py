@@ -17,7 +17,7 @@ import numpy as np
 from ...analysis.interval import Interval
 from ...analysis.load_boxes import Box, hull
 from ...analysis.regions import with_own_updates
-from ..common.facts import Facts
+from ..common.facts import PipelineFacts
 from ..common.footprint import points
 
 MOST_ALONG = 16  # tiles along one dim that are looked at; of more, so many from end to end
@@ -31,7 +31,7 @@ class Boxes:
     What `common.footprint.boxes` finds for a group that is known, here while it grows: what is not added costs nothing.
     """
 
-    def __init__(self, facts: Facts, output: str, box: Box) -> None:
+    def __init__(self, facts: PipelineFacts, output: str, box: Box) -> None:
         self.facts = facts
         self.boxes: dict[str, Box] = {output: box}  # of stages and inputs
         self.added: set[str] = set()
@@ -57,10 +57,10 @@ def _within(box: Box, limits: Box) -> Box:
     return tuple(a.meet(b) for a, b in zip(box, limits, strict=True))
 
 
-class Computed(Boxes):
+class ComputedBoxes(Boxes):
     """The boxes that tiles of one size compute."""
 
-    def __init__(self, facts: Facts, output: str, tile: Mapping[str, int]) -> None:
+    def __init__(self, facts: PipelineFacts, output: str, tile: Mapping[str, int]) -> None:
         stage = facts.graph.stage[output]
         extents = dict(zip(stage.dims, facts.extents(output), strict=True))
         self.counts = tuple(-(-extents[d] // n) for d, n in tile.items())

@@ -19,7 +19,7 @@ from ...analysis.load_boxes import Box, hull
 from ...dataclass import dataclass
 from ...errors import InternalError
 from ...schedule.stage_default import lanes
-from ..common.facts import Facts
+from ..common.facts import PipelineFacts
 from ..common.footprint import boxes, points, size, tiles
 from ..strategy import Problem
 from .spaces import Space
@@ -37,18 +37,18 @@ Tile = Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Load:
+class FusedWork:
     """The load of fused spaces: instructions without overlap of tiles, those that overlap adds, and bytes per tile."""
 
     once: Numbers = 0.0
     again: Numbers = 0.0
     stored: Numbers = 0.0
 
-    def __add__(self, other: Load) -> Load:
-        return Load(self.once + other.once, self.again + other.again, self.stored + other.stored)
+    def __add__(self, other: FusedWork) -> FusedWork:
+        return FusedWork(self.once + other.once, self.again + other.again, self.stored + other.stored)
 
-    def where(self, condition: Numbers) -> Load:
-        return Load(*(np.where(condition, n, 0) for n in (self.once, self.again, self.stored)))
+    def where(self, condition: Numbers) -> FusedWork:
+        return FusedWork(*(np.where(condition, n, 0) for n in (self.once, self.again, self.stored)))
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class FusionLimits:
     of_space: float
     stored: float
 
-    def allow(self, group: Load, space: Load) -> Any:
+    def allow(self, group: FusedWork, space: FusedWork) -> Any:
         """Whether a space may join a group."""
         both = group + space
         in_all = both.again <= self.of_group * both.once
@@ -109,7 +109,7 @@ def planes(problem: Problem, liveout: Space, others: Sequence[Space], first: str
     return [d for d in outside if is_disjoint(d)]
 
 
-def instructions(facts: Facts, name: str) -> float:
+def instructions(facts: PipelineFacts, name: str) -> float:
     """The instructions of computing all of a stage once: arithmetic, loads and stores of its definitions."""
     total = 0.0
     for k in range(len(facts.graph.stage[name].definitions)):
@@ -184,7 +184,7 @@ class _TileCostModel:
 
     # ---- what is fused, and what it reads
 
-    def _fused(self, limits: FusionLimits, most_stored: float) -> tuple[dict[str, Numbers], Load]:
+    def _fused(self, limits: FusionLimits, most_stored: float) -> tuple[dict[str, Numbers], FusedWork]:
         """Which stages are fused: what Algorithm 1 will decide; a candidate is not followed once it stores too much.
 
         Of the spaces that are fused with no candidate, only some count: a long pipeline is looked at as far as a group
@@ -192,7 +192,7 @@ class _TileCostModel:
         """
         behind = 0
         fused: dict[str, Numbers] = {n: np.full(self.count, True) for n in self.liveout.stages}
-        group = Load(sum(instructions(self.facts, n) for n in self.liveout.stages), 0.0, np.zeros(self.count))
+        group = FusedWork(sum(instructions(self.facts, n) for n in self.liveout.stages), 0.0, np.zeros(self.count))
         for space in reversed(self.others):
             readers = [c for n in space.stages for c in self.facts.consumers[n] if c not in space.stages]
             here = np.logical_and.reduce([fused.get(c, np.full(self.count, False)) for c in readers])
@@ -202,16 +202,16 @@ class _TileCostModel:
                 break
             for name in reversed(space.stages):
                 self.growing.add(name)
-            more = sum((self._load(n) for n in space.stages), Load())
+            more = sum((self._load(n) for n in space.stages), FusedWork())
             here &= limits.allow(group, more)
             group += more.where(here)
             fused.update(dict.fromkeys(space.stages, here))
         return fused, group
 
-    def _load(self, name: str) -> Load:
+    def _load(self, name: str) -> FusedWork:
         once, box = instructions(self.facts, name), self.boxes[name]
         repeated = points(box) * self.tiles / self.facts.points(name)
-        return Load(once, once * np.maximum(repeated - 1, 0), self._bytes(name, box))
+        return FusedWork(once, once * np.maximum(repeated - 1, 0), self._bytes(name, box))
 
     def _live_in(self, fused: Mapping[str, Numbers]) -> dict[tuple[str, str], Numbers]:
         """One reader of each stage or input, and for which tiles it is outside of the tile that reads it."""

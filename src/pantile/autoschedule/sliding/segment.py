@@ -47,7 +47,7 @@ def through_inlined(
 
 
 @dataclass(frozen=True)
-class Nest:
+class SegmentLoops:
     """D_m: the loops inside a tile; of those over tiles only the innermost one matters here."""
 
     intra: tuple[str, ...]  # outermost first, without short loops

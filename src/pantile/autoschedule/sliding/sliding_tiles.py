@@ -16,13 +16,13 @@ import numpy as np
 from ...analysis.load_boxes import Box
 from ...cached import cached_property
 from ...schedule.stage_default import lanes
-from ..common.facts import Facts
+from ..common.facts import PipelineFacts
 from ..common.footprint import Footprint, tiles
 from ..common.shared_intervals import SharedIntervals
 from ..common.tiles import MOST_UNROLLED
 from ..strategy import Problem
 from .overlap import WHOLE, Motion, motions
-from .segment import INLINE, Level, Nest, through_inlined
+from .segment import INLINE, Level, SegmentLoops, through_inlined
 from .stage_reuse import StageReuse
 
 Numbers = Any
@@ -33,7 +33,7 @@ class SlidingTiles:
 
     def __init__(self, problem: Problem, known: StageReuse, members: tuple[str, ...]) -> None:
         self.problem, self.known, self.members = problem, known, members
-        self.facts: Facts = problem.facts
+        self.facts: PipelineFacts = problem.facts
         self.graph = problem.graph
         self.output = self.graph.stage[members[-1]]
         self.producers = members[:-1]
@@ -110,7 +110,7 @@ class SlidingTiles:
 
     # ---- costs
 
-    def costs(self, nest: Nest, levels: Mapping[str, Level]) -> tuple[Numbers, Numbers]:
+    def costs(self, nest: SegmentLoops, levels: Mapping[str, Level]) -> tuple[Numbers, Numbers]:
         """The costs of all stages: loads (Cl), and what is computed more than once (Cp - Croot)."""
         loads: Numbers = np.zeros(self.shape)
         recomputed = loads.copy()
@@ -125,7 +125,7 @@ class SlidingTiles:
             loads = loads + sum(self.load_cost(p, nest, levels, level) for p in self.sources(name, levels))
         return loads, recomputed
 
-    def load_cost(self, source: str, nest: Nest, levels: Mapping[str, Level], level: Level) -> Numbers:
+    def load_cost(self, source: str, nest: SegmentLoops, levels: Mapping[str, Level], level: Level) -> Numbers:
         """Equation 5.6: rows, if the prefetchers can follow; 5.13: values, if contiguous ones are not read in turn."""
         at = max(level.store, nest.innermost + 1)
         needed = self.footprint(nest, levels, at)
@@ -134,7 +134,7 @@ class SlidingTiles:
         read = box[: self.problem.row(source)] if follows else box
         return needed.shared.points(read) * self.iterations(nest, at)
 
-    def buffers(self, nest: Nest, levels: Mapping[str, Level]) -> tuple[Numbers, Numbers]:
+    def buffers(self, nest: SegmentLoops, levels: Mapping[str, Level]) -> tuple[Numbers, Numbers]:
         """Bytes of folded buffers (equation 5.9: what one iteration of the compute level needs), and of all others."""
         folded: Numbers = np.zeros(self.shape)
         unfolded = folded.copy()
@@ -147,7 +147,7 @@ class SlidingTiles:
                 unfolded = unfolded + bytes if not level.is_folded else unfolded
         return folded, unfolded
 
-    def footprint(self, nest: Nest, levels: Mapping[str, Level], level: int) -> Footprint:
+    def footprint(self, nest: SegmentLoops, levels: Mapping[str, Level], level: int) -> Footprint:
         """What one iteration of a level needs of every stage, those that slide along it keeping what they have."""
         inside = nest.inside(level)
         sliding = self.sliding_along(levels, level)
@@ -174,7 +174,7 @@ class SlidingTiles:
             self._asked, self._sliding = levels, {k: frozenset(names) for k, names in by_level.items()}
         return self._sliding.get(level, frozenset())
 
-    def advanced(self, name: str, box: Box, nest: Nest, loop: str, shared: SharedIntervals) -> Box:
+    def advanced(self, name: str, box: Box, nest: SegmentLoops, loop: str, shared: SharedIntervals) -> Box:
         """The last rows of a box, those that an iteration of a loop adds."""
         stage = self.graph.stage[name]
         moving = self.motions[name]
@@ -183,11 +183,11 @@ class SlidingTiles:
             for d, r in zip(stage.dims, box, strict=True)
         )
 
-    def step(self, nest: Nest, loop: str) -> int:
+    def step(self, nest: SegmentLoops, loop: str) -> int:
         """The number of points of an iteration of a loop inside a tile."""
         return self.lanes if loop == nest.intra[-1] else 1
 
-    def iterations(self, nest: Nest, level: int) -> Numbers:
+    def iterations(self, nest: SegmentLoops, level: int) -> Numbers:
         """How often a level runs."""
         inside = nest.inside(level)
         key = (inside, nest.intra[-1])

@@ -13,7 +13,7 @@ from ...expr.visit import variables, walk
 from ...graph.nodes import Stage
 from ...schedule.default import CHEAP_LOADS, CHEAP_OPERATIONS
 from ...schedule.updates import is_independent, pure_dims
-from ..common.facts import Facts
+from ..common.facts import PipelineFacts
 from ..common.shared_intervals import SharedIntervals
 from ..strategy import Problem
 from .overlap import is_read_again, overlaps
@@ -26,7 +26,7 @@ class StageReuse:
     """The reuse of all stages, memoized."""
 
     def __init__(self, problem: Problem) -> None:
-        self.facts: Facts = problem.facts
+        self.facts: PipelineFacts = problem.facts
         self.graph = problem.graph
         self._shared: dict[
             str, dict[object, SharedIntervals]

@@ -12,7 +12,7 @@ MOST_SAMPLES = 5  # at a stretch
 CAPTURED_CALLS = 10  # in a graph
 
 
-class Clock(Protocol):
+class GpuClock(Protocol):
     """What times work on a GPU."""
 
     def wait(self) -> None:
@@ -25,7 +25,7 @@ class Clock(Protocol):
         """So many calls as one graph."""
 
 
-class Device(Clock, Protocol):
+class LibraryDevice(GpuClock, Protocol):
     """A library's view of the GPU."""
 
     def put(self, array: Any) -> Any:
@@ -35,10 +35,10 @@ class Device(Clock, Protocol):
         """A copy on the host."""
 
 
-class Timed:
+class TimedWork:
     """Some work on a device, timed in both ways. A graph that cannot be captured is not tried again; `why` says why."""
 
-    def __init__(self, device: Clock, work: Callable[[], object]) -> None:
+    def __init__(self, device: GpuClock, work: Callable[[], object]) -> None:
         self._device, self._work = device, work
         self._replay: Callable[[], object] | None = None
         self.why: str | None = None

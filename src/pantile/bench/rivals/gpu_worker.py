@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .gpu_timing import Timed
+from .gpu_timing import TimedWork
 from .serving import compile_seconds, serve
 
 DEVICES = {"torch": "torch_device", "triton": "torch_device", "cupy": "cupy_device"}  # whose arrays programs take
@@ -29,7 +29,7 @@ class GpuWorker:
         self._system = system
         self._device: Any = importlib.import_module(f"{__package__}.{DEVICES[system]}")
         self._compute: Callable[[], Any] | None = None
-        self._timed: Timed | None = None
+        self._timed: TimedWork | None = None
         self._results: Any = ()
 
     def prepare(
@@ -47,7 +47,7 @@ class GpuWorker:
 
         def compute() -> None:
             self._compute = module.prepare(arrays, tuple(tuple(shape) for _, shape in outputs))
-            self._timed = Timed(self._device, self._compute)
+            self._timed = TimedWork(self._device, self._compute)
 
         seconds = compile_seconds(compute, self.run)
         return {"schedule_s": 0.0, "compile_s": seconds, "differs": getattr(module, "DIFFERS", None)}

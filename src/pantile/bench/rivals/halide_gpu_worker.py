@@ -12,7 +12,7 @@ from typing import Any
 
 import halide as hl
 
-from .gpu_timing import Timed
+from .gpu_timing import TimedWork
 from .halide_device import Driver, HalideDevice
 from .halide_worker import HalideWorker
 from .serving import compile_seconds, serve
@@ -30,7 +30,7 @@ class HalideGpuWorker(HalideWorker):
         """Start with no pipeline."""
         super().__init__(_target(10 * _attribute(_MAJOR) + _attribute(_MINOR)))
         self._device = HalideDevice()
-        self._timed: Timed | None = None
+        self._timed: TimedWork | None = None
 
     def prepare(
         self,
@@ -45,7 +45,7 @@ class HalideGpuWorker(HalideWorker):
         answer = super().prepare(app, schedule, _attribute(_MULTIPROCESSORS), inputs, outputs)
         for _, array in self._images.values():
             array.buffer.set_host_dirty(True)  # so that the first run copies it
-        self._timed = Timed(self._device, super().run)
+        self._timed = TimedWork(self._device, super().run)
         answer["compile_s"] += compile_seconds(lambda: None, self.run)
         return answer
 

@@ -46,7 +46,7 @@ NPY_MAGIC = b"\x93NUMPY"
 HUGE_PAGE = 2 << 20  # bytes
 
 
-class Array:
+class HalideArray:
     """A dense array in memory of its own, seen by Halide as a buffer.
 
     The buffer may have rows to spare above and below the array's, at negative
@@ -70,7 +70,7 @@ class Array:
             self.buffer.set_min([0, -spare_rows, *(0 for _ in shape[:-2])])
 
     @classmethod
-    def load(cls, path: Path, spare_rows: int) -> "Array":
+    def load(cls, path: Path, spare_rows: int) -> "HalideArray":
         """Read a C-ordered ``.npy`` file."""
         with path.open("rb") as file:
             dtype, shape = _read_npy_header(file)
@@ -131,8 +131,8 @@ class HalideWorker:
         """Start with no pipeline; code is for this machine unless told."""
         self._target = target or hl.get_jit_target_from_environment()
         self._pipeline: hl.Pipeline | None = None
-        self._images: dict[str, tuple[hl.ImageParam, Array]] = {}
-        self._outputs: list[Array] = []
+        self._images: dict[str, tuple[hl.ImageParam, HalideArray]] = {}
+        self._outputs: list[HalideArray] = []
         self._buffers: Any = None  # of the outputs, as Halide wants them: one, or a list
 
     def prepare(
@@ -146,8 +146,10 @@ class HalideWorker:
         """Build, schedule and compile."""
         module = importlib.import_module(f"{__package__}.halide_apps.{app}")
         spare_rows = getattr(module, "SPARE_ROWS", 0)
-        self._images = {name: _bind_image(name, Array.load(Path(path), spare_rows)) for name, path in inputs.items()}
-        self._outputs = [Array(dtype, shape) for dtype, shape in outputs]
+        self._images = {
+            name: _bind_image(name, HalideArray.load(Path(path), spare_rows)) for name, path in inputs.items()
+        }
+        self._outputs = [HalideArray(dtype, shape) for dtype, shape in outputs]
         buffers = [array.buffer for array in self._outputs]
         self._buffers = buffers[0] if len(buffers) == 1 else buffers
         origins = _origins(module, self._outputs)
@@ -184,13 +186,13 @@ class HalideWorker:
             array.save(path)
 
 
-def _origins(module: ModuleType, outputs: Sequence[Array]) -> list[tuple[int, ...]]:
+def _origins(module: ModuleType, outputs: Sequence[HalideArray]) -> list[tuple[int, ...]]:
     """The first coordinates of each output: all zero unless the module says otherwise."""
     zeros = [(0,) * len(array.shape) for array in outputs]
     return [getattr(module, "ORIGIN", zeros[0])] if len(outputs) == 1 else getattr(module, "ORIGINS", zeros)
 
 
-def _estimate(funcs: Sequence[hl.Func], outputs: Sequence[Array], origins: Sequence[tuple[int, ...]]) -> None:
+def _estimate(funcs: Sequence[hl.Func], outputs: Sequence[HalideArray], origins: Sequence[tuple[int, ...]]) -> None:
     """Tell autoschedulers the sizes; a Func of several values has as many outputs, of one shape."""
     index = 0
     for func in funcs:
@@ -211,7 +213,7 @@ def _read_npy_header(file: IO[bytes]) -> tuple[str, tuple[int, ...]]:
     return header["descr"], header["shape"]
 
 
-def _bind_image(name: str, array: Array) -> tuple[hl.ImageParam, Array]:
+def _bind_image(name: str, array: HalideArray) -> tuple[hl.ImageParam, HalideArray]:
     """Make a pipeline parameter that holds `array`, and keep the two together."""
     rank = len(array.shape)
     parameter = hl.ImageParam(array.halide_type, rank, name)

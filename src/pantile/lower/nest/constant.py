@@ -10,10 +10,10 @@ from ...schedule.limits import MOST_COPIES, MOST_LANES, MOST_VALUES
 from ...schedule.plan import Loop
 from ...target.kinds import WRITTEN_OUT, Kind
 from ..refuse import not_constant, too_many_values
-from .loops import Loops
+from .loops import DefinitionLoops
 
 
-def is_constant(loops: Loops, loop: Loop, extent: Expr, is_part: bool) -> bool:
+def is_constant(loops: DefinitionLoops, loop: Loop, extent: Expr, is_part: bool) -> bool:
     """Whether a vector or unrolled loop has a constant extent of a sensible size; others are refused.
 
     With `is_part`, the tail of a split or a version for small arrays is built, in which such loops may run serially.
@@ -28,7 +28,7 @@ def is_constant(loops: Loops, loop: Loop, extent: Expr, is_part: bool) -> bool:
     return True
 
 
-def _product(loops: Loops, kind: Kind) -> int:
+def _product(loops: DefinitionLoops, kind: Kind) -> int:
     """The product of the known trip counts of all loops of a kind."""
     ranges = [loops.ranges[x.name] for x in loops.nest.loops if x.kind is kind and x.name in loops.ranges]
     extents = [simplify(r.high - r.low + 1) for r in ranges]

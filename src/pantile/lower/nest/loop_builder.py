@@ -30,7 +30,7 @@ from ..names import loop_name, region_names, site_variable
 from .constant import is_constant
 from .early import OpenLoop, one_after_another
 from .here import Here
-from .loops import Loops
+from .loops import DefinitionLoops
 from .make_loops import make_loops
 from .point import point
 from .prefetch import prefetches
@@ -77,7 +77,7 @@ class LoopBuilder:
 
     # Ranges
 
-    def _loops(self, stage: Stage, index: int) -> Loops:
+    def _loops(self, stage: Stage, index: int) -> DefinitionLoops:
         """The loops of a definition over its region."""
         nest, facts = self._plan.stages[stage.name].nests[index], self._here.facts
         self._here.forget(loop_name(stage, index, loop.name) for loop in nest.loops)
@@ -104,7 +104,7 @@ class LoopBuilder:
 
     # Nesting
 
-    def _lets(self, loops: Loops, depth: int) -> Stmt:
+    def _lets(self, loops: DefinitionLoops, depth: int) -> Stmt:
         """The lets whose loops are open, then the loop at `depth`."""
         ready, here = loops.ready(depth), self._here
         with here.lets(ready):
@@ -115,7 +115,7 @@ class LoopBuilder:
             body = Let(name, value, body)
         return body
 
-    def _loop_or_point(self, loops: Loops, depth: int) -> Stmt:
+    def _loop_or_point(self, loops: DefinitionLoops, depth: int) -> Stmt:
         if depth == len(loops.nest.loops):
             return self._point(loops)
         loop = loops.nest.loops[depth]
@@ -125,7 +125,7 @@ class LoopBuilder:
             return self._peeled(loops, depth, loop.name)
         return self._loop(loops, depth, loop)
 
-    def _point(self, loops: Loops) -> Stmt:
+    def _point(self, loops: DefinitionLoops) -> Stmt:
         own = {loops.var(loop.name).name for loop in loops.nest.loops}
         is_inside = functools.partial(self._is_computed_in, own)
         stores = point(loops, self._here, self._graph, self._regions.is_missing, is_inside, self._manner(loops))
@@ -145,13 +145,13 @@ class LoopBuilder:
     def _variable(self, site: Site) -> str:
         return site_variable(self._graph, site)
 
-    def _manner(self, loops: Loops) -> Manner:
+    def _manner(self, loops: DefinitionLoops) -> Manner:
         """How the definition stores. Threads that share an update's iterations may store to the same element."""
         if loops.nest.atomic and any(x.kind in (Kind.BLOCK, Kind.THREAD) for x in loops.nest.loops):
             return Manner.ATOMIC
         return Manner.NONTEMPORAL if self._plan.stages[loops.stage.name].nontemporal else Manner.PLAIN
 
-    def _peeled(self, loops: Loops, depth: int, loop: str) -> Stmt:
+    def _peeled(self, loops: DefinitionLoops, depth: int, loop: str) -> Stmt:
         """The whole blocks of a split, and its tail."""
         rest, name, first = loops.tail(loop)
         here = self._here
@@ -165,7 +165,7 @@ class LoopBuilder:
                 tail = around.guarded(tail, around.current)
         return Block((whole, tail))
 
-    def _loop(self, loops: Loops, depth: int, loop: Loop) -> Stmt:
+    def _loop(self, loops: DefinitionLoops, depth: int, loop: Loop) -> Stmt:
         here, r = self._here, loops.ranges[loop.name]
         name = loops.var(loop.name).name
         extent = simplify(r.high - r.low + 1, here.facts)
@@ -187,7 +187,7 @@ class LoopBuilder:
             return For(name, r.low, extent, kind, body)
         return self._early(loops, opened, r, extent, kind, body)
 
-    def _early(self, loops: Loops, opened: OpenLoop, r: Range, extent: Expr, kind: Kind, body: Stmt) -> Stmt:
+    def _early(self, loops: DefinitionLoops, opened: OpenLoop, r: Range, extent: Expr, kind: Kind, body: Stmt) -> Stmt:
         """The bounds of a loop that starts early for stages that slide along it."""
         early = opened.warm_up
         self._coverage.start_early(opened.var.name, early)
@@ -205,7 +205,7 @@ class LoopBuilder:
             for computed, stored in self._tree.stored_outside
         )
 
-    def _body(self, loops: Loops, depth: int, loop: str) -> Stmt:
+    def _body(self, loops: DefinitionLoops, depth: int, loop: str) -> Stmt:
         """The body of the loop at `depth`: what is computed there, the stages fused into it, the loops inside."""
         with self._here.body_of(loops.var(loop).name):
             parts, loops = loops.taken_apart(depth + 1)
@@ -224,7 +224,7 @@ class LoopBuilder:
 
     # Other statements in a loop
 
-    def _with_companions(self, loops: Loops, loop: str, body: Stmt) -> Stmt:
+    def _with_companions(self, loops: DefinitionLoops, loop: str, body: Stmt) -> Stmt:
         """Run the inner loops of other stages in this loop, after this stage's (compute_with)."""
         for name in self._tree.companions(loops.stage.name) if loops.index == 0 else ():
             if self._plan.stages[name].with_loop == loop:
@@ -232,7 +232,7 @@ class LoopBuilder:
                 body = one_after_another(self._here.open, [body, inner])
         return body
 
-    def _with_updates(self, loops: Loops, loop: str, body: Stmt) -> Stmt:
+    def _with_updates(self, loops: DefinitionLoops, loop: str, body: Stmt) -> Stmt:
         """Run the inner loops of updates in this loop, after those of the pure definition (compute_with the stage
         itself).
         """
@@ -242,12 +242,12 @@ class LoopBuilder:
             body = one_after_another(self._here.open, [body, inner])
         return body
 
-    def _inner(self, stage: Stage, index: int, host: Loops, loop: str) -> Stmt:
+    def _inner(self, stage: Stage, index: int, host: DefinitionLoops, loop: str) -> Stmt:
         """The loops of a definition inside one that it shares with others."""
         own = self._loops(stage, index).inside(host, loop)
         return self._lets(own, [x.name for x in own.nest.loops].index(loop) + 1)
 
-    def _prefetched(self, loops: Loops, body: Stmt) -> Stmt:
+    def _prefetched(self, loops: DefinitionLoops, body: Stmt) -> Stmt:
         """The innermost body, after prefetches of what it will read some iterations of an outer loop later."""
         for p in self._plan.stages[loops.stage.name].prefetches:
             ahead = loops.var(p.loop)

@@ -1,7 +1,7 @@
 """The loops of one definition while they are being opened: their bounds, and how coordinates are computed from them.
 
 A split's outer loop counts blocks; its inner loop runs over coordinates, from the block's first one, called
-stage.inner.lo. Values are immutable: opening a loop gives another `Loops` with what is left to be opened.
+stage.inner.lo. Values are immutable: opening a loop gives another `DefinitionLoops` with what is left to be opened.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...expr.visit import depends, names, substitute
 from ...graph.nodes import Definition, Stage
 from ...schedule.plan import Loop, Nest, Split
 from ...target.kinds import WRITTEN_OUT, Kind
-from ..coverage import Covered, Range
+from ..coverage import CoveredRange, Range
 from ..names import loop_name, of_loop, prefix
 from . import rewrites
 from .kinds import LANES
@@ -32,7 +32,7 @@ class Peel:
 
 
 @dataclass(frozen=True)
-class Loops:
+class DefinitionLoops:
     """One definition's loops, outermost first; names are those of the nest, variables those of the loop IR."""
 
     stage: Stage
@@ -48,7 +48,7 @@ class Loops:
     gone: frozenset[str] = frozenset()  # loops that a peeled tail does not have
     serial: frozenset[str] = frozenset()  # loops forced to run serially
     peeled: tuple[str, ...] = ()  # splits of which this is the last block
-    covered: Mapping[str, Covered] = field(default_factory=dict)  # variable or let -> its range
+    covered: Mapping[str, CoveredRange] = field(default_factory=dict)  # variable or let -> its range
     fused: frozenset[str] = frozenset()  # lets that recover the coordinates of a fused loop
     blocks: Mapping[str, Expr] = field(default_factory=dict)  # let -> extent of the clipped block there, at least 1
 
@@ -104,7 +104,7 @@ class Loops:
             ready.append(let)
         return ready
 
-    def after(self, lets: Collection[NamedValue], first: Collection[NamedValue] = ()) -> Loops:
+    def after(self, lets: Collection[NamedValue], first: Collection[NamedValue] = ()) -> DefinitionLoops:
         """What is still to be opened inside of these lets; `first` has those that come next."""
         if not lets:
             return self
@@ -112,7 +112,7 @@ class Loops:
         pending = (*first, *(let for let in self.pending if let[0] not in moved))
         return replace(self, pending=pending, made={**self.made, **dict(lets)})
 
-    def taken_apart(self, depth: int) -> tuple[list[NamedValue], Loops]:
+    def taken_apart(self, depth: int) -> tuple[list[NamedValue], DefinitionLoops]:
         """The coordinates recovered from a fused loop above `depth`, and what is still to be opened inside.
 
         Regions are expressed in these: their ranges are known, and those of the quotient and remainder would be far too
@@ -134,11 +134,11 @@ class Loops:
 
     # Derived loops
 
-    def one_after_another(self, loop: str) -> Loops:
+    def one_after_another(self, loop: str) -> DefinitionLoops:
         """These loops, with one of them run serially."""
         return replace(self, serial=self.serial | {loop})
 
-    def inside(self, host: Loops, loop: str) -> Loops:
+    def inside(self, host: DefinitionLoops, loop: str) -> DefinitionLoops:
         """These loops with the ones down to `loop` replaced by the host's, of the same names and ranges."""
         result = self
         for outermost in host.peeled:
@@ -149,7 +149,7 @@ class Loops:
         values |= {result.of_loop(n, "rest"): var(host.of_loop(n, "rest")) for n in loops}
         return result.renamed(values)
 
-    def tail(self, outermost: str) -> tuple[Loops, str, Expr]:
+    def tail(self, outermost: str) -> tuple[DefinitionLoops, str, Expr]:
         """The loops over the tail of a peeled split, and the name to which its first coordinate must be bound, with its
         value.
         """
@@ -174,12 +174,12 @@ class Loops:
         told = [self.of_loop(*let) for let in rewrites.lets(self.nest, split) if let[1] == "at"]
         return rest.renamed(dict.fromkeys((self.var(parts[-1]).name, *told), self.var(run))), start.name, left.low
 
-    def whole(self, outermost: str) -> Loops:
+    def whole(self, outermost: str) -> DefinitionLoops:
         """The loops over the whole blocks of the same split."""
         others = {n: p[1:] if n == outermost else p for n, p in self.peel.items()}
         return replace(self, peel={n: p for n, p in others.items() if p})
 
-    def renamed(self, values: Mapping[str, Expr]) -> Loops:
+    def renamed(self, values: Mapping[str, Expr]) -> DefinitionLoops:
         """These loops, with expressions substituted for names."""
 
         def new(e: Expr) -> Expr:

@@ -22,10 +22,10 @@ from ...expr.types import INDEX
 from ...graph.nodes import Stage
 from ...schedule.plan import Fuse, Nest, Split
 from ...schedule.updates import pure_dims
-from ..coverage import Covered, Range
+from ..coverage import CoveredRange, Range
 from ..names import loop_name, of_loop, region_names
 from . import rewrites
-from .loops import Loops, NamedValue, Peel
+from .loops import DefinitionLoops, NamedValue, Peel
 
 
 def make_loops(
@@ -35,7 +35,7 @@ def make_loops(
     ranges: Mapping[str, Range],
     facts: Facts,
     at_least: Callable[[Expr, int], bool],
-) -> Loops:
+) -> DefinitionLoops:
     """Apply the nest's rewrites to the ranges of the dims.
 
     `at_least(extent, n)` tells whether extent >= n is certain.
@@ -52,8 +52,10 @@ def make_loops(
     made_of = rewrites.made_of(nest, ranges)
     for dim, value in values.items():
         if isinstance(value, Var):
-            draft.covered[value.name] = Covered(everywhere[dim], frozenset(draft.var(n).name for n in made_of[dim]))
-    return Loops(
+            draft.covered[value.name] = CoveredRange(
+                everywhere[dim], frozenset(draft.var(n).name for n in made_of[dim])
+            )
+    return DefinitionLoops(
         stage,
         index,
         nest,
@@ -70,7 +72,7 @@ def make_loops(
 
 @dataclass
 class _Draft:
-    """The loops under construction; see `Loops`."""
+    """The loops under construction; see `DefinitionLoops`."""
 
     stage: Stage
     index: int
@@ -80,7 +82,7 @@ class _Draft:
     lets: list[NamedValue] = field(default_factory=list)
     peel: dict[str, list[Peel]] = field(default_factory=dict)
     guards: list[Expr] = field(default_factory=list)
-    covered: dict[str, Covered] = field(default_factory=dict)
+    covered: dict[str, CoveredRange] = field(default_factory=dict)
     fused: set[str] = field(default_factory=set)
     blocks: dict[str, Expr] = field(default_factory=dict)
 
@@ -180,5 +182,5 @@ class _Fuse(_Rewrite):
             at = var(self.draft.of_loop(self.f.fused, part, self.again))
             self.draft.lets.append((at.name, simplify(old.low + step, self.facts)))
             self.draft.fused.add(at.name)
-            self.draft.covered[at.name] = Covered(all_of_it, made_of)
+            self.draft.covered[at.name] = CoveredRange(all_of_it, made_of)
             values[name] = at

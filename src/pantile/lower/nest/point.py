@@ -16,9 +16,9 @@ from ...ir import visit as ir
 from ...ir.nodes import Block, If, Let, Manner, Stmt, Store
 from ..names import of_buffer, region_names
 from .here import Here
-from .loops import Loops
+from .loops import DefinitionLoops
 from .mask import LoadContext, mask_lanes, mask_loads
-from .widen import Lowered
+from .widen import LoweredExpressions
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Point:
 
 
 def point(
-    loops: Loops,
+    loops: DefinitionLoops,
     here: Here,
     graph: Graph,
     is_missing: Callable[[str], bool],
@@ -43,7 +43,7 @@ def point(
     stage is computed inside of these loops.
     """
     d, lanes = loops.definition, loops.lanes
-    lowered, scope = Lowered(loops.at).expression, _everywhere(loops)
+    lowered, scope = LoweredExpressions(loops.at).expression, _everywhere(loops)
 
     context = LoadContext(graph.input, here.facts, is_missing, here.has_points, is_inside)
 
@@ -69,12 +69,12 @@ def point(
     return Point(If(logical_and(*guards), body) if guards else body, along_lanes)
 
 
-def _varies_by_lane(loops: Loops, lanes: list[str], condition: Expr) -> bool:
+def _varies_by_lane(loops: DefinitionLoops, lanes: list[str], condition: Expr) -> bool:
     """Whether a condition on coordinates differs between the lanes of a vector, at indices that do not."""
     return depends(condition, lanes) and not any(loaded(e) for e in (condition, *loops.definition.indices))
 
 
-def _everywhere(loops: Loops) -> dict[str, Interval]:
+def _everywhere(loops: DefinitionLoops) -> dict[str, Interval]:
     """The coordinates of a definition, each over its whole range."""
     ranges = {dim: Interval(*region_names(loops.stage, dim)) for dim in loops.stage.dims}
     for r in loops.definition.domain:
@@ -82,7 +82,9 @@ def _everywhere(loops: Loops) -> dict[str, Interval]:
     return {at.name: ranges[dim] for dim, at in loops.at.items() if isinstance(at, Var)}
 
 
-def _stores(loops: Loops, indices: tuple[Expr, ...], values: list[Expr], mask: Expr | None, manner: Manner) -> Stmt:
+def _stores(
+    loops: DefinitionLoops, indices: tuple[Expr, ...], values: list[Expr], mask: Expr | None, manner: Manner
+) -> Stmt:
     buffers = loops.stage.buffers
     if len(values) == 1 or loops.index == 0 or manner is Manner.ATOMIC:  # each combines its own element
         return ir.block(*(Store(b, indices, v, mask, manner) for b, v in zip(buffers, values, strict=True)))

@@ -26,7 +26,7 @@ from ...ir.nodes import Stmt
 from ...schedule.updates import pure_dims
 from ..contents import Contents
 from ..coverage import Coverage
-from ..footprint import Reach, computed, read_by, read_if, read_when
+from ..footprint import LoopRanges, computed, read_by, read_if, read_when
 from ..names import region_names
 from ..refuse import different_regions, unbounded
 from .here import Here
@@ -54,9 +54,9 @@ class Regions:
         self._graph, self._here, self._required = graph, here, here.required
         self._coverage, self._contents = coverage, contents
 
-    def reach(self) -> Reach:
+    def reach(self) -> LoopRanges:
         """The ranges of whole loops, where the open ones are not whole."""
-        return Reach(self._coverage, self._here.variables, self._contents)
+        return LoopRanges(self._coverage, self._here.variables, self._contents)
 
     # Footprints
 

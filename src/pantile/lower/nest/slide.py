@@ -25,7 +25,7 @@ from ...expr.types import INDEX
 from ...expr.visit import depends, substitute
 from ...graph.nodes import Stage
 from ...ir.nodes import Stmt
-from ..footprint import Reach, read_by
+from ..footprint import LoopRanges, read_by
 from .early import OpenLoop
 
 # Iterations by which a loop may start early where their number is not known: more would cost more than they save.
@@ -54,7 +54,7 @@ def slide(
     rest: Stmt,
     between: list[OpenLoop],
     lets: Mapping[str, Expr],
-    reach: Reach,
+    reach: LoopRanges,
     facts: Facts,
     anywhere: Callable[[int], bool],
 ) -> Sliding | None:
@@ -78,7 +78,7 @@ def _slide_along(
     loop: OpenLoop,
     inner: list[OpenLoop],
     lets: Mapping[str, Expr],
-    reach: Reach,
+    reach: LoopRanges,
     facts: Facts,
     anywhere: Callable[[int], bool],
 ) -> Sliding | None:

@@ -20,7 +20,7 @@ from ...expr.types import INDEX, promote
 from ...expr.visit import loaded, transform
 
 
-class Lowered:
+class LoweredExpressions:
     """Expressions of one definition with its coordinates replaced (`at` maps dim names to index expressions)."""
 
     def __init__(self, at: Mapping[str, Expr]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from ...codegen.entry import Entry
+from ...codegen.entry import KernelEntry
 from ...dataclass import dataclass
 from ...errors import PantileError, UserError
 from ...expr.depth import side_by_side
@@ -36,7 +36,7 @@ class CudaCode:
 
     ptx: tuple[str, ...]
     capability: str
-    entries: tuple[Entry, ...]
+    entries: tuple[KernelEntry, ...]
     writes: tuple[tuple[bool, ...], ...]
     program: Program
     index_bits: int  # of places in memory
@@ -50,11 +50,11 @@ class CudaCode:
 
 
 @dataclass(frozen=True)
-class Function:
+class DeviceFunction:
     """A kernel on a device."""
 
     handle: Any
-    entry: Entry
+    entry: KernelEntry
     writes: tuple[bool, ...]
 
 
@@ -63,11 +63,11 @@ class Functions:
 
     def __init__(self, code: CudaCode) -> None:
         self.code = code
-        self._on: dict[int, dict[str, Function]] = {}
+        self._on: dict[int, dict[str, DeviceFunction]] = {}
         self._modules: list[Any] = []
         self._lock = Lock()
 
-    def on(self, device: Device) -> dict[str, Function]:
+    def on(self, device: Device) -> dict[str, DeviceFunction]:
         """The kernels on a device by name; its context is entered."""
         functions = self._on.get(device.ordinal)
         if functions is None:
@@ -76,7 +76,7 @@ class Functions:
                 self._on[device.ordinal] = functions
         return functions
 
-    def _load(self, device: Device) -> dict[str, Function]:
+    def _load(self, device: Device) -> dict[str, DeviceFunction]:
         device.check(self.code.capability)
         for entry in self.code.entries:
             _check_limits(device, entry)
@@ -84,16 +84,16 @@ class Functions:
         self._modules += modules
         of = [next(m for m, ptx in zip(modules, self.code.ptx, strict=True) if _has(ptx, e)) for e in self.code.entries]
         return {
-            entry.kernel: Function(_handle(device, module, entry), entry, writes)
+            entry.kernel: DeviceFunction(_handle(device, module, entry), entry, writes)
             for module, entry, writes in zip(of, self.code.entries, self.code.writes, strict=True)
         }
 
 
-def _has(ptx: str, entry: Entry) -> bool:
+def _has(ptx: str, entry: KernelEntry) -> bool:
     return f".entry {entry.symbol}(" in ptx
 
 
-def _handle(device: Device, module: Any, entry: Entry) -> Any:
+def _handle(device: Device, module: Any, entry: KernelEntry) -> Any:
     """The function that the driver starts, allowed as much shared memory as it has."""
     cu, attribute = device.cu, device.cu.CUfunction_attribute
     handle = checked(cu.cuModuleGetFunction(module, entry.symbol.encode()))
@@ -112,7 +112,7 @@ def _handle(device: Device, module: Any, entry: Entry) -> Any:
     return handle
 
 
-def _check_limits(device: Device, entry: Entry) -> None:
+def _check_limits(device: Device, entry: KernelEntry) -> None:
     name, threads, shared = entry.kernel, entry.threads, entry.shared
     if threads > device.most_threads:
         raise UserError(

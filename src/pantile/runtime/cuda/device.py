@@ -11,7 +11,7 @@ from ...forks import Lock
 from ...target import named
 from ...target.gpu import compute_capability
 from ...target.known import CUDA_GPU
-from .driver import Missing, checked, driver
+from .driver import MissingDriver, checked, driver
 
 
 class Device:
@@ -105,7 +105,7 @@ def current() -> Device:
     error, context = cu.cuCtxGetCurrent()
     if error or not int(context):
         if not count():
-            raise Missing("the NVIDIA driver finds no GPU; look at nvidia-smi and at CUDA_VISIBLE_DEVICES")
+            raise MissingDriver("the NVIDIA driver finds no GPU; look at nvidia-smi and at CUDA_VISIBLE_DEVICES")
         return device(0)
     return device(int(checked(cu.cuCtxGetDevice())))
 
@@ -114,7 +114,7 @@ def capability() -> str:
     """The capability that code is made for by default: that of the GPU at hand, or else a usual one."""
     try:
         return "sm_{}{}".format(*current().capability)
-    except Missing:
+    except MissingDriver:
         return named(CUDA_GPU).cpu
 
 

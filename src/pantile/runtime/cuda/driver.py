@@ -18,7 +18,7 @@ _pid = 0
 _lock = Lock()
 
 
-class Missing(UserError):
+class MissingDriver(UserError):
     """There is nothing here that could run code for a GPU."""
 
 
@@ -55,7 +55,7 @@ def _imported() -> Any:
         with importing:
             functions = import_module("cuda.bindings.driver")
     except ImportError as error:
-        raise Missing(
+        raise MissingDriver(
             f"the target cuda needs the package cuda-bindings, which cannot be imported ({error}); "
             "pip install 'pantile[cuda]'"
         ) from error
@@ -66,15 +66,15 @@ def _initialize(functions: Any) -> None:
     try:
         (error,) = functions.cuInit(0)
     except Exception as failed:  # the library itself is not there; bindings differ in what they raise
-        raise Missing(
+        raise MissingDriver(
             "there is no NVIDIA driver on this machine (libcuda cannot be loaded); install it, or run with "
             "target='cuda-sim', or without target= on the CPU"
         ) from failed
     if error == NO_DEVICE:
-        raise Missing(
+        raise MissingDriver(
             "the NVIDIA driver finds no GPU; look at nvidia-smi and at CUDA_VISIBLE_DEVICES, or run with "
             "target='cuda-sim', or without target= on the CPU"
         )
     if error:
         name = getattr(error, "name", str(error))
-        raise Missing(f"the NVIDIA driver does not start ({name}); does nvidia-smi work?") from failure(error)
+        raise MissingDriver(f"the NVIDIA driver does not start ({name}); does nvidia-smi work?") from failure(error)

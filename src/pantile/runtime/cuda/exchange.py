@@ -20,7 +20,7 @@ _KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}  # DLPack's t
 CODES = {kind: code for code, kind in _KINDS.items()}
 
 
-class Exchanged(NamedTuple):
+class ArrayDescription(NamedTuple):
     """The description of an array by a protocol. Strides are in bytes."""
 
     ordinal: int
@@ -70,7 +70,7 @@ def is_on_gpu(given: Any) -> bool:
     return int(given.__dlpack_device__()[0]) in (CUDA, CUDA_MANAGED)
 
 
-def by_dlpack(given: Any) -> Exchanged:
+def by_dlpack(given: Any) -> ArrayDescription:
     """An array on a GPU; after this the default stream waits for it."""
     capsule = given.__dlpack__(stream=LEGACY_STREAM)
     t = DLManagedTensor.from_address(_pointer_of(capsule, CAPSULE)).tensor
@@ -81,7 +81,7 @@ def by_dlpack(given: Any) -> Exchanged:
     strides = tuple(s * size for s in t.strides[: t.ndim]) if t.strides else in_c_order(shape, size)
     _check_extents(shape, strides)
     name = kind if kind == "bool" else f"{kind}{t.bits}"
-    return Exchanged(t.device_id, (t.data or 0) + t.byte_offset, shape, strides, name, True, 0, capsule)
+    return ArrayDescription(t.device_id, (t.data or 0) + t.byte_offset, shape, strides, name, True, 0, capsule)
 
 
 def in_c_order(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
@@ -100,7 +100,7 @@ def _check_extents(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
 # ---- the CUDA array interface
 
 
-def by_interface(given: Any) -> Exchanged:
+def by_interface(given: Any) -> ArrayDescription:
     """An array that says where it is."""
     said = given.__cuda_array_interface__
     if said.get("mask") is not None:
@@ -115,7 +115,7 @@ def by_interface(given: Any) -> Exchanged:
     name = "bfloat16" if dtype.kind == "V" and dtype.itemsize == 2 else dtype.str
     running = 0 if stream in (None, LEGACY_STREAM) else int(stream)
     place = operator.index(address or 0)
-    return Exchanged(_device_of(place), place, shape, strides, name, not read_only, running, given)
+    return ArrayDescription(_device_of(place), place, shape, strides, name, not read_only, running, given)
 
 
 def _device_of(address: int) -> int:

@@ -17,14 +17,14 @@ from ...ir.nodes import Program, Stmt
 from ...ir.visit import expressions, walk
 from ...target.description import INDEX_BITS
 from ..arguments import AnyArray, NDArray, element_strides
-from ..launches import Plan, check_near, launches, scalars_of
+from ..launches import LaunchPlan, check_near, launches, scalars_of
 from . import graphs, staging, streams
-from .code import CudaCode, Function, Functions
+from .code import CudaCode, DeviceFunction, Functions
 from .device import Device, current, device
-from .graphs import Graph, Launch, Launcher
+from .graphs import CudaGraph, KernelLaunch, Launcher
 from .memory import pool
 from .order import dependencies, places, rounded
-from .parameters import LaunchArguments, Parameters, Slot
+from .parameters import LaunchArguments, Parameters, ParamSlot
 from .views import Constant, View
 
 _MOST_RUNS = 16  # plans of a kind of call: there is one for each of the params that decide what is launched
@@ -63,7 +63,7 @@ class ReadyForCuda:
     ) -> None:
         self._loaded, self._shapes, self._strides, self._deciding = loaded, shapes, strides, loaded.deciding
         self._inputs = sum(not b.writable for b in loaded.code.program.buffers)
-        self._runs: dict[tuple[object, ...], Run] = {}
+        self._runs: dict[tuple[object, ...], PlanExecution] = {}
         self._lock = Lock()
 
     def run(self, arrays: Sequence[Any], numbers: Sequence[Any], threads: int) -> bool:
@@ -111,7 +111,7 @@ class ReadyForCuda:
         return bool(staged)
 
     def _with_copies(
-        self, run: Run, arrays: Sequence[Any], addresses: list[int], numbers: Sequence[Any], stream: int
+        self, run: PlanExecution, arrays: Sequence[Any], addresses: list[int], numbers: Sequence[Any], stream: int
     ) -> None:
         """Arrays of the host are copied to the device's memory of this call, and results back."""
         on = run.device
@@ -130,7 +130,7 @@ class ReadyForCuda:
         for given, received in results:
             staging.arrived(given, received)
 
-    def _run_for(self, on: Device, staged: tuple[int, ...], numbers: Sequence[Any]) -> Run:
+    def _run_for(self, on: Device, staged: tuple[int, ...], numbers: Sequence[Any]) -> PlanExecution:
         key: tuple[object, ...] = (on.ordinal, staged)
         if self._deciding:
             key += tuple([numbers[k] for k in self._deciding])
@@ -144,24 +144,24 @@ class ReadyForCuda:
                     run = self._runs[key] = self._plan(on, staged, numbers)
         return run
 
-    def _plan(self, on: Device, staged: tuple[int, ...], numbers: Sequence[Any]) -> Run:
+    def _plan(self, on: Device, staged: tuple[int, ...], numbers: Sequence[Any]) -> PlanExecution:
         program = self._loaded.code.program
-        given: list[Any] = [n if k in self._loaded.deciding else Slot(k) for k, n in enumerate(numbers)]
+        given: list[Any] = [n if k in self._loaded.deciding else ParamSlot(k) for k, n in enumerate(numbers)]
         plan = launches(program, scalars_of(program, self._shapes, self._strides, given))
         if self._loaded.code.index_bits < INDEX_BITS:
             check_near(plan)
         sizes = [(k, _bytes(self._shapes[k], program.buffers[k].dtype)) for k in staged]
-        return Run(on, self._loaded.functions.on(on), plan, program, sizes)
+        return PlanExecution(on, self._loaded.functions.on(on), plan, program, sizes)
 
 
-class Run:
+class PlanExecution:
     """One plan on one device, and its handles of the driver."""
 
     def __init__(
         self,
         on: Device,
-        functions: Mapping[str, Function],
-        plan: Plan,
+        functions: Mapping[str, DeviceFunction],
+        plan: LaunchPlan,
         program: Program,
         staged: Sequence[tuple[int, int]],
     ) -> None:
@@ -174,7 +174,7 @@ class Run:
         self.size = size
         number = {b.name: k for k, b in enumerate(program.buffers)}
         memory = len(program.buffers)  # the number of this call's own, behind all arguments
-        self._launches = [Launch(functions[one.kernel.name], one.blocks) for one in plan.launches]
+        self._launches = [KernelLaunch(functions[one.kernel.name], one.blocks) for one in plan.launches]
         for launch in self._launches:
             _check_blocks(on, launch)
         self._given = [
@@ -190,7 +190,7 @@ class Run:
         self._waits = dependencies(plan.launches, writes, where) if len(plan.launches) > 1 else [[]]
         self._is_several = len(self._launches) > 1
         self._launcher = Launcher(on, self._launches, Parameters(self._given))
-        self._graphs: dict[int, Graph] = {}
+        self._graphs: dict[int, CudaGraph] = {}
         self._lock = Lock()
 
     def start(self, addresses: list[int], numbers: Sequence[Any], stream: int) -> None:
@@ -214,12 +214,12 @@ class Run:
             starter = self._graph(stream) if by_graph else self._launcher
             starter.start(addresses, numbers, stream)
 
-    def _graph(self, stream: int) -> Graph:
+    def _graph(self, stream: int) -> CudaGraph:
         graph = self._graphs.get(stream)
         if graph is None:
             if len(self._graphs) >= _MOST_GRAPHS:
                 self._graphs.clear()
-            graph = self._graphs[stream] = Graph(self.device, self._launches, Parameters(self._given), self._waits)
+            graph = self._graphs[stream] = CudaGraph(self.device, self._launches, Parameters(self._given), self._waits)
         return graph
 
 
@@ -274,7 +274,7 @@ def _check_together(arrays: Sequence[Any], names: Sequence[str]) -> None:
             )
 
 
-def _check_blocks(on: Device, launch: Launch) -> None:
+def _check_blocks(on: Device, launch: KernelLaunch) -> None:
     if launch.blocks > on.most_blocks:
         raise UserError(
             f"kernel {launch.function.entry.kernel} would have {launch.blocks:,} blocks, but {on} runs up to "

@@ -20,7 +20,7 @@ class OutOfDeviceMemory(RunError):
     """There is no room left on the device; nothing was written, and smaller calls still work."""
 
 
-class Crashed(RunError):
+class DeviceCrash(RunError):
     """A kernel has failed, and with it the process's context of that device."""
 
 
@@ -35,7 +35,7 @@ def failure(error: Any) -> PantileError:
     if code == OUT_OF_MEMORY:
         return out_of_memory(0)
     if code in _CRASHES:
-        return Crashed(
+        return DeviceCrash(
             f"a kernel has failed on the GPU ({name}), in this call or in one before it that was not waited for; the "
             "CUDA context of this process is lost, so that its pipelines on this GPU, and other libraries' work there, "
             "fail from now on: start the process anew. Pipelines on the CPU and other processes are not affected. "

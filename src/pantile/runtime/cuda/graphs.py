@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...dataclass import dataclass
-from .code import Function
+from .code import DeviceFunction
 from .device import Device
 from .driver import checked
 from .failures import launch_failure
@@ -22,17 +22,17 @@ enabled = os.environ.get(VARIABLE, "1") != "0"  # for measuring what they bring
 
 
 @dataclass(frozen=True)
-class Launch:
+class KernelLaunch:
     """A kernel on a device, and how many blocks of it."""
 
-    function: Function
+    function: DeviceFunction
     blocks: int
 
 
 class Launcher:
     """Starts the launches one by one."""
 
-    def __init__(self, device: Device, launches: Sequence[Launch], parameters: Parameters) -> None:
+    def __init__(self, device: Device, launches: Sequence[KernelLaunch], parameters: Parameters) -> None:
         self._cu, self._launches, self._parameters = device.cu, launches, parameters
         self._each = [
             (launch.function.handle, launch.blocks, launch.function.entry.threads, launch.function.entry.shared, of)
@@ -48,11 +48,11 @@ class Launcher:
                 raise launch_failure(error, int(stream), described(self._launches[k]))
 
 
-class Graph:
+class CudaGraph:
     """Starts all launches at once; `waits` says for each which earlier ones it waits for."""
 
     def __init__(
-        self, device: Device, launches: Sequence[Launch], parameters: Parameters, waits: Sequence[Sequence[int]]
+        self, device: Device, launches: Sequence[KernelLaunch], parameters: Parameters, waits: Sequence[Sequence[int]]
     ) -> None:
         self._cu, self._launches, self._parameters, self._waits = device.cu, launches, parameters, waits
         self._nodes: list[tuple[Any, Any]] = []  # with what the driver is told of them
@@ -94,13 +94,13 @@ class Graph:
             self._cu.cuGraphDestroy(self._graph)
 
 
-def described(launch: Launch) -> str:
+def described(launch: KernelLaunch) -> str:
     entry = launch.function.entry
     shared = f" and {entry.shared:,} bytes of shared memory" if entry.shared else ""
     return f"kernel {entry.kernel}, {launch.blocks:,} blocks of {entry.threads} threads{shared}"
 
 
-def _node_parameters(cu: Any, launch: Launch, parameters: int) -> Any:
+def _node_parameters(cu: Any, launch: KernelLaunch, parameters: int) -> Any:
     told = cu.CUDA_KERNEL_NODE_PARAMS()
     told.func = launch.function.handle
     told.gridDimX, told.gridDimY, told.gridDimZ = launch.blocks, 1, 1

@@ -22,7 +22,7 @@ from ..outputs import Shape
 from ..tensors import check_tensor, is_tensor, plain_tensor
 from . import exchange
 from .device import device
-from .exchange import Exchanged, in_c_order
+from .exchange import ArrayDescription, in_c_order
 from .failures import out_of_memory
 from .memory import let_libraries_go
 from .results import DeviceArray
@@ -208,7 +208,7 @@ class Cupy:
 # ---- everybody else
 
 
-class Others:
+class OtherLibrary:
     """Who speaks DLPack or the CUDA array interface; results are arrays of ours."""
 
     def view(self, wanted: Array, given: Any) -> View | None:
@@ -248,12 +248,12 @@ def _by_protocol(library: Library, wanted: Array, given: Any) -> View | None:
     return View(given, library, laid_out, said.address, said.stream, said.keeps)
 
 
-def _exchanged(given: Any) -> Exchanged | None:
+def _exchanged(given: Any) -> ArrayDescription | None:
     """The view of an array, by DLPack where there is a choice: its arrays say when they are ready."""
     if hasattr(given, "__dlpack_device__"):
         return exchange.by_dlpack(given) if exchange.is_on_gpu(given) else None
     return exchange.by_interface(given)
 
 
-OTHERS = Others()
+OTHERS = OtherLibrary()
 _torch, _cupy = cache(Torch), cache(Cupy)  # one for each library

@@ -12,20 +12,20 @@ from typing import NamedTuple
 
 from ...ir.nodes import Kernel, Store
 from ...ir.visit import walk
-from ..launches import Allocation, LaunchOf, Plan
+from ..launches import Allocation, LaunchPlan, PlannedLaunch
 
 ALIGNMENT = 256  # bytes, as of memory that the driver gives
 _MOST_COMPARED = 512  # launches; longer lists run one after the other
 
 
-class Places(NamedTuple):
+class ArenaLayout(NamedTuple):
     """The byte at which each array begins, and how many there are in all."""
 
     at: dict[str, int]
     size: int
 
 
-def places(plan: Plan) -> Places:
+def places(plan: LaunchPlan) -> ArenaLayout:
     """Large ones first, each at the lowest place that is free from the first launch that uses it to the last."""
     used = _live_ranges(plan.launches)
     placed: list[tuple[int, int, int, int]] = []
@@ -39,10 +39,10 @@ def places(plan: Plan) -> Places:
         placed.append((begin, begin + size, first, last))
         at[a.name] = begin
         total = max(total, begin + size)
-    return Places(at, total)
+    return ArenaLayout(at, total)
 
 
-def _live_ranges(launches: Sequence[LaunchOf]) -> dict[str, tuple[int, int]]:
+def _live_ranges(launches: Sequence[PlannedLaunch]) -> dict[str, tuple[int, int]]:
     """The first and the last launch that use each buffer."""
     used: dict[str, tuple[int, int]] = {}
     for k, launch in enumerate(launches):
@@ -67,7 +67,7 @@ def written(kernel: Kernel) -> tuple[bool, ...]:
 
 
 def dependencies(
-    launches: Sequence[LaunchOf], writes: Sequence[Sequence[bool]], where: dict[str, tuple[int, int]]
+    launches: Sequence[PlannedLaunch], writes: Sequence[Sequence[bool]], where: dict[str, tuple[int, int]]
 ) -> list[list[int]]:
     """The earlier launches that each launch waits for. `where`: from which byte to which each intermediate array lies;
     arguments share memory only if nobody writes it."""
@@ -90,7 +90,7 @@ def dependencies(
 _Touched = list[tuple[str, int, int, bool]]
 
 
-def _accesses(launch: LaunchOf, writes: Sequence[bool], where: dict[str, tuple[int, int]]) -> _Touched:
+def _accesses(launch: PlannedLaunch, writes: Sequence[bool], where: dict[str, tuple[int, int]]) -> _Touched:
     """Memory of a launch: of an argument, or from and to a byte of the call's; and whether it is written."""
     return [
         ("", *where[name], w) if name in where else (name, 0, 1, w)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from ...codegen.entry import Entry
+from ...codegen.entry import KernelEntry
 from ...dataclass import dataclass
 
 _ADDRESS = struct.Struct("<Q")
@@ -18,7 +18,7 @@ _NONE: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
-class Slot:
+class ParamSlot:
     """A param of the pipeline, in the place of a number that a launch is given: it may be another one in each call."""
 
     number: int
@@ -28,7 +28,7 @@ class Slot:
 class LaunchArguments:
     """What a launch is given. Buffers are numbers of the call's addresses, and bytes to add to them."""
 
-    entry: Entry
+    entry: KernelEntry
     scalars: tuple[Any, ...]  # Slots or numbers
     buffers: tuple[tuple[int, int], ...]
 
@@ -81,7 +81,7 @@ class Parameters:
             concerned = set(range(len(self._launches)))
         for k in concerned:
             g = self._launches[k]
-            scalars = [numbers[v.number] if isinstance(v, Slot) else v for v in g.scalars]
+            scalars = [numbers[v.number] if isinstance(v, ParamSlot) else v for v in g.scalars]
             frame = g.entry.pack(scalars, [addresses[which] + offset for which, offset in g.buffers])
             ctypes.memmove(ctypes.addressof(self._memory) + self._starts[k], frame, len(frame))
         self._numbers = now
@@ -103,6 +103,6 @@ def _takers(launches: Sequence[LaunchArguments]) -> dict[int, list[int]]:
     takers: dict[int, list[int]] = {}
     for k, g in enumerate(launches):
         for v in g.scalars:
-            if isinstance(v, Slot):
+            if isinstance(v, ParamSlot):
                 takers.setdefault(v.number, []).append(k)
     return takers

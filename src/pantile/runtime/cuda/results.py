@@ -124,7 +124,7 @@ class DeviceArray:
         return _capsule(self)
 
 
-class _Exported:
+class _ExportedTensor:
     """What a capsule points at, and the array that it keeps."""
 
     def __init__(self, array: DeviceArray) -> None:
@@ -141,11 +141,11 @@ class _Exported:
         self.managed.deleter = ctypes.cast(_deleter, ctypes.c_void_p)
 
 
-_exported: dict[int, _Exported] = {}  # by address, until their deleters are called
+_exported: dict[int, _ExportedTensor] = {}  # by address, until their deleters are called
 
 
 def _capsule(array: DeviceArray) -> Any:
-    exported = _Exported(array)
+    exported = _ExportedTensor(array)
     address = ctypes.addressof(exported.managed)
     _exported[address] = exported
     return _new_capsule(address, CAPSULE, _destructor)
