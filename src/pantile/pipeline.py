@@ -85,7 +85,7 @@ class Pipeline:
         name = None if name is None else identifier(name, "a Pipeline")
         options = _options(strict, debug, algebra, target)
         params = counted(outputs)
-        self._begin(_Counts(params, partial(_built, outputs, shape, name)), options, schedule, estimates, machine)
+        self._begin(_Counts(params, partial(_build_graph, outputs, shape, name)), options, schedule, estimates, machine)
 
     @classmethod
     def from_graph(
@@ -110,7 +110,7 @@ class Pipeline:
             )
         options = _options(strict, debug, algebra, target)
         verify(graph, error=UserError)
-        return cls._of(Scheduling(_prepared(graph), options, schedule, estimates, machine))
+        return cls._of(Scheduling(_prepare(graph), options, schedule, estimates, machine))
 
     @classmethod
     def _of(cls, scheduling: Scheduling) -> Pipeline:
@@ -182,7 +182,7 @@ class Pipeline:
         options, f = self.options, self._scheduling
         target = None if options.target == host() else options.target
         state = (options.strict, options.debug, options.algebra, f.requested, f.estimates, f.machine, f.results)
-        return _again, (type(self), self.graph, target, *state, f.by_default)
+        return _unpickled, (type(self), self.graph, target, *state, f.by_default)
 
     # ---- running
 
@@ -508,17 +508,17 @@ def _count(param: Param, given: Any) -> int:
     return int(value)
 
 
-def _built(outputs: Any, shape: Any, name: str | None, counts: Mapping[str, int]) -> Graph:
+def _build_graph(outputs: Any, shape: Any, name: str | None, counts: Mapping[str, int]) -> Graph:
     with rare_collections():
-        return _prepared(build(outputs, shape, name, counts))
+        return _prepare(build(outputs, shape, name, counts))
 
 
-def _prepared(graph: Graph) -> Graph:
+def _prepare(graph: Graph) -> Graph:
     """The graph as all that comes after expects it."""
     return verified(with_ranges(separate_outputs(graph)), "build")
 
 
-def _again(
+def _unpickled(
     kind: type[Pipeline],
     graph: Graph,
     target: Target | None,

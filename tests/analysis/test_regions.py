@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pantile as pt
 from pantile.analysis.interval import MOST_SCOPES, Interval
-from pantile.analysis.load_boxes import Box, touched
+from pantile.analysis.load_boxes import Box, load_boxes
 from pantile.analysis.regions import expressions, required
 from pantile.expr.build import cast, select
 from pantile.expr.nodes import Expr, Load, coordinate, var
@@ -71,7 +71,7 @@ def enumerated(e: Expr, box: Ranges) -> dict[str, Pixels]:
 @cases(150)
 @given(reading(), boxes("yx"))
 def test_every_read_is_inside_its_box(e: Expr, box: Ranges) -> None:
-    found = touched([e], {n: Interval(*r) for n, r in box.items()})
+    found = load_boxes([e], {n: Interval(*r) for n, r in box.items()})
     for buffer, pixels in enumerated(e, box).items():
         assert all(inside(p, found[buffer]) for p in pixels)
 
@@ -79,7 +79,7 @@ def test_every_read_is_inside_its_box(e: Expr, box: Ranges) -> None:
 @cases(100)
 @given(loads(affine([Y, X])), boxes("yx"))
 def test_boxes_of_affine_reads_are_exact(e: Expr, box: Ranges) -> None:
-    found = touched([e], {n: Interval(*r) for n, r in box.items()})
+    found = load_boxes([e], {n: Interval(*r) for n, r in box.items()})
     for buffer, pixels in enumerated(e, box).items():
         assert ends(found[buffer]) == hull(pixels)
 
@@ -87,7 +87,7 @@ def test_boxes_of_affine_reads_are_exact(e: Expr, box: Ranges) -> None:
 @cases(100)
 @given(reading(), boxes("yx"))
 def test_boxes_as_expressions_hold(e: Expr, box: Ranges) -> None:
-    found = touched([e], {n: Interval(var(f"{n}.low"), var(f"{n}.high")) for n in "yx"})
+    found = load_boxes([e], {n: Interval(var(f"{n}.low"), var(f"{n}.high")) for n in "yx"})
     at = {f"{n}.{end}": v for n in "yx" for end, v in zip(("low", "high"), box[n], strict=True)}
     for buffer, pixels in enumerated(e, box).items():
         sides = [[value(v, at) if isinstance(v, Expr) else v for v in (s.low, s.high)] for s in found[buffer]]
@@ -96,14 +96,14 @@ def test_boxes_as_expressions_hold(e: Expr, box: Ranges) -> None:
 
 def test_a_branch_that_is_not_taken_reads_nothing() -> None:
     e = select(X > 0, Load(INT32, 1, "f", (X - 1,)), cast(INT32, 0))
-    assert ends(touched([e], {"x": Interval(0, 9)})["f"]) == [(0, 8)]
+    assert ends(load_boxes([e], {"x": Interval(0, 9)})["f"]) == [(0, 8)]
 
 
 def test_variables_and_constants_of_many_branches_are_limited_by_each_one() -> None:
     """All of them read 7*x, of the one x and the one 7."""
     count = 2 * MOST_SCOPES
     reads = [select(k > X, Load(INT32, 1, "f", (X * 7,)), 0) for k in range(1, count + 1)]
-    assert ends(touched(reads, {"x": Interval(0, 1000)})["f"]) == [(0, 7 * (count - 1))]
+    assert ends(load_boxes(reads, {"x": Interval(0, 1000)})["f"]) == [(0, 7 * (count - 1))]
 
 
 # ---- pipelines

@@ -60,7 +60,7 @@ def check_regions(
         for name in shapes:
             check.storage(graph.stage[name])
         _passed[graph] = sizes, check.boxes
-    check.beyond(stored)
+    check.check_stored(stored)
 
 
 # The sizes of the latest call that passed, and its boxes.
@@ -211,7 +211,7 @@ class _RegionCheck:
                 if any(map(_is_far, written)) or not all(ends_are_numbers(i, scope, at.scope) for i in d.indices):
                     raise messages.stored_without_limits(stage, written)
 
-    def beyond(self, stored: Container[str]) -> None:
+    def check_stored(self, stored: Container[str]) -> None:
         """Refuse reads outside of arrays that only compiled code makes: it computes a stored stage at all places where
         it may be read in any call, which may be more than this call requires."""
         if self.graph not in _seen:

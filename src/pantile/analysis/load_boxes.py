@@ -23,7 +23,7 @@ def hull(a: Box, b: Box) -> Box:
     return tuple(x.hull(y) for x, y in zip(a, b, strict=True))
 
 
-def touched(roots: Iterable[Expr], scope: Scope, wanted: Collection[str] | None = None) -> dict[str, Box]:
+def load_boxes(roots: Iterable[Expr], scope: Scope, wanted: Collection[str] | None = None) -> dict[str, Box]:
     """Buffer -> the hull of all its loads in the expressions; only for the wanted buffers, if these are given."""
     boxes: dict[str, Box] = {}
 

@@ -65,10 +65,10 @@ def in_file(text: str) -> pt.Pipeline:
     there = _there(module)
     if not name:
         example = next(iter([name for names in there.values() for name in names]), "blur")
-        raise WrongArgument(f"{file}: say which pipeline, like {file}:{example}; {_told_there(there)}")
+        raise WrongArgument(f"{file}: say which pipeline, like {file}:{example}; {_listed_names(there)}")
     if not hasattr(module, name):
         close = meant(name, [n for names in there.values() for n in names])
-        raise WrongArgument(f"{file} has no {name!r}{close}; {_told_there(there)}")
+        raise WrongArgument(f"{file} has no {name!r}{close}; {_listed_names(there)}")
     value = getattr(module, name)
     if callable(value) and not isinstance(value, (pt.Pipeline, pt.Func, type)):
         value = _made(file, name, value)
@@ -78,7 +78,7 @@ def in_file(text: str) -> pt.Pipeline:
         kind = type(value).__name__
         raise WrongArgument(
             f"{file}:{name} is of type {kind}, not a pt.Pipeline, a pt.Func or a function that returns one; "
-            f"{_told_there(there)}"
+            f"{_listed_names(there)}"
         )
     return value
 
@@ -102,7 +102,7 @@ def _there(module: ModuleType) -> dict[str, list[str]]:
     }
 
 
-def _told_there(there: Mapping[str, list[str]]) -> str:
+def _listed_names(there: Mapping[str, list[str]]) -> str:
     kinds = [f"the {kind}{'s' if len(names) > 1 else ''} {', '.join(names)}" for kind, names in there.items() if names]
     return f"it has {'; '.join(kinds)}" if kinds else "it has no pipelines, Funcs or functions at its top level"
 
@@ -119,7 +119,7 @@ def _imported(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise WrongArgument(f"{path} cannot be imported: {_told(error, path)}") from error
+        raise WrongArgument(f"{path} cannot be imported: {_error_text(error, path)}") from error
     finally:
         sys.path.pop(0)
     return module
@@ -129,10 +129,10 @@ def _made(file: str, name: str, make: Any) -> Any:
     try:
         return make()
     except (Exception, SystemExit) as error:
-        raise WrongArgument(f"{file}:{name}() does not make a pipeline: {_told(error, Path(file))}") from error
+        raise WrongArgument(f"{file}:{name}() does not make a pipeline: {_error_text(error, Path(file))}") from error
 
 
-def _told(error: BaseException, path: Path) -> str:
+def _error_text(error: BaseException, path: Path) -> str:
     """The error, and the line of the file that it comes from."""
     if isinstance(error, pt.UserError):
         return str(error)  # which says the line

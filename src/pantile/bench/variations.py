@@ -71,7 +71,7 @@ def changed(draw: random.Random, schedule: pt.Schedule) -> pt.Schedule:
     places = [k for k, d in enumerate(stage.directives) if d.verb in (*_WITH_FACTORS, "compute_at", "store_at")]
     k = draw.choice(places) if places and draw.random() > 0.15 else None
     if k is None or stage.directives[k].verb not in _WITH_FACTORS:
-        return schedule.replace(_elsewhere(draw, stage))
+        return schedule.replace(_at_root_or_inlined(draw, stage))
     if stage.directives[k].verb == "vectorize" and draw.random() < 0.2:  # element by element
         return schedule.replace(replace(stage, directives=(*stage.directives[:k], *stage.directives[k + 1 :])))
     return schedule.replace(_resized(draw, stage, k))
@@ -90,7 +90,7 @@ def _resized(draw: random.Random, stage: pt.StageSchedule, k: int) -> pt.StageSc
     return stage.with_factor(k, j, factor)
 
 
-def _elsewhere(draw: random.Random, stage: pt.StageSchedule) -> pt.StageSchedule:
+def _at_root_or_inlined(draw: random.Random, stage: pt.StageSchedule) -> pt.StageSchedule:
     """At root, or inlined."""
     if draw.random() < 0.3:
         return pt.on(stage.name).compute_inline()

@@ -9,7 +9,7 @@ import pantile as pt
 from ..machine.costs import of_core
 from ..machine.quiet import NOTICEABLE, busy_cores
 from ..target import host
-from .progress import told
+from .progress import show_progress
 
 
 def calibrate() -> int:
@@ -17,8 +17,8 @@ def calibrate() -> int:
     busy = busy_cores()
     if busy is not None and busy > NOTICEABLE:
         print(f"other processes keep {busy:.1f} cores busy: the machine is faster than these measurements")
-    machine = pt.machine.calibrate(told)
-    told("")
+    machine = pt.machine.calibrate(show_progress)
+    show_progress("")
     print(f"{machine.name}, {machine.cores} cores, {machine.ghz:.2f} GHz, vectors of {machine.vector_bits} bits")
     issue = machine.issue
     per_cycle = {"fma": issue.fma, "int": issue.int, "load": issue.load, "store": issue.store}

@@ -5,15 +5,15 @@ from __future__ import annotations
 from ..apps.names import WrongArgument
 from ..runtime.cuda.device import count, device
 from ..runtime.cuda.machine import calibrate
-from .progress import told
+from .progress import show_progress
 
 
 def calibrate_gpu(number: int) -> int:
     """Measure the GPU, keep the result and print it; the exit code."""
     if number >= count():
         raise WrongArgument(f"there is no GPU {number}; pantile devices lists the available ones")
-    gpu = calibrate(device(number), told)
-    told("")
+    gpu = calibrate(device(number), show_progress)
+    show_progress("")
     has, capability = gpu.multiprocessor, ".".join(map(str, gpu.capability))
     print(
         f"{gpu.name}, compute capability {capability}, {gpu.multiprocessors} multiprocessors of {has.cores} cores, "

@@ -71,7 +71,7 @@ def write(path: Path, array: Array, dtype: np.dtype[Any]) -> list[str]:
     if values.dtype.kind == "b":
         values = values * np.uint8(255)
     elif values.dtype.kind == "f" and dtype.kind != "f":
-        told += _beyond(values)
+        told += _range_warnings(values)
         values = quantized(values, dtype)
     _encode(path, np.ascontiguousarray(values, dtype))
     return told
@@ -91,7 +91,7 @@ def _oriented(path: Path, array: Array) -> Array:
     return values
 
 
-def _beyond(values: Array) -> list[str]:
+def _range_warnings(values: Array) -> list[str]:
     """Floats are taken for brightness from 0 to 1; it is told if they must be something else."""
     numbers = values[~np.isnan(values)]
     told = ["some values are not numbers (NaN), and are written as 0"] if numbers.size < values.size else []

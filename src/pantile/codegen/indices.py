@@ -108,7 +108,7 @@ class _Narrowing:
         if _is_data(e):
             return Cast(e.dtype, e.lanes, self.narrow(e.value) if self._is_narrow(e.value) else self.exact(e.value))
         if isinstance(e, Op) and e.args[-1].dtype is INDEX:
-            args = self._alike(e.args) if e.dtype.is_bool else tuple(map(self.exact, e.args))
+            args = self._operands(e.args) if e.dtype.is_bool else tuple(map(self.exact, e.args))
             return Op(e.dtype, e.lanes, e.op, args)
         if isinstance(e, Load):
             mask = None if e.mask is None else self._values[id(e.mask)]
@@ -118,7 +118,7 @@ class _Narrowing:
             return Instruction(e.dtype, e.lanes, e.name, args)
         return _with(e, e.dtype, lambda x: self._values[id(x)])
 
-    def _alike(self, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def _operands(self, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """The operands of a comparison: all narrow, or none."""
         write = self.narrow if all(map(self._is_narrow, args)) else self.exact
         return tuple([write(a) for a in args])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from ..analysis.interval import Interval, LazyInterval, Scope, interval, refine, type_range
-from ..analysis.load_boxes import Box, hull, touched
+from ..analysis.load_boxes import Box, hull, load_boxes
 from ..expr.build import maximum, minimum
 from ..expr.linear import simplify
 from ..expr.nodes import COMPARISON, Cast, Expr, Op, Var
@@ -101,7 +101,7 @@ def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: LoopRanges, 
             if not loaded(e).isdisjoint(buffers)
             for part in reach.contents.loads(e, buffers)
         ]
-        boxes = touched(reading, inner, buffers) if reading else {}
+        boxes = load_boxes(reading, inner, buffers) if reading else {}
         for box in (boxes[b] for b in buffers if b in boxes):
             footprint = tuple([side.evaluated() for side in box]) if footprint is None else hull(footprint, box)
     around.clear()

@@ -178,12 +178,12 @@ def rows(values: Channels, leaf: Leaf) -> list[Expr] | None:
 
     Parts have as many lanes as a channel, since vectors whose length is not a power of two would be padded.
     """
-    parts = [_alike(values, k, leaf) for k in range(len(values))]
+    parts = [_interleaved_part(values, k, leaf) for k in range(len(values))]
     known = [part for part in parts if part is not None]
     return known if len(known) == len(parts) else None
 
 
-def _alike(values: Channels, part: int, leaf: Leaf) -> Expr | None:
+def _interleaved_part(values: Channels, part: int, leaf: Leaf) -> Expr | None:
     """One part of the interleaved values; None if the channels are computed by different operations."""
     memo: dict[tuple[int, ...], Expr] = {}
     stack = [values]

@@ -57,14 +57,16 @@ class _Unswitch:
         condition = next(_invariant_conditions(s), None) if budget else None
         if condition is None or not self.room.take(size(s) * self.repeated):
             return self.parts(s)
-        return If(condition, *(self.versions(_settled(s, condition, holds), budget - 1) for holds in (True, False)))
+        return If(
+            condition, *(self.versions(_with_condition(s, condition, holds), budget - 1) for holds in (True, False))
+        )
 
     def parts(self, s: Stmt) -> Stmt:
         within = _Unswitch(self.room, self.repeated * copies(s))
         return ir.rebuild(s, ir.expressions(s), tuple([within.inside(c) for c in ir.children(s)]))
 
 
-def _settled(s: Stmt, condition: Expr, holds: bool) -> Stmt:
+def _with_condition(s: Stmt, condition: Expr, holds: bool) -> Stmt:
     """The statement with the condition replaced by its known value."""
     known, value, memo = key(condition), const(holds, BOOL), dict[int, Expr]()
 

@@ -60,7 +60,7 @@ class StageDefaults:
         return numbered(self.graph)
 
     @cached_property
-    def alike(self) -> SharedWork:
+    def shared_work(self) -> SharedWork:
         """The analysis of the work that planes and rows have in common."""
         return SharedWork(self.graph, self.inlined)
 
@@ -208,7 +208,7 @@ class StageDefaults:
     def _shares_rows(self, stage: Stage, row: str, across: str) -> bool:
         axis = stage.dims.index(row)
         is_next = axis + 1 == stage.dims.index(across) and self._may_hold(stage, 2 * SHARING_ROWS, axis)
-        return is_next and self.alike.is_worth_sharing_rows(stage, row, across, self.channels.get(stage.name, 1))
+        return is_next and self.shared_work.is_worth_sharing_rows(stage, row, across, self.channels.get(stage.name, 1))
 
     def _of_planes(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int
@@ -247,7 +247,7 @@ class StageDefaults:
         return schedule.parallel(order[0], each) if several else schedule.parallel(order[0])
 
     def _is_sharing(self, stage: Stage) -> bool:
-        return self.alike.is_worth_sharing(stage, stage.dims[PLANE], MOST_COPIED)
+        return self.shared_work.is_worth_sharing(stage, stage.dims[PLANE], MOST_COPIED)
 
     def _columns(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int

@@ -207,7 +207,7 @@ class _Scan:
         return low, high
 
     @cached_property
-    def touched(self) -> tuple[Expr, Expr]:
+    def accessed(self) -> tuple[Expr, Expr]:
         """The first and the last coordinate that the scan stores to or starts from."""
         low, high = self.written
         return (simplify(low - 1), high) if self.step > 0 else (low, simplify(high + 1))
@@ -220,7 +220,7 @@ class _Scan:
         if needed is None or not needed[self.axis].bounded:
             return False
         low, high = (expr(end, INDEX) for end in (needed[self.axis].low, needed[self.axis].high))
-        beyond = [simplify(d) for d in (low - self.touched[0], self.touched[1] - high)]
+        beyond = [simplify(d) for d in (low - self.accessed[0], self.accessed[1] - high)]
         return all(isinstance(d, Const) and d.value >= 0 for d in beyond)
 
     def inside(self, place: Expr) -> Expr:
@@ -264,7 +264,7 @@ class _Scan:
         if self.last is not None and self.goes_along(self.last):
             places = {self.last.strip: coordinate(self.strip), self.dim: inner}
             return self.last.load("", *(places.get(d, coordinate(d)) for d in self.last.parts.dims))
-        place = build.minimum(build.maximum(self.place(inner), self.touched[0]), self.touched[1])
+        place = build.minimum(build.maximum(self.place(inner), self.accessed[0]), self.accessed[1])
         return self.given(tuple(place if d == self.dim else coordinate(d) for d in self.stage.dims))
 
     def goes_along(self, other: _Scan) -> bool:
@@ -272,7 +272,7 @@ class _Scan:
             self.index == 1
             and self.dim == other.dim
             and self.length == other.length
-            and all(map(same, self.touched, other.touched))
+            and all(map(same, self.accessed, other.accessed))
         )
 
     @cached_property
@@ -366,7 +366,7 @@ class _Scan:
 
     @cached_property
     def starts(self) -> Stage:
-        first, last = (e // self.length for e in self.touched)
+        first, last = (e // self.length for e in self.accessed)
         number = coordinate(self.loop.name)
         now = first + number if self.step > 0 else last - number
         before = now - self.step
@@ -401,9 +401,9 @@ class _Scan:
         here = coordinate(self.dim)
         places = {self.strip: here // self.length, self.dim: here % self.length}
         part = self.load("", *(places.get(d, coordinate(d)) for d in self.parts.dims))
-        touched = (here >= self.touched[0]) & (here <= self.touched[1])
+        accessed = (here >= self.accessed[0]) & (here <= self.accessed[1])
         given = self.given(tuple(map(coordinate, self.stage.dims)))
-        pure = replace(self.stage.pure, values=(part if self.is_all else build.select(touched, part, given),))
+        pure = replace(self.stage.pure, values=(part if self.is_all else build.select(accessed, part, given),))
         return replace(self.stage, pure=pure, updates=self.stage.updates[self.index :])
 
 

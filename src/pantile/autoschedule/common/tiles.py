@@ -266,7 +266,7 @@ def sharing_last(problem: Problem, stage: Stage, dims: Sequence[str]) -> list[st
 
 def _is_shared(problem: Problem, stage: Stage, dim: str) -> bool:
     extent = problem.facts.extents(stage.name)[stage.dims.index(dim)]
-    return not stage.updates and 1 < extent < FEWEST_LANES and problem.alone.alike.is_worth_sharing(stage, dim)
+    return not stage.updates and 1 < extent < FEWEST_LANES and problem.alone.shared_work.is_worth_sharing(stage, dim)
 
 
 def reads_halves(stage: Stage) -> bool:
@@ -441,7 +441,7 @@ class _Nest:
         if row == vector or inside[row] < 2 * SHARING_ROWS:
             return {}
         copies = self.problem.channels.get(self.stage.name, 1)
-        is_worth = self.problem.alone.alike.is_worth_sharing_rows
+        is_worth = self.problem.alone.shared_work.is_worth_sharing_rows
         return {row: SHARING_ROWS} if is_worth(self.stage, before[row], before[vector], copies) else {}
 
 

@@ -18,8 +18,7 @@ loop it is computed in, `slide` cuts its region down to what is new. Names: loop
 stage.dim.min and .max.
 
     build           the driver: puts stages around their consumers
-    here            the context in which a statement is built
-    sites           which stages are computed and stored where
+    context         the context in which a statement is built
     regions         the required region of a stage, and what of it can be computed (`required`, `extents`)
     slide, early    what earlier iterations have computed; loops that start early for that, and what waits in them
     storage, rows   memory for a box, and how many rows of it are in use at one time

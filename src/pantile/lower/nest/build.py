@@ -17,13 +17,13 @@ from ...schedule.plan import Plan, Site, StagePlan
 from ..contents import Contents
 from ..coverage import Coverage
 from ..names import region_names, site_variable
-from .early import started
-from .here import Here
+from .context import BuildContext
+from .early import start_stages
 from .loop_builder import LoopBuilder
 from .regions import Region, Regions
 from .required import Required
 from .rows import LiveRows
-from .slide import Sliding, slide
+from .slide import Sliding, SlideRequest, slide
 from .specialize import specialized
 from .storage import realized
 
@@ -46,7 +46,7 @@ def build_nest(graph: Graph, checked: Graph, plan: Plan, facts: Facts, small: bo
 
     `checked` is the graph before stages were inlined.
     """
-    builder = _StageBuilder(graph, plan, Here(facts, Required(graph, checked, facts)), small)
+    builder = _StageBuilder(graph, plan, BuildContext(facts, Required(graph, checked, facts)), small)
     body = builder.stages_at(None, Block(()))
     return LoopNest(body, builder.rows.folds(), builder.loops.ordered)
 
@@ -54,17 +54,17 @@ def build_nest(graph: Graph, checked: Graph, plan: Plan, facts: Facts, small: bo
 class _StageBuilder:
     """Puts stages around their consumers, each with its required region, its loops and its storage."""
 
-    def __init__(self, graph: Graph, plan: Plan, here: Here, small: bool) -> None:
+    def __init__(self, graph: Graph, plan: Plan, context: BuildContext, small: bool) -> None:
         coverage = Coverage()
-        self.graph, self.plan, self.here = graph, plan, here
+        self.graph, self.plan, self.context = graph, plan, context
         self.tree = LoopTree(graph, plan)
-        self.regions = Regions(graph, here, coverage, Contents())
-        self.rows = LiveRows(here.facts)
+        self.regions = Regions(graph, context, coverage, Contents())
+        self.rows = LiveRows(context.facts)
         self.computed: dict[str, Region] = {}  # stage -> region where it was computed last
         me = proxy(self)  # a cycle of builders would live until the garbage collector runs
         self.loops = LoopBuilder(
             self.tree,
-            here,
+            context,
             self.regions,
             coverage,
             self.rows,
@@ -82,7 +82,9 @@ class _StageBuilder:
             for m in self.tree.stored_at(site, stage):
                 box = self.regions.computed(m, body)
                 if box is not None:
-                    body = realized(m, self.plan.stages[m.name], box, self.computed.get(m.name), self.here.facts, body)
+                    body = realized(
+                        m, self.plan.stages[m.name], box, self.computed.get(m.name), self.context.facts, body
+                    )
         return body
 
     def compute(self, stage: Stage, p: StagePlan, rest: Stmt) -> Stmt:
@@ -99,7 +101,7 @@ class _StageBuilder:
         conditions = self.regions.conditions(members, rest) if p.compute == p.store else []
         conditions += [c for m in members for c in self.regions.there(m)]
         if sliding is not None and sliding.never_negative:
-            self.here.extents.learn(box[sliding.dim].high - box[sliding.dim].low + 1)
+            self.context.extents.learn(box[sliding.dim].high - box[sliding.dim].low + 1)
         regions = self.regions.clipped(members, box, rest, conditions)
         self.computed |= regions
         lets = [
@@ -108,7 +110,7 @@ class _StageBuilder:
             for dim, side in zip(m.dims, regions[m.name].box, strict=True)
         ]
         for low, high, side in lets:
-            self.here.computes(low, high, side)
+            self.context.computes(low, high, side)
         result = self.in_order(members, p.specializations, sliding, conditions, rest)
         for low, high, side in reversed(lets):
             result = Let(low.name, side.low, Let(high.name, side.high, result))
@@ -120,17 +122,17 @@ class _StageBuilder:
             return None
         sliding = None
         if not any(m.name in self.graph.output for m in members):
-            between = self.here.loops_inside(None if p.store is None else site_variable(self.graph, p.store))
-            sliding = slide(
+            between = self.context.loops_inside(None if p.store is None else site_variable(self.graph, p.store))
+            request = SlideRequest(
                 members,
                 box,
                 rest,
-                between,
-                self.here.values,
-                self.regions.reach(),
-                self.here.facts,
-                lambda k: self.regions.anywhere(members, k),
+                self.context.values,
+                self.regions.loop_ranges(),
+                self.context.facts,
+                lambda k: self.regions.is_computable(members, k),
             )
+            sliding = slide(request, between)
         self.rows.computed(members, box, sliding)
         return sliding
 
@@ -149,7 +151,7 @@ class _StageBuilder:
         def loops() -> Stmt:
             return Produce(stage.name, self.loops.definitions(stage))
 
-        produce, rest = started(
-            self.here.open, members, own_start, rest, lambda: specialized(versions, self.here, loops)
+        produce, rest = start_stages(
+            self.context.open, members, own_start, rest, lambda: specialized(versions, self.context, loops)
         )
         return Block((If(logical_and(*conditions), produce) if conditions else produce, rest))

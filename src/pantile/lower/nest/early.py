@@ -39,13 +39,13 @@ class OpenLoop:
 
     def start(self, s: Stmt) -> int:
         """By how many iterations a statement starts early: as early as the first stage computed in it."""
-        return max([self.current, *(self.starts[p.stage] for p in self._early(s))])
+        return max([self.current, *(self.starts[p.stage] for p in self._early_stages(s))])
 
     def start_of_readers(self, s: Stmt, buffers: tuple[str, ...]) -> int:
         """By how many iterations the readers of some buffers start early: as early as the first of them."""
-        return max([self.current, *(self.starts[p.stage] for p in self._early(s) if _reads(p, buffers))])
+        return max([self.current, *(self.starts[p.stage] for p in self._early_stages(s) if _reads(p, buffers))])
 
-    def _early(self, s: Stmt) -> Iterator[Produce]:
+    def _early_stages(self, s: Stmt) -> Iterator[Produce]:
         """The stages computed in a statement that start early; the statement is not walked in the common case of
         none."""
         return (p for p in walk(s) if isinstance(p, Produce) and self.starts.get(p.stage)) if self.starts else iter(())
@@ -59,7 +59,7 @@ def _reads(s: Stmt, buffers: tuple[str, ...]) -> bool:
     return any(not loaded(e).isdisjoint(buffers) for i in walk(s) for e in expressions(i))
 
 
-def started(
+def start_stages(
     open_loops: Sequence[OpenLoop],
     members: Sequence[Stage],
     own_start: tuple[OpenLoop, int] | None,

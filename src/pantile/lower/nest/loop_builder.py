@@ -28,8 +28,8 @@ from ...target.kinds import WRITTEN_OUT, Kind
 from ..coverage import Coverage, Range
 from ..names import loop_name, region_names, site_variable
 from .constant import is_constant
+from .context import BuildContext
 from .early import OpenLoop, one_after_another
-from .here import Here
 from .loops import DefinitionLoops
 from .make_loops import make_loops
 from .point import point
@@ -39,7 +39,7 @@ from .rows import LiveRows
 
 
 class LoopBuilder:
-    """Builds loops in the context `here`; `stages_at(site, body)` is the body of a loop with the stages computed there.
+    """Builds loops in a context; `stages_at(site, body)` is the body of a loop with the stages computed there.
 
     `coverage`, `rows` and `ordered` are notes on loops.
     """
@@ -47,7 +47,7 @@ class LoopBuilder:
     def __init__(
         self,
         tree: LoopTree,
-        here: Here,
+        context: BuildContext,
         regions: Regions,
         coverage: Coverage,
         rows: LiveRows,
@@ -55,7 +55,7 @@ class LoopBuilder:
         stages_at: Callable[[Site, Stmt], Stmt],
     ) -> None:
         self._tree, self._graph, self._plan = tree, tree.graph, tree.plan
-        self._here, self._regions, self._coverage, self._rows = here, regions, coverage, rows
+        self._context, self._regions, self._coverage, self._rows = context, regions, coverage, rows
         self._small, self._stages_at = small, stages_at
         self.ordered: set[str] = set()  # loops whose iterations depend on earlier ones
 
@@ -67,7 +67,7 @@ class LoopBuilder:
             for k in range(len(stage.definitions))
             if k not in within
         ]
-        return one_after_another(self._here.open, parts)
+        return one_after_another(self._context.open, parts)
 
     def _if_needed(self, stage: Stage, index: int, body: Stmt) -> Stmt:
         conditions = self._regions.needed_when(stage, index)
@@ -79,14 +79,14 @@ class LoopBuilder:
 
     def _loops(self, stage: Stage, index: int) -> DefinitionLoops:
         """The loops of a definition over its region."""
-        nest, facts = self._plan.stages[stage.name].nests[index], self._here.facts
-        self._here.forget(loop_name(stage, index, loop.name) for loop in nest.loops)
+        nest, facts = self._plan.stages[stage.name].nests[index], self._context.facts
+        self._context.forget(loop_name(stage, index, loop.name) for loop in nest.loops)
         dims = pure_dims(stage, stage.definitions[index])
-        ranges = {dim: self._here.region(*region_names(stage, dim)) for dim in dims}
+        ranges = {dim: self._context.region(*region_names(stage, dim)) for dim in dims}
         for r in stage.definitions[index].domain:
             low, extent = simplify(r.min, facts), self._counted(nest, r)
             ranges[r.name] = Range(low, simplify(low + extent - 1, facts))
-        loops = make_loops(stage, index, nest, ranges, facts, self._here.at_least)
+        loops = make_loops(stage, index, nest, ranges, facts, self._context.at_least)
         self._coverage.add(loops.covered)
         return loops
 
@@ -97,8 +97,8 @@ class LoopBuilder:
         values begins 8 before the first, and -1 rows of -1 values are one.
         """
         rewritten = {n for w in nest.rewrites for n in ((w.old,) if isinstance(w, Split) else (w.outer, w.inner))}
-        here = self._here
-        if r.name not in rewritten or here.never_negative(r.extent):
+        context = self._context
+        if r.name not in rewritten or context.never_negative(r.extent):
             return r.extent
         return maximum(r.extent, const(0, INDEX))
 
@@ -106,10 +106,10 @@ class LoopBuilder:
 
     def _lets(self, loops: DefinitionLoops, depth: int) -> Stmt:
         """The lets whose loops are open, then the loop at `depth`."""
-        ready, here = loops.ready(depth), self._here
-        with here.lets(ready):
+        ready, context = loops.ready(depth), self._context
+        with context.lets(ready):
             for name in (name for name, _ in ready if name in loops.blocks):
-                here.extents.learn(substitute(loops.blocks[name], here.values))
+                context.extents.learn(substitute(loops.blocks[name], context.values))
             body = self._loop_or_point(loops.after(ready), depth)
         for name, value in reversed(ready):
             body = Let(name, value, body)
@@ -128,7 +128,7 @@ class LoopBuilder:
     def _point(self, loops: DefinitionLoops) -> Stmt:
         own = {loops.var(loop.name).name for loop in loops.nest.loops}
         is_inside = functools.partial(self._is_computed_in, own)
-        stores = point(loops, self._here, self._graph, self._regions.is_missing, is_inside, self._manner(loops))
+        stores = point(loops, self._context, self._graph, self._regions.is_missing, is_inside, self._manner(loops))
         for k in stores.along_lanes:
             self._rows.in_lanes(loops.stage, k)
         return stores.body
@@ -154,52 +154,54 @@ class LoopBuilder:
     def _peeled(self, loops: DefinitionLoops, depth: int, loop: str) -> Stmt:
         """The whole blocks of a split, and its tail."""
         rest, name, first = loops.tail(loop)
-        here = self._here
-        with here.extents.of_a_version():
+        context = self._context
+        with context.extents.of_a_version():
             whole = self._loop_or_point(loops.whole(loop), depth)
         gone = [rest.var(x).name for x in rest.gone]
-        with here.no_sliding_outside(), here.left_over(gone), here.lets([(name, first)]):
+        with context.no_sliding_outside(), context.left_over(gone), context.lets([(name, first)]):
             tail: Stmt = Let(name, first, self._body(rest, depth, loop))
-        for around in here.open:
+        for around in context.open:
             if around.start(whole) > around.current:
                 tail = around.guarded(tail, around.current)
         return Block((whole, tail))
 
     def _loop(self, loops: DefinitionLoops, depth: int, loop: Loop) -> Stmt:
-        here, r = self._here, loops.ranges[loop.name]
+        context, r = self._context, loops.ranges[loop.name]
         name = loops.var(loop.name).name
-        extent = simplify(r.high - r.low + 1, here.facts)
+        extent = simplify(r.high - r.low + 1, context.facts)
         if isinstance(extent, Const) and int(extent.value) <= 0:
             return Block(())
-        is_part = self._small or here.is_left_over
+        is_part = self._small or context.is_left_over
         if loops.kind(loop) in WRITTEN_OUT and not is_constant(loops, loop, extent, is_part):
             loops = loops.one_after_another(loop.name)
         if isinstance(extent, Const) and int(extent.value) == 1 and loops.kind(loop) is not Kind.WARP:
-            with here.lets([(name, r.low)]):
+            with context.lets([(name, r.low)]):
                 return Let(name, r.low, self._body(loops, depth, loop.name))
         kind = loops.kind(loop)
         opened = OpenLoop(name, r.low, extent, kind)
-        with here.loop(opened, r.low, extent, self._may_start_early(opened)):
+        with context.loop(opened, r.low, extent, self._may_start_early(opened)):
             body = self._body(loops, depth, loop.name)
         if loops.index > 0 or opened.starts:
             self.ordered.add(name)
         if not opened.starts:
             return For(name, r.low, extent, kind, body)
-        return self._early(loops, opened, r, extent, kind, body)
+        return self._start_early(loops, opened, r, extent, kind, body)
 
-    def _early(self, loops: DefinitionLoops, opened: OpenLoop, r: Range, extent: Expr, kind: Kind, body: Stmt) -> Stmt:
+    def _start_early(
+        self, loops: DefinitionLoops, opened: OpenLoop, r: Range, extent: Expr, kind: Kind, body: Stmt
+    ) -> Stmt:
         """The bounds of a loop that starts early for stages that slide along it."""
         early = opened.warm_up
         self._coverage.start_early(opened.var.name, early)
         started: Stmt = For(opened.var.name, opened.first - early, extent + early, kind, body)
         # A block clipped at the end has an iteration. A loop without iterations does not start early, either.
-        if not (isinstance(r.low, Var) and r.low.name in loops.blocks or self._here.certainly_runs(extent)):
+        if not (isinstance(r.low, Var) and r.low.name in loops.blocks or self._context.certainly_runs(extent)):
             started = If(extent > 0, started)
         return Let(opened.first.name, r.low, started)
 
     def _may_start_early(self, loop: OpenLoop) -> bool:
         """Whether some stage may slide along the loop that is being opened: it is stored outside."""
-        inside = self._here.is_in_body_of
+        inside = self._context.is_in_body_of
         return loop.is_in_order and any(
             not inside(self._variable(computed)) and (stored is None or inside(self._variable(stored)))
             for computed, stored in self._tree.stored_outside
@@ -207,10 +209,10 @@ class LoopBuilder:
 
     def _body(self, loops: DefinitionLoops, depth: int, loop: str) -> Stmt:
         """The body of the loop at `depth`: what is computed there, the stages fused into it, the loops inside."""
-        with self._here.body_of(loops.var(loop).name):
+        with self._context.body_of(loops.var(loop).name):
             parts, loops = loops.taken_apart(depth + 1)
-            if parts and self._here.open:
-                self._here.open[-1].parts += [name for name, _ in parts]
+            if parts and self._context.open:
+                self._context.open[-1].parts += [name for name, _ in parts]
             guards = loops.decided(depth + 1)
             alone = self._lets(loops, depth + 1)
             alone = self._with_companions(loops, loop, self._with_updates(loops, loop, alone))
@@ -229,7 +231,7 @@ class LoopBuilder:
         for name in self._tree.companions(loops.stage.name) if loops.index == 0 else ():
             if self._plan.stages[name].with_loop == loop:
                 inner = Produce(name, self._inner(self._graph.stage[name], 0, loops, loop))
-                body = one_after_another(self._here.open, [body, inner])
+                body = one_after_another(self._context.open, [body, inner])
         return body
 
     def _with_updates(self, loops: DefinitionLoops, loop: str, body: Stmt) -> Stmt:
@@ -239,7 +241,7 @@ class LoopBuilder:
         within = self._plan.stages[loops.stage.name].within if loops.index == 0 else {}
         for k in (k for k, at in within.items() if at == loop):
             inner = self._if_needed(loops.stage, k, self._inner(loops.stage, k, loops, loop))
-            body = one_after_another(self._here.open, [body, inner])
+            body = one_after_another(self._context.open, [body, inner])
         return body
 
     def _inner(self, stage: Stage, index: int, host: DefinitionLoops, loop: str) -> Stmt:
@@ -251,13 +253,13 @@ class LoopBuilder:
         """The innermost body, after prefetches of what it will read some iterations of an outer loop later."""
         for p in self._plan.stages[loops.stage.name].prefetches:
             ahead = loops.var(p.loop)
-            is_open = any(o.var.name == ahead.name for o in self._here.open)
+            is_open = any(o.var.name == ahead.name for o in self._context.open)
             box = self._regions.read(loops.stage, p.buffer, body) if is_open else None
             if box is not None:
                 later = {ahead.name: ahead + p.distance}
                 moved = tuple(Interval(*(substitute(e, later) for e in (s.low, s.high))) for s in box)
                 line = self._plan.target.line
-                body = ir.block(*prefetches(p.buffer, moved, self._bytes(p.buffer), line, self._here.facts), body)
+                body = ir.block(*prefetches(p.buffer, moved, self._bytes(p.buffer), line, self._context.facts), body)
         return body
 
     def _bytes(self, buffer: str) -> int:

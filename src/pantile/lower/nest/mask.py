@@ -189,8 +189,8 @@ class _Masker:
             return reduce(partial(binary, "or"), each) if len(each) == len(path.any_of) else None
         before, asked, holds = path.last
         condition = self.visit(asked, before)
-        here, outer = condition if holds else unary("not", condition), self.taken(before)
-        return here if outer is None else binary("and", outer, here)
+        own, outer = condition if holds else unary("not", condition), self.taken(before)
+        return own if outer is None else binary("and", outer, own)
 
     # The copies
 

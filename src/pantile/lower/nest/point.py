@@ -15,7 +15,7 @@ from ...graph.nodes import Graph
 from ...ir import visit as ir
 from ...ir.nodes import Block, If, Let, Manner, Stmt, Store
 from ..names import of_buffer, region_names
-from .here import Here
+from .context import BuildContext
 from .loops import DefinitionLoops
 from .mask import LoadContext, mask_lanes, mask_loads
 from .widen import LoweredExpressions
@@ -31,7 +31,7 @@ class Point:
 
 def point(
     loops: DefinitionLoops,
-    here: Here,
+    context: BuildContext,
     graph: Graph,
     is_missing: Callable[[str], bool],
     is_inside: Callable[[str], bool],
@@ -45,20 +45,20 @@ def point(
     d, lanes = loops.definition, loops.lanes
     lowered, scope = LoweredExpressions(loops.at).expression, _everywhere(loops)
 
-    context = LoadContext(graph.input, here.facts, is_missing, here.has_points, is_inside)
+    loads = LoadContext(graph.input, context.facts, is_missing, context.has_points, is_inside)
 
     def masked(e: Expr) -> Expr:
-        return mask_loads(lowered(e), scope, context)
+        return mask_loads(lowered(e), scope, loads)
 
-    indices = tuple(simplify(masked(i), here.facts) for i in d.indices)
+    indices = tuple(simplify(masked(i), context.facts) for i in d.indices)
     along_lanes = [k for k, i in enumerate(indices) if not loops.made_of(i).isdisjoint(lanes)]
     condition = None if d.condition is None else masked(d.condition)
     mask = condition if condition is not None and _varies_by_lane(loops, lanes, condition) else None
     values = [masked(v) for v in d.values]
     if mask is not None:
-        known = {n: Interval(*(substitute(e, here.values) for e in (r.low, r.high))) for n, r in scope.items()}
+        known = {n: Interval(*(substitute(e, context.values) for e in (r.low, r.high))) for n, r in scope.items()}
         by_lane = functools.partial(depends, wanted=lanes)
-        values = [mask_lanes(v, known, context, mask, loops.stage, by_lane) for v in values]
+        values = [mask_lanes(v, known, loads, mask, loops.stage, by_lane) for v in values]
     body = _stores(loops, indices, values, mask, manner)
     guards = list(loops.guards)
     if condition is not None and mask is None:

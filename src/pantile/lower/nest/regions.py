@@ -29,7 +29,7 @@ from ..coverage import Coverage
 from ..footprint import LoopRanges, computed, read_by, read_if, read_when
 from ..names import region_names
 from ..refuse import different_regions, unbounded
-from .here import Here
+from .context import BuildContext
 from .required import few_places, output_box
 
 _FARTHEST = 1 << 40  # coordinates beyond this are treated as unknown
@@ -48,25 +48,25 @@ class Region:
 
 
 class Regions:
-    """Queries about the regions that statements read and compute; `here` is their context."""
+    """Queries about the regions that statements read and compute; `context` is their context."""
 
-    def __init__(self, graph: Graph, here: Here, coverage: Coverage, contents: Contents) -> None:
-        self._graph, self._here, self._required = graph, here, here.required
+    def __init__(self, graph: Graph, context: BuildContext, coverage: Coverage, contents: Contents) -> None:
+        self._graph, self._context, self._required = graph, context, context.required
         self._coverage, self._contents = coverage, contents
 
-    def reach(self) -> LoopRanges:
+    def loop_ranges(self) -> LoopRanges:
         """The ranges of whole loops, where the open ones are not whole."""
-        return LoopRanges(self._coverage, self._here.variables, self._contents)
+        return LoopRanges(self._coverage, self._context.variables, self._contents)
 
     # Footprints
 
     def needed(self, members: Sequence[Stage], rest: Stmt) -> Box | None:
         """The required region of the stages in `rest` (or of the caller); None if inlining left no reads."""
         boxes: list[tuple[Stage, Box]] = []
-        reach = self.reach()
+        loop_ranges = self.loop_ranges()
         for m in members:
             is_output = m.name in self._graph.output
-            box = output_box(self._graph, m) if is_output else read_by(rest, m.buffers, {}, reach, m.name)
+            box = output_box(self._graph, m) if is_output else read_by(rest, m.buffers, {}, loop_ranges, m.name)
             if box is not None:
                 grown = m.updates and not is_output
                 boxes.append((m, with_own_updates(m, box, {}, self._required.running) if grown else box))
@@ -83,19 +83,23 @@ class Regions:
         """Widen a side that floats decide to all of its few possible places, if the stages can be computed there:
         computing the exact ends would save too little.
         """
-        all_of_them = few_places(side, self._here.facts)
-        if all_of_them is None or any(m.name in self._graph.output for m in members) or not self.anywhere(members, k):
+        all_of_them = few_places(side, self._context.facts)
+        if (
+            all_of_them is None
+            or any(m.name in self._graph.output for m in members)
+            or not self.is_computable(members, k)
+        ):
             return side
         return all_of_them
 
     def computed(self, stage: Stage, body: Stmt) -> Box | None:
         """The box of a stage that a statement computes."""
-        box = computed(body, stage, {}, self.reach())
+        box = computed(body, stage, {}, self.loop_ranges())
         return None if box is None else self.tidy(stage, box)
 
     def read(self, reader: Stage, buffer: str, body: Stmt) -> Box | None:
         """The box of a buffer that the innermost body of a stage reads."""
-        box = read_by(body, (buffer,), {}, self.reach())
+        box = read_by(body, (buffer,), {}, self.loop_ranges())
         return None if box is None else self.tidy(reader, box)
 
     def tidy(self, stage: Stage, box: Box) -> Box:
@@ -105,11 +109,11 @@ class Regions:
     def _tidy_side(self, stage: Stage, k: int, side: Interval) -> Interval:
         if not side.bounded or any(isinstance(e, int) and abs(e) > _FARTHEST for e in (side.low, side.high)):
             raise unbounded(stage, k)
-        return Interval(*(self._here.in_loop_variables(expr(e, INDEX)) for e in (side.low, side.high)))
+        return Interval(*(self._context.in_loop_variables(expr(e, INDEX)) for e in (side.low, side.high)))
 
     def _same(self, a: Box, b: Box) -> bool:
         """Whether two boxes are certainly equal."""
-        facts = self._here.facts
+        facts = self._context.facts
         ends = [(x, y) for s, t in zip(a, b, strict=False) for x, y in ((s.low, t.low), (s.high, t.high))]
         return len(a) == len(b) and all(facts.ge(x, y) and facts.ge(y, x) for x, y in ends)
 
@@ -118,7 +122,7 @@ class Regions:
     def conditions(self, members: Sequence[Stage], rest: Stmt) -> list[Expr]:
         """The conditions under which `rest` reads the stages, apart from those on when a loop around it starts."""
         conditions = read_when(rest, tuple(b for m in members for b in m.buffers), self._contents) or []
-        return [c for c in conditions if not depends(c, [loop.first.name for loop in self._here.open])]
+        return [c for c in conditions if not depends(c, [loop.first.name for loop in self._context.open])]
 
     def there(self, stage: Stage) -> list[Expr]:
         """The conditions under which an input has the pixels that a stage copies.
@@ -131,7 +135,7 @@ class Regions:
         read = [e for e in stage.pure.values if isinstance(e, Load) and all(map(same, e.indices, stage.pure.indices))]
         sources = {e.buffer for e in read} & inputs.keys()
         sizes = (inputs[i].size(axis) for i in sorted(sources) for axis in range(inputs[i].ndim))
-        return [size >= 1 for size in sizes if not self._here.facts.ge(size, const(1, INDEX))]
+        return [size >= 1 for size in sizes if not self._context.facts.ge(size, const(1, INDEX))]
 
     def needed_when(self, stage: Stage, index: int) -> list[Expr] | None:
         """The conditions under which a definition's loops run; None if they never do.
@@ -141,7 +145,7 @@ class Regions:
         """
         along = pure_dims(stage, stage.definitions[index])
         ends = [region_names(stage, dim) for dim in stage.dims if dim not in along]
-        some = [low <= high for low, high in ends if not self._here.has_values(low, high)]
+        some = [low <= high for low, high in ends if not self._context.has_values(low, high)]
         missing = self._never_runs(stage, index) if len(along) < len(stage.dims) else 0
         if isinstance(missing, Expr):
             some.append(missing < 1)
@@ -162,9 +166,9 @@ class Regions:
         """Whether a call may require nothing of a stage that others read under conditions."""
         return buffer in self._graph.producer and self._required.is_limited(self._graph.producer[buffer])
 
-    def anywhere(self, members: Sequence[Stage], k: int) -> bool:
+    def is_computable(self, members: Sequence[Stage], k: int) -> bool:
         """Whether the stages can be computed at any position along dim k."""
-        return all(self._required.anywhere(m, k) for m in members)
+        return all(self._required.is_computable(m, k) for m in members)
 
     # Clipping
 
@@ -179,9 +183,9 @@ class Regions:
         clipped: dict[str, dict[int, int | None]] = {m.name: {} for m in members}
         for k, side in enumerate(box):
             needed = None
-            if (reduced or self._may_be_empty(side) or self._may_be_too_much(members, k, side)) and not self.anywhere(
-                members, k
-            ):
+            if (
+                reduced or self._may_be_empty(side) or self._may_be_too_much(members, k, side)
+            ) and not self.is_computable(members, k):
                 needed = self._needed_by_call(members, k)
             if needed is not None:
                 for m in members:
@@ -194,7 +198,7 @@ class Regions:
         """Whether some iterations may require less of the stages than the ends of their footprints say."""
         if self._required.is_loose or any(map(self._required.is_limited, members)):
             return True
-        starts, moves = {loop.first.name for loop in self._here.open}, self._here.moving()
+        starts, moves = {loop.first.name for loop in self._context.open}, self._context.moving()
 
         def counts(c: Expr) -> bool:
             settled = loaded(c) or depends(c, starts) or any(same(c, g) for g in granted)
@@ -205,7 +209,7 @@ class Regions:
     def _may_be_empty(self, side: Interval) -> bool:
         """Whether conditions may leave nothing: its ends, and what is read for it, may then be anywhere."""
         extent = side.high - side.low + 1
-        return self._required.is_conditional and not self._here.never_negative(simplify(extent, self._here.facts))
+        return self._required.is_conditional and not self._context.never_negative(simplify(extent, self._context.facts))
 
     def _may_be_too_much(self, members: Sequence[Stage], k: int, side: Interval) -> bool:
         """Whether a side, outside of all loops, may exceed what is required.
@@ -213,9 +217,9 @@ class Regions:
         For nested blocks of varying length, the last ones are assumed as far out and as long as any. Of outputs, all
         that the caller has room for is computed.
         """
-        if self._here.open or all(m.name in self._graph.output for m in members):
+        if self._context.open or all(m.name in self._graph.output for m in members):
             return False
-        needed, facts = self._needed_by_call(members, k), self._here.facts
+        needed, facts = self._needed_by_call(members, k), self._context.facts
         return needed is not None and not (facts.ge(side.low, needed.low) and facts.ge(needed.high, side.high))
 
     def _needed_by_call(self, members: Sequence[Stage], k: int) -> Interval | None:
@@ -229,14 +233,14 @@ class Regions:
 
     def _most(self, stage: Stage, side: Interval) -> int | None:
         """The extent of a side before it is clipped, if it is a constant worth keeping."""
-        most = None if self._required.is_limited(stage) else self._here.facts.upper(side.high - side.low + 1)
+        most = None if self._required.is_limited(stage) else self._context.facts.upper(side.high - side.low + 1)
         return None if most is None or most > _LONGEST_TILE else most
 
     def _within(self, side: Interval, needed: Interval) -> Interval:
         """Clip both ends, so that an empty range has extent 0."""
         first = minimum(maximum(side.low, needed.low), needed.high + 1)
         last = minimum(maximum(side.high, needed.low - 1), needed.high)
-        return Interval(simplify(first, self._here.facts), simplify(last, self._here.facts))
+        return Interval(simplify(first, self._context.facts), simplify(last, self._context.facts))
 
     def _not_negative(self, side: Interval) -> Interval:
         """The side with an extent that is not negative.
@@ -244,7 +248,7 @@ class Regions:
         Conditions, and loops inside without iterations, may leave nothing to compute: the extent is 0 then, on which
         loops and their splits rely. A read at 2*x over no values of x would have an extent of -1.
         """
-        extent = simplify(side.high - side.low + 1, self._here.facts)
-        if self._here.never_negative(extent):
+        extent = simplify(side.high - side.low + 1, self._context.facts)
+        if self._context.never_negative(extent):
             return side
         return Interval(side.low, maximum(side.high, side.low - 1))

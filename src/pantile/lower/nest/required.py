@@ -69,14 +69,14 @@ class Required:
         """
         return self._boxes.get(stage.name, (EVERYTHING,) * stage.ndim)
 
-    def anywhere(self, stage: Stage, k: int) -> bool:
+    def is_computable(self, stage: Stage, k: int) -> bool:
         """Whether the stage can be computed at any position along dim k, and its positions are never far apart, as
         those required by stages of which nothing is required would be.
         """
-        return self._computable(stage, k) and not self.is_limited(stage)
+        return self._is_computable_dim(stage, k) and not self.is_limited(stage)
 
-    def _computable(self, stage: Stage, k: int) -> bool:
-        if (stage.name, k) not in self._anywhere:
+    def _is_computable_dim(self, stage: Stage, k: int) -> bool:
+        if (stage.name, k) not in self._computable_dims:
             return False
         return stage.name not in self._reading_pixels or not self.is_conditional
 
@@ -87,7 +87,7 @@ class Required:
         return self.is_conditional and bool(self._boxes) and stage.name in self._limited
 
     @cached_property
-    def _anywhere(self) -> set[tuple[str, int]]:
+    def _computable_dims(self) -> set[tuple[str, int]]:
         return computable_anywhere(self.graph, self.facts)
 
     @cached_property
@@ -146,7 +146,9 @@ class Required:
     def _computed(self, stage: Stage, box: Box) -> Box:
         # Readers, which come before it, may limit it. No more of an output is computed than the caller has room for.
         free = stage.name not in self._limited and stage.name not in self.outputs
-        sides = [EVERYTHING if free and self._computable(stage, k) else self._simple(s) for k, s in enumerate(box)]
+        sides = [
+            EVERYTHING if free and self._is_computable_dim(stage, k) else self._simple(s) for k, s in enumerate(box)
+        ]
         self._note_few(sides)
         if any(map(_is_far, sides)):
             self._limited.add(stage.name)

@@ -48,41 +48,34 @@ class Sliding:
     swept: frozenset[int]
 
 
-def slide(
-    members: list[Stage],
-    box: Box,
-    rest: Stmt,
-    between: list[OpenLoop],
-    lets: Mapping[str, Expr],
-    reach: LoopRanges,
-    facts: Facts,
-    anywhere: Callable[[int], bool],
-) -> Sliding | None:
+@dataclass(frozen=True)
+class SlideRequest:
+    """Stages that are computed together, the box that is required of them, and the statements after them."""
+
+    members: list[Stage]
+    box: Box
+    rest: Stmt
+    lets: Mapping[str, Expr]  # the names defined in between, in terms of loop variables
+    ranges: LoopRanges
+    facts: Facts
+    is_computable: Callable[[int], bool]  # whether the stages can be computed at any position along a dim
+
+
+def slide(request: SlideRequest, between: list[OpenLoop]) -> Sliding | None:
     """How the stages slide along one of the loops between their storage and their computation, or None.
 
     The innermost loop along which iterations overlap is taken. Loops inside it may move the other dims: all of their
-    iterations have run before its next one. `lets` has the names defined in between, in terms of loop variables.
-    `anywhere` tells whether the stages can be computed at any position along a dim.
+    iterations have run before its next one.
     """
     for depth in range(len(between) - 1, -1, -1):
-        sliding = _slide_along(members, box, rest, between[depth], between[depth + 1 :], lets, reach, facts, anywhere)
+        sliding = _slide_along(request, between[depth], between[depth + 1 :])
         if sliding is not None:
             return sliding
     return None
 
 
-def _slide_along(
-    members: list[Stage],
-    box: Box,
-    rest: Stmt,
-    loop: OpenLoop,
-    inner: list[OpenLoop],
-    lets: Mapping[str, Expr],
-    reach: LoopRanges,
-    facts: Facts,
-    anywhere: Callable[[int], bool],
-) -> Sliding | None:
-    v = loop.var
+def _slide_along(request: SlideRequest, loop: OpenLoop, inner: list[OpenLoop]) -> Sliding | None:
+    v, members, box, facts = loop.var, request.members, request.box, request.facts
     moving = [k for k, side in enumerate(box) if _moves(side, [loop])]
     if not loop.is_in_order or loop.parts or len(moving) != 1 or _moves(box[moving[0]], inner):
         return None
@@ -97,13 +90,13 @@ def _slide_along(
     advance = simplify(unclipped - substitute(unclipped, {v.name: v - 1}), facts)
     if isinstance(advance, Const) and int(advance.value) >= window:
         return None
-    rest_start = loop.start(rest)
+    rest_start = loop.start(request.rest)
     iterations = {v.name: Interval(loop.first - rest_start, loop.last)}
-    scope = iterations | {name: _later(value, iterations) for name, value in lets.items()}
-    reads = (read_by(rest, m.buffers, scope, reach, m.name) for m in members)
+    scope = iterations | {name: _later(value, iterations) for name, value in request.lets.items()}
+    reads = (read_by(request.rest, m.buffers, scope, request.ranges, m.name) for m in members)
     first = _least([b[k].low for b in reads if b is not None], facts)
     gap = simplify(substitute(unclipped, {v.name: loop.first}) - first + 1, facts)  # rows of the first iteration
-    plan = _start(gap, advance, rate, facts, lambda: anywhere(k))
+    plan = _start(gap, advance, rate, facts, lambda: request.is_computable(k))
     if plan is None:
         return None
     start, exact = plan
@@ -129,7 +122,7 @@ def _moves(side: Interval, loops: list[OpenLoop]) -> bool:
 
 
 def _start(
-    gap: Expr, advance: Expr, rate: Fraction, facts: Facts, anywhere: Callable[[], bool]
+    gap: Expr, advance: Expr, rate: Fraction, facts: Facts, is_computable: Callable[[], bool]
 ) -> tuple[int, bool] | None:
     """By how many iterations to start early so that `gap` rows exist after iteration 0, and whether that is exact.
 
@@ -138,7 +131,7 @@ def _start(
     """
     if isinstance(gap, Const) and isinstance(advance, Const):
         iterations, left = divmod(int(gap.value), int(advance.value))
-        exact = iterations >= 1 if left == 0 else iterations >= 0 and anywhere()
+        exact = iterations >= 1 if left == 0 else iterations >= 0 and is_computable()
         return (iterations - (left == 0), True) if exact else (max(iterations, 0), False)
     most = facts.upper(gap)
     start = None if most is None else max(ceil((most + 1) / rate), 0)

@@ -13,19 +13,19 @@ from ...expr.visit import substitute
 from ...ir import visit as ir
 from ...ir.nodes import If, Stmt
 from ..assume import assume, is_impossible
-from .here import Here
+from .context import BuildContext
 
 
-def specialized(conditions: tuple[Expr, ...], here: Here, build: Callable[[], Stmt]) -> Stmt:
+def specialized(conditions: tuple[Expr, ...], context: BuildContext, build: Callable[[], Stmt]) -> Stmt:
     """Versions of what `build` makes, one for each condition, tested in order, and the general one."""
     if not conditions:
         return build()
     condition, *others = conditions
-    known, bounds = assume(condition, here.facts.bounds)
+    known, bounds = assume(condition, context.facts.bounds)
     if is_impossible(bounds):  # a version that never runs requires nothing of other stages
-        return specialized(tuple(others), here, build)
-    with here.no_sliding_outside():
-        with here.version(bounds):
+        return specialized(tuple(others), context, build)
+    with context.no_sliding_outside():
+        with context.version(bounds):
             version = build()
         version = ir.map_exprs(version, lambda e: substitute(e, known))
-        return If(condition, version, specialized(tuple(others), here, build))
+        return If(condition, version, specialized(tuple(others), context, build))

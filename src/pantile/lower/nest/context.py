@@ -1,7 +1,7 @@
 """The context in which a statement is being built: the open loops around it, the values of the names in scope, and
 their bounds.
 
-Loops are opened, and lets bound, for as long as what is inside them is built (`with here.loop(...)`). Regions stay
+Loops are opened, and lets bound, for as long as what is inside them is built (`with context.loop(...)`). Regions stay
 known: what follows a stage is built before it, and refers to where the stage was computed.
 """
 
@@ -24,7 +24,7 @@ from .required import Required
 _EARLIEST = 1 << 20  # iterations by which a loop may start early, at most
 
 
-class Here:
+class BuildContext:
     """The current context, which changes as statements are built; `facts` has what all calls have in common."""
 
     def __init__(self, facts: Facts, required: Required) -> None:
@@ -113,7 +113,7 @@ class Here:
 
     @property
     def variables(self) -> frozenset[str]:
-        """The variables of the loops that are not seen as wholes from here."""
+        """The variables of the loops that are not seen as wholes from context."""
         return self._left_over.union(loop.var.name for loop in self.open)
 
     def is_in_body_of(self, variable: str) -> bool:
