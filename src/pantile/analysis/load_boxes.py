@@ -1,6 +1,6 @@
 """Which box of each buffer a set of expressions reads, while their variables range over a scope.
 
-    touched([g[y-1, x] + g[y+1, x]], {y: [0, 9], x: [0, 4]})  ->  {"g": ([-1, 10], [0, 4])}
+    load_boxes([g[y-1, x] + g[y+1, x]], {y: [0, 9], x: [0, 4]})  ->  {"g": ([-1, 10], [0, 4])}
 
 The branches of a select are visited with the scope its condition leaves them, so `select(x > 0, f[x-1], 0)`
 does not read f[-1]. Scalars are generic, as in `interval`, and as there what many branches share is visited under some

@@ -23,7 +23,7 @@ from .loop_builder import LoopBuilder
 from .regions import Region, Regions
 from .required import Required
 from .rows import LiveRows
-from .slide import Sliding, SlideRequest, slide
+from .slide import SlideRequest, Sliding, slide
 from .specialize import specialized
 from .storage import realized
 

@@ -1,0 +1,177 @@
+"""The rule of each operation: the interval of its result from those of its operands, in exact arithmetic.
+
+OPS["add"](Interval(0, 4), Interval(1, 2))  ->  Interval(1, 6)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from ..expr import build
+from ..expr.nodes import Expr
+from ..expr.types import INDEX
+from . import float_ends
+from .float_ends import is_number
+from .interval_values import EVERYTHING, Interval, Scalar, constant_of, either, lift, smax, smin
+
+
+def _ends(f: Callable[[Scalar, Scalar], Scalar], low: tuple[Scalar, Scalar], high: tuple[Scalar, Scalar]) -> Interval:
+    """f for each end; once if both have the same operands, so that a point stays a point."""
+    (a, b), (c, d) = low, high
+    least = None if a is None or b is None else f(a, b)
+    return Interval(least, least if a is c and b is d else None if c is None or d is None else f(c, d))
+
+
+def _add(a: Interval, b: Interval) -> Interval:
+    return _ends(operator.add, (a.low, b.low), (a.high, b.high))
+
+
+def _sub(a: Interval, b: Interval) -> Interval:
+    return _ends(operator.sub, (a.low, b.high), (a.high, b.low))
+
+
+def _neg(a: Interval) -> Interval:
+    return _sub(Interval.point(0), a)
+
+
+def _mul(a: Interval, b: Interval) -> Interval:
+    if constant_of(a) is not None:
+        a, b = b, a
+    factor = constant_of(b)
+    if factor is not None:
+        if factor == 0:
+            return Interval(0, 0)
+        least, most = (a.low, a.high) if factor > 0 else (a.high, a.low)
+        return _ends(operator.mul, (least, factor), (most, factor))
+    if a.is_point and b.is_point:
+        return Interval.point(a.low * b.low)
+    if not (a.bounded and b.bounded):
+        return EVERYTHING
+    if a.is_point:
+        products = [a.low * b.low, a.low * b.high]
+    elif b.is_point:
+        products = [a.low * b.low, a.high * b.low]
+    else:
+        products = [a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high]
+    low = high = products[0]
+    for p in products[1:]:
+        low, high = smin(low, p), smax(high, p)
+    return Interval(low, high)
+
+
+def _floordiv(a: Interval, b: Interval) -> Interval:
+    d = constant_of(b)
+    if d is not None:
+        if d == 0:
+            return Interval(0, 0)
+        least, most = (a.low, a.high) if d > 0 else (a.high, a.low)
+        return _ends(operator.floordiv, (least, d), (most, d))
+    if a.is_point and b.is_point:
+        return Interval.point(a.low // b.low)
+    # |a // b| <= |a| for |b| >= 1, and floor may add one below.
+    anything = _symmetric(a)
+    if not (a.bounded and b.bounded) or not (isinstance(b.low, Expr) or isinstance(b.high, Expr)):
+        return anything
+    low, high, by = (build.expr(end, INDEX) for end in (a.low, a.high, b.low))
+    exact = Interval(smin(low // by, high // by), smax(low // by, high // by))
+    return exact if b.is_point else either(b.low == b.high, exact, anything)
+
+
+def _symmetric(a: Interval) -> Interval:
+    if not a.bounded:
+        return EVERYTHING
+    reach = smax(smax(a.low, 0 - a.low), smax(a.high, 0 - a.high))
+    return Interval(0 - reach - 1, reach + 1)
+
+
+def _mod(a: Interval, b: Interval) -> Interval:
+    d = constant_of(b)
+    if a.is_point and b.is_point and d != 0:
+        return Interval.point(a.low % b.low)
+    if d is not None and d > 0:
+        if is_number(a.low) and is_number(a.high) and a.low // d == a.high // d:
+            return Interval(a.low % d, a.high % d)
+        return Interval(0, d - 1)
+    if not b.bounded:
+        return EVERYTHING
+    return Interval(smin(b.low + 1, 0), smax(b.high - 1, 0))
+
+
+def _min(a: Interval, b: Interval) -> Interval:
+    high = a.high if b.high is None else b.high if a.high is None else smin(a.high, b.high)
+    return Interval(lift(smin, a.low, b.low), high)
+
+
+def _max(a: Interval, b: Interval) -> Interval:
+    low = a.low if b.low is None else b.low if a.low is None else smax(a.low, b.low)
+    return Interval(low, lift(smax, a.high, b.high))
+
+
+def _abs(a: Interval) -> Interval:
+    return Interval(0, lift(smax, a.high, None if a.low is None else 0 - a.low))
+
+
+def _shl(a: Interval, b: Interval) -> Interval:
+    shift = constant_of(b)
+    return _mul(a, Interval.point(1 << int(shift))) if shift is not None and 0 <= shift < 63 else EVERYTHING
+
+
+def _shr(a: Interval, b: Interval) -> Interval:
+    shift = constant_of(b)
+    return _floordiv(a, Interval.point(1 << int(shift))) if shift is not None and 0 <= shift < 64 else EVERYTHING
+
+
+def _and(a: Interval, b: Interval) -> Interval:
+    masks = [m for m in map(constant_of, (a, b)) if m is not None and m >= 0]
+    return Interval(0, min(masks)) if masks else EVERYTHING
+
+
+def _within(a: Interval, low: Interval, high: Interval) -> Interval:
+    return a.meet(Interval(low.low, high.high))
+
+
+def _float_mul(a: Interval, b: Interval) -> Interval:
+    constants = [c for c in map(constant_of, (a, b)) if c is not None]
+    if 0 in constants and not (a.bounded and b.bounded) or any(not float_ends.is_finite(c) for c in constants):
+        return EVERYTHING
+    return _mul(a, b) if constants else _corners(operator.mul, a, b)
+
+
+def _div(a: Interval, b: Interval) -> Interval:
+    d = constant_of(b)
+    if d is None:
+        return _corners(operator.truediv, a, b)
+    if d == 0 or not float_ends.is_finite(d):
+        return EVERYTHING
+    least, most = (a.low, a.high) if d > 0 else (a.high, a.low)
+    return _ends(operator.truediv, (least, d), (most, d))
+
+
+def _corners(f: Callable[[Scalar, Scalar], Scalar], a: Interval, b: Interval) -> Interval:
+    """The range of a product or quotient of floats neither of which is one known number."""
+    if a.is_point and b.is_point and isinstance(b.low, Expr):
+        return Interval.point(f(a.low, b.low))
+    ends = [(r.low,) if r.is_point else (r.low, r.high) for r in (a, b)]
+    return Interval(*float_ends.corners(f, *ends)) if a.bounded and b.bounded else EVERYTHING
+
+
+def whole_numbers(name: str) -> Callable[[Interval], Interval]:
+    """The rule of floor, ceil, round or trunc, all of which are monotonic."""
+
+    def rule(a: Interval) -> Interval:
+        low = float_ends.whole(name, a.low)
+        return Interval(low, low if a.is_point else float_ends.whole(name, a.high), sure=a.sure)
+
+    return rule
+
+
+OPS: dict[str, Callable[..., Interval]] = {
+    "add": _add, "sub": _sub, "neg": _neg, "mul": _mul, "floordiv": _floordiv, "mod": _mod, "min": _min, "max": _max,
+    "abs": _abs, "shl": _shl, "shr": _shr, "and": _and, "within": _within,
+}  # fmt: skip
+FLOAT_OPS: dict[str, Callable[..., Interval]] = {
+    "add": _add, "sub": _sub, "neg": _neg, "mul": _float_mul, "min": _min, "max": _max, "abs": _abs,
+    "within": _within, "div": _div, "floordiv": _div,
+    **{n: whole_numbers(n) for n in ("floor", "ceil", "round", "trunc")},
+}  # fmt: skip

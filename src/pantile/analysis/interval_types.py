@@ -1,0 +1,132 @@
+"""The ranges of what code computes in a type of limited range and precision: integers wrap, or saturate where floats
+are converted to them, and floats are rounded.
+
+    wrapped(Interval(0, 300), UINT8)  ->  Interval(0, 255)
+"""
+
+from __future__ import annotations
+
+from ..expr import build
+from ..expr.linear import Facts, linear
+from ..expr.magnitude import Magnitudes
+from ..expr.nodes import Cast, Expr, const
+from ..expr.types import INDEX, INT64, UINT64, DType
+from ..expr.visit import walk
+from . import float_ends
+from .divisors import may_divide_by_zero
+from .float_ends import is_number
+from .interval_values import EVERYTHING, Interval, Scalar, constant_of, either
+
+_FARTHEST = 1 << 40
+
+
+def type_range(t: DType) -> Interval:
+    """All values of a type; floats count as unbounded."""
+    return EVERYTHING if t.is_float else Interval(t.min, t.max)
+
+
+def variable_range(r: Interval, t: DType) -> Interval:
+    """The range of a variable; the value of a param in a call is rounded to its type."""
+    return rounded(Interval(r.low, r.high, sure=True), t) if t.is_float and r.bounded else r
+
+
+def rounded(r: Interval, t: DType) -> Interval:
+    """Round the ends: rounding is monotonic, so they bound all rounded values. An end that is NaN is unknown."""
+    low = float_ends.rounded(r.low, t)
+    high = low if r.is_point else float_ends.rounded(r.high, t)
+    return Interval(low, high, sure=r.sure and float_ends.is_finite(low) and float_ends.is_finite(high))
+
+
+def wrapped(r: Interval, t: DType) -> Interval:
+    """The range of wrapping arithmetic: the result if it fits the type, or the value that a single number wraps to."""
+    if not (is_number(r.low) and is_number(r.high)):
+        return r if _fits(r, t) else _wrapped_in_code(r, t)
+    if t.min <= r.low and r.high <= t.max:
+        return r
+    return Interval.point(const(r.low, t).value) if r.low == r.high else type_range(t)
+
+
+def _wrapped_in_code(r: Interval, t: DType) -> Interval:
+    """The range of wrapping arithmetic with symbolic ends: compiled code compares them, in 64 bits, with the type's
+    range."""
+    whole = type_range(t)
+    if t is UINT64 or not r.bounded or not all(isinstance(end, Expr) or _is_index(end) for end in (r.low, r.high)):
+        return whole
+    low, high = (build.expr(end, INDEX) for end in (r.low, r.high))
+    wrapped = Interval.point(build.cast(INDEX, build.cast(t, low)))
+    if r.is_point:
+        return wrapped
+    if not all(map(Magnitudes().fits, (low, high))):
+        return whole
+    return either(build.logical_and(low >= t.min, high <= t.max), r, either(low == high, wrapped, whole))
+
+
+def _is_index(end: Scalar) -> bool:
+    """Whether an end is a number within the range of indices."""
+    return is_number(end) and INDEX.min <= end <= INDEX.max
+
+
+def held(r: Interval, t: DType) -> Interval:
+    """The interval with unknown ends replaced by those of the type."""
+    whole = type_range(t)
+    return Interval(whole.low if r.low is None else r.low, whole.high if r.high is None else r.high)
+
+
+def cast_range(r: Interval, source: DType, to: DType) -> Interval:
+    """The range of values of one type that are converted to another."""
+    if to.is_float:
+        return rounded(r if source.is_float else Interval(r.low, r.high, sure=True), to)
+    if to.is_bool:
+        return Interval(0, 1)
+    if source.is_float:
+        return _truncated(r, to)
+    if source is INDEX and to is INT64:
+        return r
+    if to is INDEX:
+        return _near(wrapped(r, INDEX) if source is UINT64 else r)
+    return held(r, source) if to.min <= source.min and source.max <= to.max else wrapped(r, to)
+
+
+def _fits(r: Interval, t: DType) -> bool:
+    """Whether symbolic ends, such as clamped ones, are certainly within the range of a type.
+
+    They are never for uint64, with whose values they would be combined, because an index cannot hold all of those.
+    """
+    if t is UINT64 or not (isinstance(r.low, Expr) or isinstance(r.high, Expr)) or not r.bounded:
+        return False
+    low, high = _numbers(r)
+    return low is not None and high is not None and t.min <= low and high <= t.max
+
+
+def _numbers(r: Interval) -> tuple[float | None, float | None]:
+    """Numbers that bound the ends of a bounded interval, where some are known; they may be larger than any index."""
+
+    def bound(end: Scalar, side: int) -> float | None:
+        return Facts().bound(linear(end), side) if isinstance(end, Expr) else end
+
+    return bound(r.low, -1), bound(r.high, 1)
+
+
+def _near(r: Interval) -> Interval:
+    """The range of data that is cast to an index. Ends beyond any memory are as good as unknown, and arithmetic on them
+    might overflow. A single number is a param of a call, whose arithmetic is checked."""
+    if constant_of(r) is not None:
+        return r
+    low, high = (None if is_number(end) and abs(end) > _FARTHEST else end for end in (r.low, r.high))
+    return Interval(low, high)
+
+
+def _truncated(r: Interval, to: DType) -> Interval:
+    """The range of floats that are cast to an integer type, whose range saturates them. NaN becomes 0."""
+    result = held(Interval(*(float_ends.truncated(end, to) for end in (r.low, r.high))), to)
+    return result if r.sure else result.hull(Interval(0, 0))
+
+
+def in_order(e: Cast, r: Interval, cast: Interval) -> Interval:
+    """The range of floats as integers, `cast`, or that of the whole type where ends that code computes are NaN."""
+    if not isinstance(r.low, Expr) or not cast.bounded or not any(map(may_divide_by_zero, walk(e.value))):
+        return cast
+    if e.dtype is UINT64:  # an index cannot hold all of its values
+        return type_range(e.dtype)
+    limits = (cast.low, e.dtype.min), (cast.high, e.dtype.max)
+    return Interval(*(build.select(r.low <= r.high, build.expr(end, INDEX), most) for end, most in limits))
