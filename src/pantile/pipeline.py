@@ -16,6 +16,7 @@ from .autoschedule import Found, Problem, Report, Strategy
 from .backends.targets import target_named
 from .compile import Options, to_assembly, to_kernels, to_llvm, trace_of
 from .cost_model import Cost, limits
+from .dataclass import dataclass
 from .entry_points import THEIRS, marked, of_user
 from .errors import UserError, UserTypeError, shown
 from .explain import Explanation, Timing
@@ -181,8 +182,9 @@ class Pipeline:
             )
         options, f = self.options, self._scheduling
         target = None if options.target == host() else options.target
-        state = (options.strict, options.debug, options.algebra, f.requested, f.estimates, f.machine, f.results)
-        return _unpickled, (type(self), self.graph, target, *state, f.by_default)
+        flags = (options.strict, options.debug, options.algebra)
+        state = _PipelineState(self.graph, target, flags, f.requested, f.estimates, f.machine, f.results, f.by_default)
+        return _unpickled, (type(self), state)
 
     # ---- running
 
@@ -518,22 +520,23 @@ def _prepare(graph: Graph) -> Graph:
     return verified(with_ranges(separate_outputs(graph)), "build")
 
 
-def _unpickled(
-    kind: type[Pipeline],
-    graph: Graph,
-    target: Target | None,
-    strict: bool,
-    debug: bool,
-    algebra: bool,
-    requested: Schedule | Strategy,
-    estimates: Mapping[str, Any] | None,
-    machine: Machine | None,
-    results: Mapping[Sort, Found],
-    by_default: bool,
-) -> Pipeline:
-    """A pipeline from what `__reduce__` has kept of it."""
-    options = Options(host() if target is None else target, strict, debug, algebra)
-    return kind._of(Scheduling(graph, options, requested, estimates, machine, results, by_default))
+@dataclass(frozen=True)
+class _PipelineState:
+    """A pipeline as it is pickled."""
+
+    graph: Graph
+    target: Target | None  # None is the machine that it arrives at
+    flags: tuple[bool, bool, bool]  # strict, debug, algebra
+    requested: Schedule | Strategy
+    estimates: Mapping[str, Any] | None
+    machine: Machine | None
+    results: Mapping[Sort, Found]
+    by_default: bool
+
+
+def _unpickled(kind: type[Pipeline], s: _PipelineState) -> Pipeline:
+    options = Options(host() if s.target is None else s.target, *s.flags)
+    return kind._of(Scheduling(s.graph, options, s.requested, s.estimates, s.machine, s.results, s.by_default))
 
 
 def _shapes(graph: Graph) -> str:

@@ -1,13 +1,12 @@
-"""Indices in 32 bits, for targets that address so: rewrites the indices of a kernel to that type.
+"""Rewrite the indices of a kernel to 32 bits, for targets whose index registers are that wide.
 
-    out[y*stride + x] = img[min(x, w - 1)] * float32(x*x)        x, y, w, stride: index
+before:  out[y*stride + x] = img[min(x, w - 1)] * float32(x*x)              all indices of 64 bits
+after:   out[y*stride + x] = img[min(x, w - 1)] * float32(wide(x)*wide(x))  all of 32 bits, except for wide(x)
 
-    out[y*stride + x] = img[min(x, w - 1)] * float32(wide(x)*wide(x))        all but these of 32 bits
-
-Arrays are smaller than 2**31 elements, so that loop variables, extents, strides and addresses fit. What need not fit
-stays in 64 bits, up to where it becomes part of an address: data of wider types, and products of coordinates that are
-compared, limited or used as data. Sums and products wrap alike in both widths, so that of an address only the low half
-of such parts is needed.
+This is for calls whose arrays have fewer than 2**31 elements, so that loop variables, extents, strides and addresses
+fit. What may not fit is computed in 64 bits, up to where it becomes part of an address: data of wider types, and
+products that are compared, clamped, divided or used as data, other than products with small constants. Sums and
+products of both widths agree in their low 32 bits, so an address needs only the low half of such a value.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from ..expr.visit import walk as walk_expr
 from ..ir.nodes import For, Kernel, Let, Stmt
 from ..ir.visit import children, expressions, rebuild, walk
 
-_NO, _OF_SCALARS, _OF_ANY = range(3)  # products allowed in an index: of captured scalars, of anything
-_Known = tuple[tuple[bool, bool], int]  # whether it fits, on both sides, and which products it contains
+_NO, _OF_SCALARS, _OF_ANY = range(3)  # products that an index contains: none, of captured scalars only, of anything
+_Known = tuple[tuple[bool, bool], int]  # whether an index fits below and above, and which products it contains
 NARROW = DType("index", 32)
 _WRAPS = frozenset({"add", "sub", "mul", "neg"})
-_SMALL = 1 << 12  # a factor; coordinates are well below 2**19
+_SMALL = 1 << 12  # a constant factor whose products count as small: coordinates are well below 2**19
 
 
 def index_type(bits: int) -> DType:
@@ -47,8 +46,8 @@ def narrowed(kernel: Kernel) -> Kernel:
 class _Narrowing:
     """Narrows the expressions of a kernel.
 
-    `narrow` gives an index in 32 bits, which is exact modulo 2**32 as part of an address. `exact` gives it in 64 bits.
-    `value` gives anything else, with such indices inside.
+    `narrow` gives the low 32 bits of an index, which is all that an address needs. `exact` gives an index in 64 bits.
+    `value` gives an expression of any other type, with the indices inside of it narrowed or exact.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -58,7 +57,7 @@ class _Narrowing:
         self._narrow: dict[int, Expr] = {}
         self._exact: dict[int, Expr] = {}
         self._values: dict[int, Expr] = {}
-        self._found: dict[int, _Known] = {}
+        self._facts: dict[int, _Known] = {}
         self._alive: list[Expr] = []  # alive while their ids are keys
 
     # Statements
@@ -86,7 +85,7 @@ class _Narrowing:
         width than in the version before.
         """
         if self._width.get(name, bits) != bits:
-            for known in (self._narrow, self._exact, self._values, self._found):
+            for known in (self._narrow, self._exact, self._values, self._facts):
                 known.clear()
         self._width[name] = bits
 
@@ -171,7 +170,7 @@ class _Narrowing:
     # What fits
 
     def _is_narrow(self, e: Expr, allowed: int = _NO) -> bool:
-        """Whether 32 bits hold an index that contains only the products `allowed`."""
+        """Whether an index is known to fit 32 bits and contains no products but those that are allowed."""
         fits, products = self._known(e)
         return all(fits) and products <= allowed
 
@@ -179,17 +178,18 @@ class _Narrowing:
         return all(all(self._known(e)[0]) for e in several)
 
     def _known(self, e: Expr) -> _Known:
-        return each_once(e, self._found, self._find, _index_operands)
+        return each_once(e, self._facts, self._analyse, _index_operands)
 
-    def _find(self, e: Expr) -> _Known:
-        parts = [self._found[id(a)] for a in _index_operands(e)]
+    def _analyse(self, e: Expr) -> _Known:
+        parts = [self._facts[id(a)] for a in _index_operands(e)]
         products = [p[1] for p in parts]
         if isinstance(e, Op) and _is_product(e):
             products.append(_OF_SCALARS if names(e) <= self._scalars else _OF_ANY)
         return self._sides(e, [p[0] for p in parts]), max(products, default=_NO)
 
     def _sides(self, e: Expr, parts: list[tuple[bool, bool]]) -> tuple[bool, bool]:
-        """Whether an index is known to fit 32 bits below, and above."""
+        """Whether an index is known to be no less than the least number of 32 bits, and no more than the greatest, if
+        its products are."""
         if isinstance(e, Const):
             return int(e.value) >= NARROW.min, int(e.value) <= NARROW.max
         if isinstance(e, Var):
@@ -227,14 +227,14 @@ def _index_operands(e: Expr) -> tuple[Expr, ...]:
 
 
 def _holds(t: DType) -> tuple[bool, bool]:
-    """Whether 32 bits hold all values of a type, on either side."""
+    """Whether 32 bits hold the least, and the greatest, value of a type."""
     if t.is_float:
         return False, False
     return t is BOOL or t.min >= NARROW.min, t is BOOL or t.max <= NARROW.max
 
 
 def _is_product(e: Op) -> bool:
-    """Whether it is a product of coordinates, which may exceed 32 bits."""
+    """Whether an operation is a product that may exceed 32 bits: any but those with small constants."""
     little = any(isinstance(a, Const) and abs(int(a.value)) <= _SMALL for a in e.args)
     return e.op == "shl" or (e.op == "mul" and not little)
 

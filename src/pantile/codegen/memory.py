@@ -1,7 +1,8 @@
 """Loads and stores of every shape: dense, reversed, strided, lane by lane, masked.
 
-An access covers exactly the elements that its lanes address: no load reads beyond the last of them, except for bytes of
-the same word where lanes are gathered by words.
+A store writes exactly the elements that its active lanes address. A load may read more: the elements between those of
+a strided vector, elements that other loads of the statement address, where one wide load serves several, and bytes of
+the same aligned word, where small elements are gathered by words.
 """
 
 from __future__ import annotations
@@ -81,8 +82,8 @@ def _load_vector(ctx: Context, e: Load) -> str:
 
 
 def _load_strided(ctx: Context, e: Load, index: Affine, rest: _Start, stride: int) -> str:
-    """Load a strided vector: by a wide load shared with neighbours that fill the gaps, else by loads that end at the
-    last element.
+    """Load a strided vector: by a wide load that is shared with the loads that address the elements between, or else by
+    `stride` loads, the last of which ends at the last element.
     """
     element, lanes = memory_type(e.dtype), e.lanes
     window = ctx.groups.window(e, index, stride)
@@ -94,9 +95,9 @@ def _load_strided(ctx: Context, e: Load, index: Affine, rest: _Start, stride: in
     starts = [*range(0, (stride - 1) * lanes, lanes), last_start]
     pieces = [_load_at(ctx, e.buffer, e.dtype, lanes, rest, index.offset + s) for s in starts]
     order = []
-    for touched in range(0, stride * lanes, stride):
-        piece = touched // lanes
-        order.append(piece * lanes + touched - starts[piece])
+    for position in range(0, stride * lanes, stride):
+        piece = position // lanes
+        order.append(piece * lanes + position - starts[piece])
     return shuffle(ctx.fn, pieces, element, lanes, order)
 
 
@@ -156,9 +157,9 @@ def _is_gathered(ctx: Context, e: Load, width: int = 1) -> bool:
 
 
 def _gathered(ctx: Context, e: Load, run: Run, mask: str) -> str:
-    """Gather all lanes at once: one element of each, or two adjacent ones, which are separated.
+    """Gather all lanes at once: one element of each, or a run of adjacent ones as one word, which are then separated.
 
-    Inactive lanes of a mask read nothing.
+    Inactive lanes of a mask read nothing, and are zero.
     """
     lanes, size, element = e.lanes, e.dtype.bytes, memory_type(e.dtype)
     pointer, by = _apart(ctx, e, run)
@@ -272,8 +273,9 @@ def _load_note(ctx: Context, buffer: str) -> str:
 def _load_masked(ctx: Context, e: Load, mask: Expr) -> str:
     """Load under a mask; inactive lanes are zero.
 
-    GPUs have no masked loads: lanes are loaded one by one, which LLVM (22) does by itself only for non-constant masks;
-    with constant ones, it leaves the other lanes undefined.
+    CPUs load dense vectors by one masked load, and others by a gather where the target has one. All else is loaded lane
+    by lane, each behind a branch. So are dense vectors on GPUs, which have no masked loads: LLVM (22) does that by
+    itself only for non-constant masks; with constant ones, it leaves the other lanes undefined.
     """
     index = affine(e.indices[0]) if e.lanes > 1 else None
     if index is not None and index.constant_stride == 1 and not ctx.module.target.has_blocks:
@@ -332,8 +334,8 @@ def write_store(ctx: Context, s: Store) -> None:
     elif index is not None and stride == 1:
         _store_at(ctx, s, t, lanes, raw, _start(ctx, s.buffer, index.rest), index.offset)
     elif index is not None and stride == -1:
-        turned = reverse(ctx.fn, raw, memory_type(t), lanes)
-        _store_at(ctx, s, t, lanes, turned, _start(ctx, s.buffer, index.rest), index.offset - lanes + 1)
+        reversed_lanes = reverse(ctx.fn, raw, memory_type(t), lanes)
+        _store_at(ctx, s, t, lanes, reversed_lanes, _start(ctx, s.buffer, index.rest), index.offset - lanes + 1)
     else:
         for lane, place in enumerate(_lane_addresses(ctx, s.buffer, s.indices[0], lanes, index)):
             _store_at(ctx, s, t, 1, pick(ctx.fn, raw, memory_type(t), lanes, lane), *place)
@@ -341,7 +343,8 @@ def write_store(ctx: Context, s: Store) -> None:
 
 
 def _copy(ctx: Context, s: Store, e: Load) -> bool:
-    """Write an asynchronous copy, in accesses as wide as the alignment allows; return False if that is too little."""
+    """Write an asynchronous copy, in accesses as wide as the alignment allows; return False if the target has none, or
+    none that is so narrow."""
     if not copies_asynchronously(ctx.module.target.cpu):
         return False
     t, lanes = e.dtype, e.lanes
@@ -376,14 +379,14 @@ def _in_space(ctx: Context, pointer: str, space: int) -> str:
 
 
 def _combine(ctx: Context, s: Store) -> None:
-    """Write an atomic operation whose result is not used."""
+    """Write an atomic read-modify-write of one element, whose old value is not used."""
     name, term = combined(s)
     t, value = term.dtype, ctx.value(term)
     start, offset = _scalar_address(ctx, s.buffer, s.indices[0])
     pointer = _pointer(ctx, s.buffer, t, start, offset)
     kind = "f" if t.is_float else "u" if name in ("min", "max") and t.kind == "uint" else ""
-    kept = f'{memory_type(t)} {_to_memory(ctx, t, 1, value)} syncscope("device") monotonic, align {t.bytes}'
-    ctx.fn.effect(f"atomicrmw {kind}{name} ptr {pointer}, {kept}{ctx.module.alias[s.buffer]}")
+    operand = f'{memory_type(t)} {_to_memory(ctx, t, 1, value)} syncscope("device") monotonic, align {t.bytes}'
+    ctx.fn.effect(f"atomicrmw {kind}{name} ptr {pointer}, {operand}{ctx.module.alias[s.buffer]}")
     ctx.fn.forget_loads(s.buffer)
 
 
@@ -453,7 +456,7 @@ _Place = tuple[_Start, int]
 
 
 def _alignment(ctx: Context, buffer: str, t: DType, start: _Start, offset: int) -> int:
-    """The bytes that the address of an element is a multiple of."""
+    """The number of bytes that the address of an element is known to be a multiple of."""
     modulus, r = start.known
     return ctx.places.alignment(buffer, (modulus, r + offset), t.bytes)
 

@@ -2,15 +2,17 @@
 
 before:  select(x > 0, f[x - 1], 0)          after:  select(x > 0, (f[x - 1] if x > 0), 0)
 
-Regions count what a branch reads under its condition, so elsewhere the load could leave its buffer. A load keeps no
-mask where its indices provably stay in the same bounds without the condition, except that a region over which the
-condition holds nowhere needs nothing: whether there are such points is then the mask. Bounds over all loops say nothing
-about a stage that is computed inside of some, where a condition compares their coordinates: of select(x > y, f[x], 0),
-f is computed from y + 1 on inside of the loop over y. Partitioning resolves most masks.
+The required region of a buffer counts only what a branch reads under its condition, so elsewhere the load could leave
+the buffer. A load gets no mask where its indices provably have the same bounds without the condition. But nothing is
+required over a region in which the condition holds nowhere: there, the mask is whether the condition holds at any
+point. Bounds over all loops say nothing about a stage that is computed inside some of them, if a condition compares
+their coordinates: for select(x > y, f[x], 0), f is computed from y + 1 on inside the loop over y. Partitioning resolves
+most masks.
 
-What selects share is needed wherever one of the ways to it is taken. There is a copy of it for each of these ways, with
-masks of its own, but none for a way that goes on from another one, as from a condition on it to a branch that is then
-taken; where they are many, one for all of them, masked by whether any is taken.
+An expression that several selects share is required wherever one of the paths to it is taken. There is a copy of it for
+each of these paths, with masks of its own, except for a path that extends another one, such as the path from a
+condition on the expression to a branch that reads it. If there are too many paths, one copy serves all of them, masked
+by whether any of them is taken.
 """
 
 from __future__ import annotations
@@ -47,17 +49,18 @@ def mask_loads(e: Expr, scope: Scope, context: LoadContext) -> Expr:
     if not any(isinstance(n, Op) and n.op == "select" for n in walk(e)):
         return e
     masker = _Masker(scope, context)
-    masker.find_ways(e)
+    masker.find_paths(e)
     return masker.visit(e, masker.start)
 
 
 def mask_lanes(
     e: Expr, scope: Scope, context: LoadContext, mask: Expr, own: Stage, by_lane: Callable[[Expr], bool]
 ) -> Expr:
-    """The expression for lanes some of which are inactive: what those would read need not exist.
+    """The expression with its loads masked for lanes some of which are inactive: what those would read need not exist.
 
-    An input may certainly have it all the same, and a stage has what itself accumulates. What all lanes read at one
-    index exists if it would without the condition, even where no lane is active.
+    Loads that an input certainly holds, and those of the stage `own` itself, get no mask. A load of another stage at
+    one index for all lanes, which reads no further than it would under the mask, needs only the uniform condition that
+    the mask holds somewhere. All other loads get the mask.
     """
     masker = _Masker(scope, context)
     wanted = masker.branch(masker.start, mask, True, e)
@@ -114,17 +117,18 @@ class _Masker:
 
     # The paths to each node, parents first
 
-    def find_ways(self, e: Expr) -> None:
-        ways: dict[int, dict[_Path, None]] = {id(e): {self.start: None}}
+    def find_paths(self, e: Expr) -> None:
+        """Note the nodes to which there are too many paths, and the paths that extend others."""
+        paths_to: dict[int, dict[_Path, None]] = {id(e): {self.start: None}}
         for node in reversed(operands_first(e)):
-            paths = self.shortest(node, ways.pop(id(node)))
+            paths = self.shortest(node, paths_to.pop(id(node)))
             if len(paths) > MOST_SCOPES:
                 joined = _Path(self.whole, any(p.by_scalars for p in paths), any_of=paths, is_joined=True)
                 self.joined[id(node)] = joined
                 paths = (joined,)
             for path in paths:
                 for c, inner in self.operands(node, path):
-                    ways.setdefault(id(c), {})[inner] = None
+                    paths_to.setdefault(id(c), {})[inner] = None
 
     def shortest(self, e: Expr, paths: Mapping[_Path, None]) -> tuple[_Path, ...]:
         """The paths to a node that extend none of the others."""
@@ -219,7 +223,7 @@ class _Masker:
         return result
 
     def safe(self, load: Load, path: _Path) -> bool:
-        """Whether the load reads no further without the conditions around it."""
+        """Whether the load reads no further without the conditions of the path, or is inside an input in any case."""
         if path.is_joined or load.buffer in self.inputs and (path.by_scalars or load.buffer in self.perhaps_empty):
             return self.holds(load)
         if self.missing(load.buffer):
@@ -248,7 +252,8 @@ class _Masker:
         return all(len(moving.get(name, ())) < 2 for name in narrowed) and not (is_inside and len(moving) > 1)
 
     def where_taken(self, load: Load, path: _Path) -> Expr | None:
-        """The condition that the path is taken at any point at all; None where that does not matter. It is uniform."""
+        """The condition that no range that the path narrows is empty, which is uniform; None where that is certain, or
+        where the load is inside an input in any case."""
         if self.holds(load):
             return None
         condition: Expr | None = None
