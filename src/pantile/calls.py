@@ -22,7 +22,7 @@ from .analysis.channels import LEAST_AXES, few_along
 from .analysis.messages import OutOfRangeWrite, describe, readable
 from .analysis.work import Work, count_work
 from .autoschedule import size_class
-from .backends import Ready, backend_of
+from .backends import PreparedCall, backend_of
 from .backends.backend import Enter, Values
 from .cached import cached_property
 from .compile import Options
@@ -94,7 +94,7 @@ class Call:
     """One kind of call, ready to run."""
 
     new: New  # arrays for its outputs
-    ready: Ready | None  # None: the outputs are empty
+    ready: PreparedCall | None  # None: the outputs are empty
     enter: Enter | None  # a quick way for the next call, if it is of this kind
     like: Mapping[str, Any]  # arguments that make such a call: shapes and numbers by name
     clock: CallClock
@@ -397,7 +397,7 @@ class Calls:
         if all(0 in shape for shape in shapes):
             return Call(new, None, None, {}, CallClock())
         variant = self._variant(scheduled, inputs, [*seen[0], *seen[1]], far)
-        ready = scheduled.kernel(variant).ready(*seen, [n.dtype for n in self.arguments.numbers], self._labels)
+        ready = scheduled.kernel(variant).prepare(*seen, [n.dtype for n in self.arguments.numbers], self._labels)
         return Call(new, ready, ready.enter, self._like(inputs, numbers), CallClock())
 
     def _variant(

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from .backends import Loaded, backend_of
+from .backends import Executable, backend_of
 from .cached import cached_property
 from .compile import Options, compile_kernel, kernel_key, lowered, to_loops, to_plan, trace_of
 from .cost_model import Cost, Sizes, plan_cost
@@ -58,7 +58,7 @@ class ScheduledPipeline:
         self.computed = self._resolved if changed else None
         self.asked, self._written = asked, asked if by_hand else Schedule()
         self.stored = frozenset(self._plan.stages)
-        self._kernels: dict[Variant, Loaded] = {}
+        self._kernels: dict[Variant, Executable] = {}
         self._timings = timings  # of the last time that something was compiled, here or by others that know it
 
     @cached_property
@@ -72,7 +72,7 @@ class ScheduledPipeline:
         """The kinds of code that there are."""
         return Variants(self.graph, self._plan)
 
-    def kernel(self, variant: Variant) -> Loaded:
+    def kernel(self, variant: Variant) -> Executable:
         """The code of a variant, compiled if need be."""
         if variant not in self._kernels:
             self._kernels[variant] = self._compile(variant)
@@ -92,7 +92,7 @@ class ScheduledPipeline:
         """The host's part and the kernels of a variant, before they become code."""
         return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
 
-    def _compile(self, variant: Variant) -> Loaded:
+    def _compile(self, variant: Variant) -> Executable:
         backend = backend_of(self.options.target)
         backend.check(self.options.target)
         trace = trace_of(self.options)

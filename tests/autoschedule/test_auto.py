@@ -10,7 +10,7 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import STRATEGIES, Auto, Problem
-from pantile.autoschedule.auto import _SOURCES, AS_DEAR, _AutoSearch
+from pantile.autoschedule.auto import _SOURCES, EQUAL_COST, _AutoSearch
 from pantile.autoschedule.search.bands import bands
 from pantile.autoschedule.search.candidates import Candidate, CostedSchedules
 from pantile.autoschedule.search.cells import cells
@@ -48,7 +48,7 @@ def test_no_strategy_is_cheaper(name: str) -> None:
     assert found is not None
     for source in SOURCES:
         other = candidates.candidate(source, STRATEGIES[source]().find(problem).schedule)
-        assert other is not None and found.seconds <= other.seconds * (1 + AS_DEAR)
+        assert other is not None and found.seconds <= other.seconds * (1 + EQUAL_COST)
 
 
 def test_the_search_ends() -> None:

@@ -18,13 +18,13 @@ from pantile.runtime.cuda.code import CudaCode
 def bits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Of places in memory, of each kind of call that is simulated."""
     seen: list[int] = []
-    made = cuda_sim.LoadedForSimulator.ready
+    made = cuda_sim.SimulatedExecutable.prepare
 
-    def ready(self: cuda_sim.LoadedForSimulator, *args: object) -> cuda_sim.ReadyForSimulator:
+    def prepare(self: cuda_sim.SimulatedExecutable, *args: object) -> cuda_sim.SimulatedCall:
         seen.append(self.index_bits)
         return made(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(cuda_sim.LoadedForSimulator, "ready", ready)
+    monkeypatch.setattr(cuda_sim.SimulatedExecutable, "prepare", prepare)
     return seen
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import pantile as pt
 from pantile.backends.cuda import Cuda
-from pantile.backends.cuda_sim import ReadyForSimulator
+from pantile.backends.cuda_sim import SimulatedCall
 from pantile.errors import InternalError, RunError
 from pantile.graph.nodes import Graph
 from pantile.ir.nodes import Program
@@ -103,11 +103,11 @@ def test_behind_a_lost_context_the_other_ways_are_run(monkeypatch: pytest.Monkey
     """A kernel that fails takes the context of its process with it: another process goes on."""
     calls: list[int] = []
 
-    def crashes(self: ReadyForSimulator, arrays: object, numbers: object, threads: int) -> bool:
+    def crashes(self: SimulatedCall, arrays: object, numbers: object, threads: int) -> bool:
         calls.append(threads)
         raise DeviceCrash("the context is lost") if len(calls) == 1 else RunError("the context was lost before")
 
-    monkeypatch.setattr(ReadyForSimulator, "run", crashes)
+    monkeypatch.setattr(SimulatedCall, "run", crashes)
     found = run(monkeypatch, tmp_path, None, [4007], "cuda-sim")
     assert found.cases == 1
     assert found.outcomes["default", EXCEPTION] == found.outcomes["random 1", EXCEPTION] == found.failed() / 2 == 1

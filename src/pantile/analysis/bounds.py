@@ -111,8 +111,8 @@ class _RegionCheck:
     ) -> None:
         self.graph = graph
         self.scope = scope
-        self.asked = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in shapes.items()}
-        self.boxes = required(graph, self.asked, scope, _EXACT) if boxes is None else boxes
+        self.requested = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in shapes.items()}
+        self.boxes = required(graph, self.requested, scope, _EXACT) if boxes is None else boxes
         self.rooms = {r.buffer: r for r in (*self._inputs(graph), *self._domains(graph))}
 
     def _inputs(self, graph: Graph) -> Iterable[BufferLimits]:
@@ -135,17 +135,17 @@ class _RegionCheck:
 
     def domain(self, stage: Stage, shape: tuple[int, ...]) -> None:
         """Refuse an output shape that leaves the stated domain."""
-        room, asked = self.rooms.get(stage.buffers[0]), self.asked[stage.name]
-        if room is not None and not _is_empty(asked) and not room.holds(asked):
+        room, requested = self.rooms.get(stage.buffers[0]), self.requested[stage.name]
+        if room is not None and not _is_empty(requested) and not room.holds(requested):
             raise messages.output_outside(stage, shape, room)
 
     def updates(self, stage: Stage, shape: tuple[int, ...]) -> None:
         """Refuse updates of an output that leave its array."""
-        if _is_empty(self.asked[stage.name]):
+        if _is_empty(self.requested[stage.name]):
             return
         limits = tuple((0, n - 1) for n in shape)
         arrays = {b: BufferLimits(b, "the array it is written to", limits, _OWN_REMEDY) for b in stage.buffers}
-        for place in self._places(stage, self.asked[stage.name], stage.updates):
+        for place in self._places(stage, self.requested[stage.name], stage.updates):
             self._writes(place, shape, arrays[stage.buffers[0]])
             self._loads(place, arrays)
 
@@ -206,7 +206,7 @@ class _RegionCheck:
             self._far_reads(at, scope, {b for b in doubtful if self._is_stored(b, stored)}, reads)
             for read in reads:
                 raise messages.stored_without_limits(self.graph.producer[read.load.buffer], read.box, read)
-            if stage.name in stored and stage.name not in self.asked and any(map(self._may_be_unclear, d.indices)):
+            if stage.name in stored and stage.name not in self.requested and any(map(self._may_be_unclear, d.indices)):
                 written = tuple(interval(i, scope) for i in d.indices)
                 if any(map(_is_far, written)) or not all(ends_are_numbers(i, scope, at.scope) for i in d.indices):
                     raise messages.stored_without_limits(stage, written)
@@ -219,10 +219,10 @@ class _RegionCheck:
         seen = _seen[self.graph]
         if seen is None:
             return
-        boxes = required(seen.graph, self.asked, seen.scope(self.scope), _EXACT)
+        boxes = required(seen.graph, self.requested, seen.scope(self.scope), _EXACT)
         for stage in self.graph.stages:
             box = boxes.get(stage.name)
-            if stage.name not in stored or stage.name in self.asked or box in (None, self.boxes.get(stage.name)):
+            if stage.name not in stored or stage.name in self.requested or box in (None, self.boxes.get(stage.name)):
                 continue
             check = _RegionCheck(
                 self.graph, {}, self.scope, required(self.graph, {stage.name: box}, self.scope, _EXACT)

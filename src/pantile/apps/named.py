@@ -62,7 +62,7 @@ def in_file(text: str) -> pt.Pipeline:
     pipelines = [n for n, value in vars(module).items() if isinstance(value, pt.Pipeline)]
     if not name and len(pipelines) == 1:
         name = pipelines[0]
-    there = _there(module)
+    there = _pipeline_names(module)
     if not name:
         example = next(iter([name for names in there.values() for name in names]), "blur")
         raise WrongArgument(f"{file}: say which pipeline, like {file}:{example}; {_listed_names(there)}")
@@ -71,7 +71,7 @@ def in_file(text: str) -> pt.Pipeline:
         raise WrongArgument(f"{file} has no {name!r}{close}; {_listed_names(there)}")
     value = getattr(module, name)
     if callable(value) and not isinstance(value, (pt.Pipeline, pt.Func, type)):
-        value = _made(file, name, value)
+        value = _call(file, name, value)
     if isinstance(value, pt.Func):
         return pt.Pipeline(value)
     if not isinstance(value, pt.Pipeline):
@@ -83,7 +83,7 @@ def in_file(text: str) -> pt.Pipeline:
     return value
 
 
-def _there(module: ModuleType) -> dict[str, list[str]]:
+def _pipeline_names(module: ModuleType) -> dict[str, list[str]]:
     """What may be named in a file, by kind."""
 
     def makes(value: object) -> bool:
@@ -125,7 +125,7 @@ def _imported(path: Path) -> ModuleType:
     return module
 
 
-def _made(file: str, name: str, make: Any) -> Any:
+def _call(file: str, name: str, make: Any) -> Any:
     try:
         return make()
     except (Exception, SystemExit) as error:

@@ -56,7 +56,7 @@ from .search.sums import sums
 from .search.transposes import by_copies
 from .strategy import Found, Problem, Strategy
 
-AS_DEAR = 0.005  # the relative difference of costs that count as equal
+EQUAL_COST = 0.005  # the relative difference of costs that count as equal
 MORE_WORK = 0.2  # the part by which tiles may take longer, without traffic, if they save what the cost model ignores
 WAITING = 0.2  # the part of the time of a stage that waits for memory
 Loops = Callable[[Problem, Schedule, str], Iterator[Schedule]]
@@ -120,7 +120,7 @@ class _AutoSearch:
         self.problem, self.steps, self.worth, self.without = problem, steps, worth, without
         self.candidates = CostedSchedules(problem)
         self.proposed = list(self._proposals())
-        self.besides = len(self.proposed)  # schedules that no step is kept for
+        self.uncounted = len(self.proposed)  # schedules that no step is kept for
         self.descent = Descent(problem, self.candidates, self.is_over, worth)
 
     def _proposals(self) -> Iterator[Candidate]:
@@ -143,7 +143,7 @@ class _AutoSearch:
         """Whether all steps are spent. A graph of more stages than steps gets a proposal. Illegal schedules do not
         count."""
         legal = sum(c is not None for c in self.candidates.known.values())
-        looked_at = legal + len(self.descent.passed) - self.besides
+        looked_at = legal + len(self.descent.passed) - self.uncounted
         each = len(self.problem.graph.stages)
         return each > self.steps or looked_at * each >= self.steps
 
@@ -178,7 +178,7 @@ class _AutoSearch:
         least = min(self.proposed, key=lambda c: c.seconds)
         cut = self.descent.in_strips(least) if "rolling" not in self.without and not self.is_over() else None
         if cut is not None:
-            self.besides += 1
+            self.uncounted += 1
             yield cut.candidate
 
     def _start(self, rolled: list[State]) -> State:
@@ -233,7 +233,7 @@ class _AutoSearch:
             cheapest = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
             seconds = _by_stage(best)
             of_these = sum(seconds[name] for name in some)  # changes before inline only what comes before these
-            if best.seconds - cheapest.seconds > max(self.worth * of_these, AS_DEAR * best.seconds):
+            if best.seconds - cheapest.seconds > max(self.worth * of_these, EQUAL_COST * best.seconds):
                 best = cheapest
         return best
 
@@ -279,7 +279,9 @@ class _AutoSearch:
         for name in self._expensive(best, "strips"):
             for schedule in even_strips(self.problem, best.schedule, name):
                 candidate = self.candidates.candidate(f"{best.name}, {name}: even strips", schedule)
-                best = candidate if candidate is not None and candidate.seconds < best.seconds * (1 - AS_DEAR) else best
+                best = (
+                    candidate if candidate is not None and candidate.seconds < best.seconds * (1 - EQUAL_COST) else best
+                )
         return best
 
     def _filling_lines(self, best: Candidate) -> Candidate:
@@ -296,7 +298,7 @@ class _AutoSearch:
                 if schedule is not None
                 else None
             )
-            if candidate is not None and candidate.seconds <= best.seconds * (1 + AS_DEAR):
+            if candidate is not None and candidate.seconds <= best.seconds * (1 + EQUAL_COST):
                 best = candidate
         return best
 
@@ -336,7 +338,9 @@ class _AutoSearch:
             if may_matter([c.name for c in chains]):
                 name = f"{best.name}, {chains[0].name}: loops shared with siblings"
                 candidate = self.candidates.candidate(name, best.schedule.replace(*chains))
-                best = candidate if candidate is not None and candidate.seconds < best.seconds * (1 - AS_DEAR) else best
+                best = (
+                    candidate if candidate is not None and candidate.seconds < best.seconds * (1 - EQUAL_COST) else best
+                )
         return best
 
     def _prefetching(self, best: Candidate) -> Candidate:

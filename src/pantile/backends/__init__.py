@@ -8,10 +8,10 @@ from importlib import import_module
 from ..forks import importing
 from ..target import Target
 from ..target.description import CUDA, SIMULATED
-from .backend import Backend, Loaded, Ready
+from .backend import Backend, Executable, PreparedCall
 from .cpu import CpuBackend
 
-__all__ = ["Backend", "Loaded", "Ready", "backend_of"]
+__all__ = ["Backend", "Executable", "PreparedCall", "backend_of"]
 
 _CPU = CpuBackend()
 

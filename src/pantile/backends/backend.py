@@ -1,7 +1,7 @@
 """The interface of a backend to the rest of the compiler: how loops are compiled, and how the code is run.
 
     program ──► kernels ──► LLVM text ──► an artifact ──► loaded ──► ready ──► run
-           `kernels`    `llvm`       `artifact`    `loaded`     `ready`    `run`
+           `kernels`    `llvm`       `artifact`    `loaded`     `prepare`    `run`
 
 Everything up to the artifact works on any machine. An artifact is a byte string, which the compile cache stores; it is
 loaded once per process, made ready for calls of one kind (shapes, strides and types of arrays), and run for each of
@@ -28,7 +28,7 @@ Values = Sequence[bool | int | float]
 Enter = Callable[[list[Any], Values, int], bool]
 
 
-class Ready(Protocol):
+class PreparedCall(Protocol):
     """Code for calls of one kind."""
 
     @property
@@ -42,16 +42,16 @@ class Ready(Protocol):
         """
 
 
-class Loaded(Protocol):
+class Executable(Protocol):
     """The code of one variant of a pipeline, loaded into this process for the lifetime of this object."""
 
-    def ready(
+    def prepare(
         self,
         inputs: Sequence[AnyArray],
         outputs: Sequence[AnyArray],
         numbers: Sequence[DType],
         labels: Mapping[str, str],
-    ) -> Ready:
+    ) -> PreparedCall:
         """Prepare calls with such arrays, of which only layouts count, and params.
 
         `labels` has the names of buffers in messages.
@@ -80,5 +80,5 @@ class Backend(Protocol):
     def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:
         """The compiled LLVM text, with all that loading needs to know of the program."""
 
-    def loaded(self, artifact: bytes) -> Loaded:
+    def loaded(self, artifact: bytes) -> Executable:
         """Load an artifact into this process."""

@@ -48,25 +48,25 @@ class CpuBackend:
         objects = compile_objects(text, target, debug)
         return ObjectCode(_symbol(program), buffer_names(program), debug, objects).to_bytes()
 
-    def loaded(self, artifact: bytes) -> LoadedForCpu:
-        return LoadedForCpu(ObjectCode.from_bytes(artifact))
+    def loaded(self, artifact: bytes) -> CpuExecutable:
+        return CpuExecutable(ObjectCode.from_bytes(artifact))
 
 
-class LoadedForCpu:
+class CpuExecutable:
     """A loaded function that takes an argument block."""
 
     def __init__(self, code: ObjectCode) -> None:
         self.kernel = LinkedKernel(code)
 
-    def ready(
+    def prepare(
         self, inputs: Sequence[Any], outputs: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]
-    ) -> ReadyForCpu:
+    ) -> CpuCall:
         packing = Packing([*inputs, *outputs], numbers)
         enter = None if self.kernel.reports else _enter(self.kernel, inputs, outputs, packing, labels)
-        return ReadyForCpu(self.kernel, packing, labels, enter)
+        return CpuCall(self.kernel, packing, labels, enter)
 
 
-class ReadyForCpu:
+class CpuCall:
     """The argument block of calls of one kind, which differ only in addresses and numbers."""
 
     def __init__(self, kernel: LinkedKernel, packing: Packing, labels: Mapping[str, str], enter: Enter | None) -> None:

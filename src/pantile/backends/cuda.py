@@ -16,7 +16,7 @@ from ..lower.passes import Device, Trace, make_kernels
 from ..runtime.cuda.arrays import CudaArrays
 from ..runtime.cuda.code import CudaCode
 from ..runtime.cuda.device import current
-from ..runtime.cuda.execution import LoadedForCuda
+from ..runtime.cuda.execution import CudaExecutable
 from ..runtime.cuda.order import written
 from ..target import Target
 
@@ -47,5 +47,5 @@ class Cuda:
         started = entries(program, target.index_bits)
         return CudaCode(assemblies(text, target), target.cpu, started, writes, host, target.index_bits).to_bytes()
 
-    def loaded(self, artifact: bytes) -> LoadedForCuda:
-        return LoadedForCuda(CudaCode.from_bytes(artifact))
+    def loaded(self, artifact: bytes) -> CudaExecutable:
+        return CudaExecutable(CudaCode.from_bytes(artifact))

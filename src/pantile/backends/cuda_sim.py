@@ -62,23 +62,23 @@ class SimulatedCuda:
         return pickle.dumps((program, target.index_bits))
 
     @on_deep_stack
-    def loaded(self, artifact: bytes) -> LoadedForSimulator:
-        return LoadedForSimulator(*pickle.loads(artifact))
+    def loaded(self, artifact: bytes) -> SimulatedExecutable:
+        return SimulatedExecutable(*pickle.loads(artifact))
 
 
-class LoadedForSimulator:
+class SimulatedExecutable:
     """A program whose host part and kernels are interpreted."""
 
     def __init__(self, program: Program, index_bits: int) -> None:
         self.program, self.index_bits = program, index_bits
 
-    def ready(
+    def prepare(
         self, inputs: Sequence[Any], outputs: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]
-    ) -> ReadyForSimulator:
-        return ReadyForSimulator(self.program, self.index_bits, [*inputs, *outputs], labels)
+    ) -> SimulatedCall:
+        return SimulatedCall(self.program, self.index_bits, [*inputs, *outputs], labels)
 
 
-class ReadyForSimulator:
+class SimulatedCall:
     """An interpreted program for calls with arrays of these shapes and strides."""
 
     enter = None

@@ -172,13 +172,13 @@ class Bodies:
         alone = min(1.0, body.instructions / self.machine.costs.window / LONG_WINDOWS - 1)
         if alone <= 0 or inner.lanes == 1:
             return 0.0
-        begun = [b for b in self.nests.facts.start_counts(leaf) if not b.loops.isdisjoint(inner.moving)]
+        starts = [b for b in self.nests.facts.start_counts(leaf) if not b.loops.isdisjoint(inner.moving)]
         width = inner.lanes * self.nests.facts.dtypes[leaf[0]][0].bits / self.machine.vector_bits
         element = inner.lanes * OF_A_SMALL_ONE
-        counts = [inner.copies(b.loops) * (b.vectors * width + b.elements * element) for b in begun]
+        counts = [inner.copies(b.loops) * (b.vectors * width + b.elements * element) for b in starts]
         cycles, every = body.cycles(self.machine) - body.ends, max(1.0, sum(counts))
         left, longest = 0.0, cycles
-        for b, count in zip(begun, counts, strict=True):  # the last ones first
+        for b, count in zip(starts, counts, strict=True):  # the last ones first
             left += count
             one_chain = by_element and b.elements and inner.copies(b.places) < inner.copies(b.loops)
             longest = max(longest, b.after + cycles * left / every + (ANYWHERE if one_chain else 0.0))

@@ -246,7 +246,7 @@ class _CostModel:
         `streams` rows side by side on `pages` pages."""
         near, *far = [n / rate for n, rate in zip(moved.bytes, rates, strict=True)]
         stored = moved.stored / self.machine.l1.line * self.machine.costs.store_line * self.cycle
-        started = moved.begun * self.cycle
+        started = moved.start_cycles * self.cycle
         slower: float = max(1.0, streams / STREAMS) ** STREAM_POWER
         turning = max(1.0, pages / PAGES)  # TLB misses
         return near / AHEAD * turning + stored, sum(far[:-1]) * slower + sum(far[-1:]) * slower * slower + started

@@ -40,11 +40,15 @@ class BytesMoved:
 
     bytes: list[float]
     stored: float = 0.0
-    begun: float = 0.0
+    start_cycles: float = 0.0
 
     def times(self, part: float) -> BytesMoved:
         """The traffic of a part of the definition."""
-        return self if part == 1 else BytesMoved([n * part for n in self.bytes], self.stored * part, self.begun * part)
+        return (
+            self
+            if part == 1
+            else BytesMoved([n * part for n in self.bytes], self.stored * part, self.start_cycles * part)
+        )
 
 
 def cache_capacities(machine: Cpu, threads: int, footprint: float) -> tuple[float, ...]:
@@ -105,7 +109,9 @@ class GroupTraffic:
                 if self._is_read(leaf, source):
                     runs = min(times * self._runs(leaf, source, box, level), missed / self._line)
                     waits = self._to_begin(level, missed / runs) / self._at_once(leaf, source)
-                    moved_by[leaf].begun += runs * waits * (PREFETCHED if self._is_prefetched(leaf, source) else 1)
+                    moved_by[leaf].start_cycles += (
+                        runs * waits * (PREFETCHED if self._is_prefetched(leaf, source) else 1)
+                    )
         for (source, leaf), amounts in beyond.items():
             for level, n in enumerate(amounts):
                 farther = amounts[level + 1] if level + 1 < len(amounts) else 0.0

@@ -191,7 +191,7 @@ def _bound(s: For | Let, scope: Scope, reach: LoopRanges) -> dict[str, Interval]
     return {s.name: _LazyRange(s, scope, reach) if s.value.dtype is INDEX else type_range(s.value.dtype)}
 
 
-def computed(s: Stmt, stage: Stage, scope: Scope, reach: LoopRanges) -> Box | None:
+def computed_box(s: Stmt, stage: Stage, scope: Scope, reach: LoopRanges) -> Box | None:
     """The box of `stage` that a statement computes, over all its loops."""
     footprint: Box | None = None
     for inside, inner in _leading_to(s, scope, reach, lambda s: stage.name in reach.contents.stages(s)):

@@ -64,7 +64,7 @@ def _apart(word: str, ours: bool) -> str:
 
 def of_buffer(name: str, word: str, number: int | None = None) -> str:
     """The name of something that belongs to a buffer or a definition."""
-    return _made(name, word, number, _OF_BUFFERS)
+    return _composed_name(name, word, number, _OF_BUFFERS)
 
 
 def made_for(buffer: str) -> str:
@@ -74,10 +74,10 @@ def made_for(buffer: str) -> str:
 
 def of_loop(variable: str, word: str, number: int | None = None) -> str:
     """The name of something that belongs to a loop."""
-    return _made(variable, word, number, _OF_LOOPS)
+    return _composed_name(variable, word, number, _OF_LOOPS)
 
 
-def _made(name: str, word: str, number: int | None, words: frozenset[str]) -> str:
+def _composed_name(name: str, word: str, number: int | None, words: frozenset[str]) -> str:
     if word not in words:
         raise InternalError(f"{word!r} is not a word that names are made of: a user's name could be the same")
     return f"{name}.{word}" if number is None else f"{name}.{word}.{number}"

@@ -25,7 +25,7 @@ class AlignedSpace:
             (d.producer, d.consumer): tuple((float(a), float(b)) for a, b in d.distance) for d in alignment.dependences
         }
         self._stages = stages
-        self._seen: dict[tuple[object, ...], OutputSpace] = {}
+        self._output_spaces: dict[tuple[object, ...], OutputSpace] = {}
 
     def has(self, name: str, dims: Iterable[str]) -> bool:
         """Whether these dims of a stage go along some of the space."""
@@ -35,9 +35,9 @@ class AlignedSpace:
         """The stages in units of one of them; the same for all that lie in the space alike."""
         dims = self._stages.problem.graph.stage[output].dims
         alike = len(dims), tuple(self.axes[output].get(d) for d in dims)
-        if alike not in self._seen:
-            self._seen[alike] = OutputSpace(self._stages, self, output)
-        return self._seen[alike]
+        if alike not in self._output_spaces:
+            self._output_spaces[alike] = OutputSpace(self._stages, self, output)
+        return self._output_spaces[alike]
 
 
 class OutputSpace:
@@ -120,21 +120,21 @@ class AlignedGroup:
         return self.stages.extents[self.output]
 
     @cached_property
-    def seen(self) -> OutputSpace:
+    def output_space(self) -> OutputSpace:
         """The stages of the group, as seen from the output."""
         return self.space.seen_from(self.output)
 
     @cached_property
     def dependences(self) -> dict[tuple[str, str], Distance]:
         """The dependence vectors of each pair (producer, consumer), in points of the output."""
-        members, producers, density = set(self.names), self.stages.facts.producers, self.seen.density
+        members, producers, density = set(self.names), self.stages.facts.producers, self.output_space.density
         pairs = [(producer, name) for name in self.names for producer in producers[name] if producer in members]
-        centred = _centred(self.names, len(self.dims), {pair: self.seen.distance[pair] for pair in pairs})
+        centred = _centred(self.names, len(self.dims), {pair: self.output_space.distance[pair] for pair in pairs})
         return {(p, c): _narrowed(d, density[p], density[c]) for (p, c), d in centred.items()}
 
     def same_points(self, a: str, b: str) -> bool:
         """Whether two stages have the same dims of the space, as densely."""
-        return self.seen.density[a] == self.seen.density[b]
+        return self.output_space.density[a] == self.output_space.density[b]
 
 
 def _centred(

@@ -78,7 +78,7 @@ class OverlappedTiles:
     @cached_property
     def _parts(self) -> dict[str, tuple[float, tuple[int, ...]]]:
         """Per buffer, bytes at one point of the tiled dims, and which of those it has."""
-        part, long = self.group.seen.part, tuple(self.long)
+        part, long = self.group.output_space.part, tuple(self.long)
         return {name: part[name, long] for name in self.buffers}
 
     # ---- how much they overlap

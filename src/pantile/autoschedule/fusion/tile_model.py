@@ -156,7 +156,7 @@ class _InlinedGroup:
 
     def _whole(self, k: int, size: float) -> int:
         """A size in points of the scaled space, whole ones of the coarsest stage if it is so large."""
-        step = max(round(1 / self.group.seen.density[name].get(k, 1.0)) for name in self.shape.buffers)
+        step = max(round(1 / self.group.output_space.density[name].get(k, 1.0)) for name in self.shape.buffers)
         return int(size / step) * step or max(1, int(size))
 
     @cached_property
@@ -164,13 +164,13 @@ class _InlinedGroup:
         """getDimensionalReuse: scores of all stages of the group, and one, so that none is nothing."""
         scores = [1] * len(self.group.dims)
         for name in self.group.names:
-            for dim, axis in self.group.seen.axes[name].items():
+            for dim, axis in self.group.output_space.axes[name].items():
                 scores[axis] += self.group.stages.reuse[name][dim]
         return scores
 
     def _dim_difference(self) -> float:
         """dimSizeStandardDeviation: of the extents of corresponding dims, all dims together."""
-        along = [self.group.seen.along[name] for name in self.group.names]
+        along = [self.group.output_space.along[name] for name in self.group.names]
         return sum(_deviation([sizes[k] for sizes in along if k in sizes]) for k in self.shape.long)
 
 

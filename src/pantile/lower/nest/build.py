@@ -25,7 +25,7 @@ from .required import Required
 from .rows import LiveRows
 from .slide import SlideRequest, Sliding, slide
 from .specialize import specialized
-from .storage import realized
+from .storage import realize
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class _StageBuilder:
             small,
             lambda site, body: me.stages_at(site, body),
         )
-        self.begun: set[str] = set()  # stages whose loops have been built or are being built
+        self.built_stages: set[str] = set()  # stages whose loops have been built or are being built
 
     def stages_at(self, site: Site | None, body: Stmt) -> Stmt:
         """`body` with the stages that are computed and stored at `site` around it."""
@@ -80,26 +80,26 @@ class _StageBuilder:
             if p.is_computed_at(site):
                 body = self.compute(stage, p, body)
             for m in self.tree.stored_at(site, stage):
-                box = self.regions.computed(m, body)
+                box = self.regions.computed_box(m, body)
                 if box is not None:
-                    body = realized(
+                    body = realize(
                         m, self.plan.stages[m.name], box, self.computed.get(m.name), self.context.facts, body
                     )
         return body
 
     def compute(self, stage: Stage, p: StagePlan, rest: Stmt) -> Stmt:
         """Compute the stage (and those fused into its loops) over the region that `rest` requires, then run `rest`."""
-        self.begun.add(stage.name)
-        progress.step(f"nest, stage {len(self.begun)} of {len(self.tree.order)}")
+        self.built_stages.add(stage.name)
+        progress.step(f"nest, stage {len(self.built_stages)} of {len(self.tree.order)}")
         members = self.tree.members(stage)
-        box = self.regions.needed(members, rest)
+        box = self.regions.required_box(members, rest)
         if box is None:
             return rest
         sliding = self.sliding(members, p, box, rest)
         if sliding is not None:
             box = sliding.box
         conditions = self.regions.conditions(members, rest) if p.compute == p.store else []
-        conditions += [c for m in members for c in self.regions.there(m)]
+        conditions += [c for m in members for c in self.regions.pixel_conditions(m)]
         if sliding is not None and sliding.never_negative:
             self.context.extents.learn(box[sliding.dim].high - box[sliding.dim].low + 1)
         regions = self.regions.clipped(members, box, rest, conditions)

@@ -26,7 +26,7 @@ from ...ir.nodes import Stmt
 from ...schedule.updates import pure_dims
 from ..contents import Contents
 from ..coverage import Coverage
-from ..footprint import LoopRanges, computed, read_by, read_if, read_when
+from ..footprint import LoopRanges, computed_box, read_by, read_if, read_when
 from ..names import region_names
 from ..refuse import different_regions, unbounded
 from .context import BuildContext
@@ -60,7 +60,7 @@ class Regions:
 
     # Footprints
 
-    def needed(self, members: Sequence[Stage], rest: Stmt) -> Box | None:
+    def required_box(self, members: Sequence[Stage], rest: Stmt) -> Box | None:
         """The required region of the stages in `rest` (or of the caller); None if inlining left no reads."""
         boxes: list[tuple[Stage, Box]] = []
         loop_ranges = self.loop_ranges()
@@ -92,9 +92,9 @@ class Regions:
             return side
         return all_of_them
 
-    def computed(self, stage: Stage, body: Stmt) -> Box | None:
+    def computed_box(self, stage: Stage, body: Stmt) -> Box | None:
         """The box of a stage that a statement computes."""
-        box = computed(body, stage, {}, self.loop_ranges())
+        box = computed_box(body, stage, {}, self.loop_ranges())
         return None if box is None else self.tidy(stage, box)
 
     def read(self, reader: Stage, buffer: str, body: Stmt) -> Box | None:
@@ -124,7 +124,7 @@ class Regions:
         conditions = read_when(rest, tuple(b for m in members for b in m.buffers), self._contents) or []
         return [c for c in conditions if not depends(c, [loop.first.name for loop in self._context.open])]
 
-    def there(self, stage: Stage) -> list[Expr]:
+    def pixel_conditions(self, stage: Stage) -> list[Expr]:
         """The conditions under which an input has the pixels that a stage copies.
 
         Readers require no pixel that does not exist; but a clamped index is one, even of an empty input.

@@ -20,7 +20,7 @@ from ...schedule.plan import StagePlan
 from .regions import Region
 
 
-def realized(stage: Stage, p: StagePlan, box: Box, region: Region | None, facts: Facts, body: Stmt) -> Stmt:
+def realize(stage: Stage, p: StagePlan, box: Box, region: Region | None, facts: Facts, body: Stmt) -> Stmt:
     """Allocate a box of the stage during `body`; `region` is what is computed of it at a time."""
     clipped = region.clipped if region is not None and p.compute == p.store else {}
     sides = tuple((side.low, _extent(side, clipped.get(k), facts)) for k, side in enumerate(box))

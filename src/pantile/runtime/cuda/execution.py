@@ -31,7 +31,7 @@ _MOST_RUNS = 16  # plans of a kind of call: there is one for each of the params 
 _MOST_GRAPHS = 4  # streams that have a graph of their own
 
 
-class LoadedForCuda:
+class CudaExecutable:
     """Code of one variant of a pipeline; kernels are on a device from the first call there on."""
 
     def __init__(self, code: CudaCode) -> None:
@@ -40,26 +40,26 @@ class LoadedForCuda:
         computed = set(_host_variables(code.program))
         self.deciding = tuple(k for k, a in enumerate(code.program.scalars) if a.name in computed)
 
-    def ready(
+    def prepare(
         self,
         inputs: Sequence[AnyArray],
         outputs: Sequence[AnyArray],
         numbers: Sequence[DType],
         labels: Mapping[str, str],
-    ) -> ReadyForCuda:
+    ) -> CudaCall:
         arrays = [*inputs, *outputs]
         names = [labels.get(b.name, b.name) for b in self.code.program.buffers]
         _check_together(arrays, names)
-        return ReadyForCuda(self, [a.shape for a in arrays], [element_strides(a) for a in arrays])
+        return CudaCall(self, [a.shape for a in arrays], [element_strides(a) for a in arrays])
 
 
-class ReadyForCuda:
+class CudaCall:
     """The launches of calls of one kind."""
 
     enter = None
 
     def __init__(
-        self, loaded: LoadedForCuda, shapes: Sequence[Sequence[int]], strides: Sequence[Sequence[int]]
+        self, loaded: CudaExecutable, shapes: Sequence[Sequence[int]], strides: Sequence[Sequence[int]]
     ) -> None:
         self._loaded, self._shapes, self._strides, self._deciding = loaded, shapes, strides, loaded.deciding
         self._inputs = sum(not b.writable for b in loaded.code.program.buffers)

@@ -31,7 +31,7 @@ class Pool:
 
     def __init__(self, device: Device) -> None:
         self._cu = device.cu
-        self._pool = _made(device) if device.has_pools else None
+        self._pool = _create_pool(device) if device.has_pools else None
 
     def take(self, size: int, stream: int) -> int:
         """Allocate so many bytes, for work in this stream; their address."""
@@ -79,7 +79,7 @@ def pool(device: Device) -> Pool:
     return known
 
 
-def _made(device: Device) -> Any:
+def _create_pool(device: Device) -> Any:
     """A pool that keeps what it has; the device's own gives it back whenever somebody waits for a stream."""
     cu = device.cu
     where = cu.CUmemLocation()
