@@ -1,10 +1,10 @@
 """The interface of a backend to the rest of the compiler: how loops are compiled, and how the code is run.
 
-    program ──► kernels ──► LLVM text ──► an artifact ──► loaded ──► ready ──► run
-           `kernels`    `llvm`       `artifact`    `loaded`     `prepare`    `run`
+    program ──► kernels ──► LLVM text ──► artifact ──► executable ──► prepared call ──► result
+           `kernels`    `llvm`      `artifact`    `loaded`      `prepare`           `run`
 
 Everything up to the artifact works on any machine. An artifact is a byte string, which the compile cache stores; it is
-loaded once per process, made ready for calls of one kind (shapes, strides and types of arrays), and run for each of
+loaded once per process, prepared for calls of one kind (shapes, strides and types of arrays), and run for each of
 them.
 """
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ..dataclass import dataclass
 from ..ir.registers import estimated_registers
-from .launches import PlannedLaunch, LaunchPlan
+from .launches import LaunchPlan, PlannedLaunch
 
 if TYPE_CHECKING:
     from ..machine import Occupancy
