@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .folded_places import folded_place
 from .places import constant_table, read_at_places
+from .recurrences import recurrence
 from .reductions import matrix_product, over_image, reduction
 from .stages import (
     bounded,
@@ -36,3 +38,8 @@ KINDS: dict[str, list[Callable[[Writer], None]]] = {
         constant_table, read_at_places, window, separable_weights, separable_taps,
     ],
 }  # fmt: skip
+# Kinds that are in none of the above, so that the cases of a seed stay what they are.
+RARE_KINDS: dict[str, list[Callable[[Writer], None]]] = {
+    "places": [folded_place, folded_place, stencil],
+    "recurrences": [recurrence, recurrence, recurrence, stencil, pointwise],
+}

@@ -18,7 +18,7 @@ from pantile.lang.build import build
 from .arrays import array
 from .draws import Draw
 from .extremes import extremes
-from .kinds import KINDS
+from .kinds import KINDS, RARE_KINDS
 from .stages import boundary
 from .terms import Regime, Term, integer
 from .writer import RawInput, Writer
@@ -81,14 +81,14 @@ def pipelines(
 ) -> Case:
     """A pipeline of up to `most` Funcs besides boundary conditions.
 
-    `focus` is a key of `KINDS`; `floats` is wild, tame or any (see `terms`).
+    `focus` is a key of `KINDS` or `RARE_KINDS`; `floats` is wild, tame or any (see `terms`).
     """
     w = _begin(draw, floats)
     shape = [w.pick(sizes) if w.chance(94) else w.pick([0, 1, 2]) for _ in range(2)]
     arguments = _inputs(w, shape)
     arguments |= _params(w)
     for _ in range(w.pick([1, *range(2, most + 1), *range(2, most + 1)])):
-        w.pick(KINDS[focus])(w)
+        w.pick((KINDS | RARE_KINDS)[focus])(w)
     outputs, shapes, slack = _outputs(w)
     case = Case(tuple(w.lines), outputs, shapes, arguments, slack, w.regime.strict)
     return _by_default(case) if len(outputs) == 1 and w.outputs[outputs[0]] is None and w.chance(15) else case

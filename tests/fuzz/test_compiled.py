@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from .harness import Trial, assert_agrees, trials
 from .interior import interior_pipelines
 from .isolate import isolated, isolated_together
-from .kinds import KINDS
+from .kinds import KINDS, RARE_KINDS
 from .pipelines import pipelines
 
 PARTS = range(3)
@@ -37,6 +37,19 @@ def test_default_schedules(focus: str) -> None:
     @given(trials(focus, scheduled=False))
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial))
+
+    isolated_together(run)
+
+
+@pytest.mark.parametrize("target", ["host", "cuda-sim"])
+@pytest.mark.parametrize("focus", RARE_KINDS)
+def test_rare_kinds(focus: str, target: str) -> None:
+    """Debug builds, which see what is read where nothing was computed."""
+
+    @seed(500)
+    @given(trials(cases=pipelines(focus, "tame", most=2), target=target))
+    def run(trial: Trial) -> None:
+        isolated(lambda: assert_agrees(trial, debug=target == "host"))
 
     isolated_together(run)
 
