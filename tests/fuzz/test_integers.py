@@ -123,6 +123,8 @@ EXAMPLES: dict[str, Expr] = {
     "condition on params": pt.select(N + 1 > 0, N - 1, M),
     "product with a coordinate": N64 * 3 + X,
     "half of the smallest": B[X] // -1,
+    "quotient by a coordinate": A[X] // (X + M),
+    "quotient of the largest": (2**63 - 1) // A[X] + N64,
     "by zero": B[X] // (B[X] & 1) + B[X] % (B[X] & 1),
     "narrow": pt.cast("int8", U8[X]) * pt.cast("int8", U8[X]),
     "difference in bytes": U8[X] - 200,

@@ -13,7 +13,7 @@ from ..expr.nodes import Expr
 from ..expr.types import INDEX
 from . import float_ends
 from .float_ends import is_number
-from .interval_values import EVERYTHING, Interval, Scalar, constant_of, either, lift, smax, smin
+from .interval_values import EVERYTHING, FARTHEST, Interval, Scalar, constant_of, either, lift, smax, smin
 
 
 def _ends(f: Callable[[Scalar, Scalar], Scalar], low: tuple[Scalar, Scalar], high: tuple[Scalar, Scalar]) -> Interval:
@@ -69,20 +69,21 @@ def _floordiv(a: Interval, b: Interval) -> Interval:
         return _ends(operator.floordiv, (least, d), (most, d))
     if a.is_point and b.is_point:
         return Interval.point(a.low // b.low)
-    # |a // b| <= |a| for |b| >= 1, and floor may add one below.
     anything = _symmetric(a)
     if not (a.bounded and b.bounded) or not (isinstance(b.low, Expr) or isinstance(b.high, Expr)):
         return anything
     low, high, by = (build.expr(end, INDEX) for end in (a.low, a.high, b.low))
     exact = Interval(smin(low // by, high // by), smax(low // by, high // by))
-    return exact if b.is_point else either(b.low == b.high, exact, anything)
+    return exact if b.is_point else either(b.low == b.high, exact, anything) if anything.bounded else EVERYTHING
 
 
 def _symmetric(a: Interval) -> Interval:
+    """All quotients of an interval by integers: |a // b| <= |a|. Ends beyond any memory are as good as unknown, and
+    arithmetic on them might overflow."""
     if not a.bounded:
         return EVERYTHING
     reach = smax(smax(a.low, 0 - a.low), smax(a.high, 0 - a.high))
-    return Interval(0 - reach - 1, reach + 1)
+    return EVERYTHING if is_number(reach) and reach > FARTHEST else Interval(0 - reach, reach)
 
 
 def _mod(a: Interval, b: Interval) -> Interval:

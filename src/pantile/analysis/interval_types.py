@@ -15,9 +15,7 @@ from ..expr.visit import walk
 from . import float_ends
 from .divisors import may_divide_by_zero
 from .float_ends import is_number
-from .interval_values import EVERYTHING, Interval, Scalar, constant_of, either
-
-_FARTHEST = 1 << 40
+from .interval_values import EVERYTHING, FARTHEST, Interval, Scalar, constant_of, either
 
 
 def type_range(t: DType) -> Interval:
@@ -112,7 +110,7 @@ def _near(r: Interval) -> Interval:
     might overflow. A single number is a param of a call, whose arithmetic is checked."""
     if constant_of(r) is not None:
         return r
-    low, high = (None if is_number(end) and abs(end) > _FARTHEST else end for end in (r.low, r.high))
+    low, high = (None if is_number(end) and abs(end) > FARTHEST else end for end in (r.low, r.high))
     return Interval(low, high)
 
 

@@ -89,6 +89,7 @@ class LazyInterval(Interval):
 
 
 EVERYTHING = Interval(None, None)
+FARTHEST = 1 << 40  # numbers beyond are places in no memory
 
 
 def smin(a: Scalar, b: Scalar) -> Scalar:
