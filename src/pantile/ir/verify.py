@@ -369,7 +369,7 @@ class Verifier:
             if a.lanes != lanes:
                 raise self._fail(f"lanes differ in {e}: {', '.join(_type(a) for a in e.args)}")
         for a in typed:
-            if a.dtype is not dtype:
+            if a.dtype is not dtype and a.dtype != dtype:
                 raise self._fail(f"types differ in {e}: {', '.join(_type(a) for a in e.args)}")
         if e.dtype != result_type(e.op, e.args):
             raise self._fail(f"{e} is marked {e.dtype} but gives {result_type(e.op, e.args)}")
