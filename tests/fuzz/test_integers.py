@@ -123,6 +123,7 @@ EXAMPLES: dict[str, Expr] = {
     "condition on params": pt.select(N + 1 > 0, N - 1, M),
     "product with a coordinate": N64 * 3 + X,
     "half of the smallest": B[X] // -1,
+    "param or the largest": pt.select(B[X] > 0, pt.cast("uint64", 2**64 - 1), pt.cast("uint64", K)),
     "quotient by a coordinate": A[X] // (X + M),
     "quotient of the largest": (2**63 - 1) // A[X] + N64,
     "by zero": B[X] // (B[X] & 1) + B[X] % (B[X] & 1),

@@ -82,6 +82,8 @@ def cast_range(r: Interval, source: DType, to: DType) -> Interval:
         return r
     if to is INDEX:
         return _near(wrapped(r, INDEX) if source is UINT64 else r)
+    if to is UINT64:  # its values, with which symbolic ends would be combined, are more than an index can hold
+        return wrapped(r, to)
     return held(r, source) if to.min <= source.min and source.max <= to.max else wrapped(r, to)
 
 
