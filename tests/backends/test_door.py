@@ -47,11 +47,11 @@ class Filling:
         self.asked.append(f"loaded {artifact.decode()}")
         return self
 
-    def ready(
+    def prepare(
         self, inputs: Sequence[Any], outputs: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]
     ) -> Filling:
         shapes = [[a.shape for a in arrays] for arrays in (inputs, outputs)]
-        self.asked.append(f"ready {shapes} {[str(t) for t in numbers]}")
+        self.asked.append(f"prepare {shapes} {[str(t) for t in numbers]}")
         return self
 
     def run(self, arrays: Sequence[Any], numbers: Sequence[Any], threads: int) -> bool:
@@ -79,7 +79,7 @@ def test_all_steps_are_a_backends(monkeypatch: pytest.MonkeyPatch) -> None:
         "llvm",
         "artifact",
         "loaded behind_the_door",
-        f"ready {shapes} ['float32']",
+        f"prepare {shapes} ['float32']",
     ]
     assert p.llvm() == p.loops() and p.asm() == p.loops().upper()
 

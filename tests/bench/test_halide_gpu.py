@@ -19,12 +19,12 @@ LOWERING = """
 import importlib, json, sys
 sys.path.append(sys.argv[1])
 import halide as hl
-from rivals.halide_worker import Array, _bind_image
+from rivals.halide_worker import HalideArray, _bind_image
 exec(sys.argv[5])
 app, inputs, file = sys.argv[2], json.loads(sys.argv[3]), sys.argv[4]
 program = importlib.import_module(f"rivals.halide_apps.{app}")
 spare = getattr(program, "SPARE_ROWS", 0)
-images = {name: _bind_image(name, Array(dtype, shape, spare))[0] for name, (dtype, shape) in inputs.items()}
+images = {name: _bind_image(name, HalideArray(dtype, shape, spare))[0] for name, (dtype, shape) in inputs.items()}
 target = hl.Target("x86-64-linux-cuda-cuda_capability_70")
 output = program.build(images, target, manual=True)
 output.compile_to_lowered_stmt(file, output.infer_arguments(), hl.StmtOutputFormat.Text, target)

@@ -74,7 +74,7 @@ def test_digits(ms: float, text: str) -> None:
 
 def test_what_was_asked_for_besides() -> None:
     text = render([result("a", OURS, 2.0, overhead_us=12.34, memory_mb=123.6, passes_s={"inline": 0.001, "llvm": 0.2})])
-    assert "a, pantile expert, 2 threads: a call costs 12.3 us beyond its kernel" in text
+    assert "a, pantile expert, 2 threads: a call takes 12.3 us beyond its kernel" in text
     assert "a, expert: compiling takes 124 MB at most" in text
     assert "a, expert: milliseconds per pass: inline 1.0, llvm 200.0" in text
 

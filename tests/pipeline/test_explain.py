@@ -23,7 +23,7 @@ MACHINE = named("neoverse-n1")
 
 
 def test_a_schedule_for_unknown_sizes_has_no_time() -> None:
-    assert blur().explain().startswith("blur is scheduled as asked, by hand or by default:\npt.Schedule(")
+    assert blur().explain().startswith("blur runs under a schedule written by hand, or the default one:\npt.Schedule(")
 
 
 def test_the_time_that_was_asked_for() -> None:
@@ -32,7 +32,7 @@ def test_the_time_that_was_asked_for() -> None:
     assert re.fullmatch(r"scaled, img 4000x5000, gain 2, \d+ threads: [\d.]+ \ws predicted", first), first
     shares = [int(line.split()[1]) for line in causes[:-1]]
     assert shares == sorted(shares, reverse=True) and 95 <= sum(shares) <= 100
-    assert re.fullmatch(r"  bound by memory: \S+ MB at full speed take \S+ \ws; it takes \S+ times as long", causes[-1])
+    assert re.fullmatch(r"  bound by memory: \S+ MB at full speed take \S+ \ws; the call takes \S+ times as long", causes[-1])
 
 
 def test_the_time_that_was_measured() -> None:
@@ -72,8 +72,8 @@ def test_why_neighbours_lost(auto: pt.Pipeline) -> None:
     assert 2 <= len(others) <= MOST
     assert len({a.schedule for a in (*others, Alternative("", auto.schedule, 0))}) == len(others) + 1
     assert all([shape(a.schedule) for a in others].count(s) <= ALIKE for s in map(shape, (a.schedule for a in others)))
-    text = auto.explain().split("\n\nnext best, predicted:\n")[1]
-    assert re.search(r"[\d.]+ \ws  .+ \([\d.]+ \ws more of \w+\): \w+: ", text), text
+    text = auto.explain().split("\n\nnext best schedules, predicted:\n")[1]
+    assert re.search(r"[\d.]+ \ws  .+ \([\d.]+ \ws more \w+\): \w+: ", text), text
 
 
 def test_alternatives_run_and_give_the_same(auto: pt.Pipeline) -> None:
@@ -148,7 +148,7 @@ def test_of_gpus_no_time_is_predicted(target: str) -> None:
     assert any(int(line.split()[3].replace(",", "")) > 0 for line in kernels)
     assert memory.startswith("  arrays of the call have 0.1 MB, memory between kernels ")
     assert p.explain(img=(100, 200), gain=1.0).startswith(str(found))
-    assert p.explain().startswith("out is scheduled as asked, by hand or by default:")
+    assert p.explain().startswith("out runs under a schedule written by hand, or the default one:")
     assert str(p.predict(img=(0, 5), gain=1.0)).startswith(f"{first.split(':')[0]}: 0 kernels;")
 
 

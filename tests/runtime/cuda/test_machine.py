@@ -138,7 +138,7 @@ def test_the_command(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_command_without_such_a_gpu(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     make(devices=2)
     assert main(["calibrate", "--gpu", "2"]) == 2
-    assert "there is no GPU 2; pantile devices lists those that there are" in capsys.readouterr().err
+    assert "there is no GPU 2; pantile devices lists the available ones" in capsys.readouterr().err
     make(devices=0)
     assert main(["calibrate", "--gpu"]) == 1
     assert "the NVIDIA driver finds no GPU" in capsys.readouterr().err
