@@ -175,3 +175,16 @@ def test_an_index_that_takes_all_its_values_under_a_condition_takes_fewer_in_a_t
     p = p.with_schedule(pt.Schedule(pt.on("out").split("x", "xo", "xi", 4), pt.on("doubled").compute_at("out", at)))
     given = np.arange(1, 30, dtype=np.int32)
     np.testing.assert_array_equal(p(row=given), p.reference(row=given))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_a_copy_of_an_empty_input_is_not_read(rows: int) -> None:
+    """Nothing is copied then, and a clamped index is 0. The simulator knows what nobody has written."""
+    y, x = pt.vars("y x")
+    img, f = pt.Input("img", "float32", 2), pt.Func("f")
+    f[y, x] = pt.constant(img, 1)[pt.cast("int32", y * 0.75 + 2), pt.clamp(x, 0, 6)]
+    copied = pt.on("img").copy_in("img_constant", "copy", "a", "b", 0)
+    schedule = pt.Schedule(pt.on("f").compute_root(), pt.on("img_constant").compute_inline(), copied)
+    p = pt.Pipeline(f, shape=(img.shape[0] + 3, 1), target="cuda-sim", schedule=schedule)
+    pixels = np.full((rows, 31), 2, np.float32)
+    assert (p(img=pixels) == p.reference(img=pixels)).all()

@@ -163,8 +163,9 @@ class Regions:
         return self._required.missing(scope[r.name] for r in d.domain)
 
     def is_missing(self, buffer: str) -> bool:
-        """Whether a call may require nothing of a stage that others read under conditions."""
-        return buffer in self._graph.producer and self._required.is_limited(self._graph.producer[buffer])
+        """Whether a call may compute nothing of a stage that others read under conditions."""
+        stage = self._graph.producer.get(buffer)
+        return stage is not None and (self._required.is_limited(stage) or bool(self.pixel_conditions(stage)))
 
     def is_computable(self, members: Sequence[Stage], k: int) -> bool:
         """Whether the stages can be computed at any position along dim k."""
