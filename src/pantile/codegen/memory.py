@@ -31,6 +31,7 @@ from .types import integer, integer_type, mangled, memory_type, value_type
 from .vectors import column, gather, gather_pairs, pick, pick_bytes, pick_integer, reverse, shuffle, spread
 
 _NONTEMPORAL = ", !nontemporal !1"
+_MANY_LANES = 32  # whose addresses are apart
 _LEAST_COPIED = 4  # bytes of an asynchronous copy, at least
 _GATHERED = (4, 8)  # bytes that a lane of a gather instruction may have
 _WORD = 4  # the fewest of these bytes
@@ -510,6 +511,9 @@ def _lane_addresses(ctx: Context, buffer: str | None, index: Expr, lanes: int, k
         return [(start, known.offset + lane * stride) for lane in range(lanes)]
     step = ctx.value(known.stride)
     rests = [_advanced(ctx, start.rest, step, lane) for lane in range(lanes)]
+    if lanes >= _MANY_LANES and not ctx.threads:
+        # LLVM's strength reduction would try in how many ways all of them may be computed from each other.
+        rests = [None if r is None else hidden(ctx.fn, r, ctx.module.index) for r in rests]
     return [(replace(start, rest=rest, known=ANY), known.offset) for rest in rests]
 
 
