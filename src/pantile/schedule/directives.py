@@ -298,7 +298,7 @@ class StageSchedule:
         """On a GPU: the threads of a warp take the iterations of this loop, one each: there are 32 at most. What a
         stage computes so is in the registers of these threads, and others read it there, by shuffles:
 
-            lane for x in 0..30: f[x] = g[x - 1] + g[x + 1]    ->    f = from_lane(x, g) + from_lane(x + 2, g)
+            lane for x in 0..30: f[x] = g[x - 1] + g[x + 1]    ->    f = shfl(g, x) + shfl(g, x + 2)
 
         A loop over which a sum, a minimum or the like is taken may be one, too: lanes combine their terms in pairs.
         """
