@@ -19,7 +19,7 @@ from enum import Enum
 from ..dataclass import value
 from ..expr.nodes import Expr, Instruction, Load, const, var
 from ..expr.types import FLOAT32, INDEX, INT32, DType
-from ..target.gpu import WARP_SIZE
+from ..target.gpu import FIRST_WITH_ASYNCHRONOUS_COPIES, WARP_SIZE
 from ..target.kinds import Kind
 from ..target.layout import Digit, Layout, Unit
 from .nodes import Evaluate, For, Stmt, Store
@@ -105,7 +105,7 @@ _COMMIT_GROUP = InstructionSpec(
     ThreadGroup.THREAD,
     "call void @llvm.nvvm.cp.async.commit.group()",
     effect=Effect.COMMIT_GROUP,
-    since=(8, 0),
+    since=FIRST_WITH_ASYNCHRONOUS_COPIES,
 )
 _WAIT_GROUP = InstructionSpec(
     "wait_group",
@@ -113,7 +113,7 @@ _WAIT_GROUP = InstructionSpec(
     "call void @llvm.nvvm.cp.async.wait.group(i32 {0})",
     (Operand("groups"),),
     effect=Effect.WAIT_GROUP,
-    since=(8, 0),
+    since=FIRST_WITH_ASYNCHRONOUS_COPIES,
 )
 INSTRUCTIONS = {spec.name: spec for spec in (_SHUFFLE, _BARRIER, _COMMIT_GROUP, _WAIT_GROUP)}
 

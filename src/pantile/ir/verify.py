@@ -327,7 +327,7 @@ class Verifier:
                 if e.dtype != buffer.dtype:
                     return self._fail(f"{e.buffer} holds {buffer.dtype} but is loaded as {e.dtype}")
                 self._places(e.buffer, e.indices)
-        raise AssertionError(root)
+        raise self._fail(f"nothing of {root} is where it may not be")
 
     def _misused(self, v: Var) -> InternalError:
         if v.name not in self._scalars:

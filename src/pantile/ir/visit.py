@@ -7,6 +7,7 @@ from operator import is_
 from typing import Any
 
 from ..dataclass import value
+from ..errors import InternalError
 from ..expr.nodes import Expr, Instruction, Load
 from ..expr.visit import walk_loads
 from .nodes import (
@@ -62,7 +63,9 @@ def _make_launch(s: Launch, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:
 
 
 def _make_evaluate(s: Evaluate, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:
-    return Evaluate(e[0]) if isinstance(e[0], Instruction) else s
+    if not isinstance(e[0], Instruction):
+        raise InternalError(f"{e[0]} is in the place of {s.value}, which is executed for its effect")
+    return Evaluate(e[0])
 
 
 _SHAPES: dict[type[Stmt], _Shape] = {

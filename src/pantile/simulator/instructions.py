@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InternalError
 from ..expr.nodes import Cast, Const, Expr, Instruction, Load, Op, Var
 from ..expr.visit import names, walk
-from ..ir.instructions import INSTRUCTIONS, InstructionSpec
+from ..ir.instructions import INSTRUCTIONS, InstructionSpec, ThreadGroup
 from ..ir.nodes import Block, For, Stmt, Store
 from ..ir.visit import walk as statements
 from ..reference.floats import held
@@ -29,12 +29,14 @@ from .active import Active, Array
 def execute(e: Instruction, args: list[Array], active: Active, around: Around) -> Array:
     """The result of an instruction in every thread.
 
-    All threads of a warp must be active: a GPU waits for them, or the result is undefined.
+    Where a warp executes it together, all of its threads must be active: a GPU waits for them, or the result is
+    undefined.
     """
     spec = INSTRUCTIONS[e.name]
     if spec.meaning is None or spec.result is None or spec.result.layout is None:
         raise InternalError(f"{e} computes nothing")
-    _check_whole(spec, active.mask, around)
+    if spec.group is ThreadGroup.WARP:
+        _check_whole(spec, active.mask, around)
     work = _Execution(spec, active, around)
     for operand, arg in zip(spec.operands, args, strict=True):
         if operand.layout is not None:

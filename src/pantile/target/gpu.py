@@ -19,7 +19,7 @@ MOST_SHARED = 227 << 10  # bytes that a block can opt in to on the GPU that has 
 MOST_BLOCKS = (1 << 31) - 1  # of a launch
 
 _FIRST_WITH_BFLOATS = (8, 0)
-_FIRST_WITH_ASYNCHRONOUS_COPIES = (8, 0)
+FIRST_WITH_ASYNCHRONOUS_COPIES = (8, 0)
 
 
 def compute_capability(name: str) -> tuple[int, int]:
@@ -35,4 +35,4 @@ def computes_bfloats(name: str) -> bool:
 
 def copies_asynchronously(name: str) -> bool:
     """Whether a GPU copies global to shared memory without passing through registers (cp.async)."""
-    return compute_capability(name) >= _FIRST_WITH_ASYNCHRONOUS_COPIES
+    return compute_capability(name) >= FIRST_WITH_ASYNCHRONOUS_COPIES
