@@ -35,15 +35,18 @@ def _neg(a: Interval) -> Interval:
     return _sub(Interval.point(0), a)
 
 
+def _by_number(f: Callable[[Scalar, Scalar], Scalar], a: Interval, number: Scalar) -> Interval:
+    """The range of the products of an interval with a number other than 0, or of its quotients by one."""
+    least, most = (a.low, a.high) if number > 0 else (a.high, a.low)
+    return _ends(f, (least, number), (most, number))
+
+
 def _mul(a: Interval, b: Interval) -> Interval:
     if constant_of(a) is not None:
         a, b = b, a
     factor = constant_of(b)
     if factor is not None:
-        if factor == 0:
-            return Interval(0, 0)
-        least, most = (a.low, a.high) if factor > 0 else (a.high, a.low)
-        return _ends(operator.mul, (least, factor), (most, factor))
+        return Interval(0, 0) if factor == 0 else _by_number(operator.mul, a, factor)
     if a.is_point and b.is_point:
         return Interval.point(a.low * b.low)
     if not (a.bounded and b.bounded):
@@ -63,10 +66,7 @@ def _mul(a: Interval, b: Interval) -> Interval:
 def _floordiv(a: Interval, b: Interval) -> Interval:
     d = constant_of(b)
     if d is not None:
-        if d == 0:
-            return Interval(0, 0)
-        least, most = (a.low, a.high) if d > 0 else (a.high, a.low)
-        return _ends(operator.floordiv, (least, d), (most, d))
+        return Interval(0, 0) if d == 0 else _by_number(operator.floordiv, a, d)
     if a.is_point and b.is_point:
         return Interval.point(a.low // b.low)
     anything = _symmetric(a)
@@ -145,8 +145,7 @@ def _div(a: Interval, b: Interval) -> Interval:
         return _corners(operator.truediv, a, b)
     if d == 0 or not float_ends.is_finite(d):
         return EVERYTHING
-    least, most = (a.low, a.high) if d > 0 else (a.high, a.low)
-    return _ends(operator.truediv, (least, d), (most, d))
+    return _by_number(operator.truediv, a, d)
 
 
 def _corners(f: Callable[[Scalar, Scalar], Scalar], a: Interval, b: Interval) -> Interval:
