@@ -3,7 +3,7 @@
     python -m tests.fuzz.campaign --cases 20000 --jobs 16 --seed 7000000 --out failures
     python -m tests.fuzz.campaign --case 7001234                 (one of them again)
     python -m tests.fuzz.campaign --target cuda-sim              (simulated, and compiled to PTX)
-    python -m tests.fuzz.campaign --target cuda                  (on the GPU at hand)
+    python -m tests.fuzz.campaign --target cuda                  (on the GPU at hand, and simulated)
 
 Case i has the seed S + i and depends on nothing else. Prints what was run and writes each failure to the folder as a
 program that shows it. The exit status is 1 if there were any.

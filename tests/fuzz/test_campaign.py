@@ -6,11 +6,14 @@ import os
 import signal
 import warnings
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pantile as pt
+from pantile.backends.backend import Values
 from pantile.backends.cuda import Cuda
 from pantile.backends.cuda_sim import SimulatedCall
 from pantile.errors import InternalError, RunError
@@ -84,6 +87,23 @@ def test_simulated_cases_become_code_of_a_device(monkeypatch: pytest.MonkeyPatch
     found = run(monkeypatch, tmp_path, None, [4007], "cuda-sim")
     assert found.outcomes == {("prepare", RIGHT): 1, ("default", EXCEPTION): 1, ("random 1", EXCEPTION): 1}
     assert "LLVM refuses the generated code" in (tmp_path / "4007-default-exception.py").read_text()
+
+
+def test_what_runs_on_a_gpu_is_simulated_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Races that a GPU lets pass are failures. Here another simulator stands for the GPU."""
+    calls: list[int] = []
+    simulated = SimulatedCall.run
+
+    def races(self: SimulatedCall, arrays: Sequence[Any], numbers: Values, threads: int) -> bool:
+        calls.append(threads)
+        assert len(calls) % 2, "a race"
+        return simulated(self, arrays, numbers, threads)
+
+    monkeypatch.setattr(SimulatedCall, "run", races)
+    monkeypatch.setattr(ways, "pipeline_of", lambda case, target: pipeline_of(case, target="cuda-sim"))
+    found = run(monkeypatch, tmp_path, None, [4007], "cuda")
+    assert found.outcomes == {("prepare", RIGHT): 1, ("default", MISMATCH): 1, ("random 1", MISMATCH): 1}
+    assert "a race" in (tmp_path / "4007-default-mismatch.py").read_text()
 
 
 @needs_assembler

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,7 +144,10 @@ class _Prepared:
             self.tried.add(repr(scheduled.schedule))
             if label.startswith("random") and self.takes_long(scheduled, threads):
                 return StepEnded(step, label, LONG)
-            self.compared(scheduled, threads, draw, lambda: tell(StepStarted(step, label, source, simulates=True)))
+            simulates = StepStarted(step, label, source, simulates=True)
+            self.compared(scheduled, threads, draw, lambda: tell(simulates))
+            if self.target == CUDA_GPU:
+                self.compared(self.simulated.with_schedule(schedule), threads, draw, lambda: tell(simulates))
         except AssertionError as wrong:
             return StepEnded(step, label, MISMATCH, str(wrong) or _trace())
         except UserError as refusal:
@@ -153,6 +157,11 @@ class _Prepared:
         except Exception as error:
             return StepEnded(step, label, EXCEPTION, _trace(), is_last=isinstance(error, DeviceCrash))
         return StepEnded(step, label, RIGHT)
+
+    @property
+    def simulated(self) -> Pipeline:
+        """The pipeline for the simulator, which sees races and reads out of bounds that a GPU lets pass."""
+        return pipeline_of(self.case, target=SIMULATED)
 
     @property
     def repeat(self) -> str:
@@ -178,7 +187,7 @@ class _Prepared:
         return True
 
     def compared(self, pipeline: Pipeline, threads: int, draw: Draw, simulates: Callable[[], None]) -> None:
-        """Run against unmapped pages and compare. `simulates` is told when only simulating is left to be done."""
+        """Run against unmapped pages and compare. `simulates` is called when only simulating is left to be done."""
         if self.refused:
             pipeline(**self.inputs, **self.params)
             return
@@ -186,8 +195,9 @@ class _Prepared:
         layouts = [draw(st.sampled_from([0, *LAYOUTS])) for _ in self.expected]
         out = [guarded(a, at_end) for a in outputs_like(self.expected, layouts)]
         inputs = {name: guarded(a, at_end) for name, a in self.inputs.items()}
-        with compiled_for_devices():
-            if self.target == SIMULATED:
+        is_simulated = pipeline.options.target.architecture == SIMULATED
+        with compiled_for_devices() if self.target == SIMULATED else nullcontext():
+            if is_simulated:
                 pipeline._calls.compile({**inputs, **self.params}, out)
                 simulates()
             found = pipeline(**inputs, **self.params, num_threads=threads, out=out)
