@@ -81,6 +81,19 @@ def test_ranges_of_which_params_decide_have_ends_that_are_numbers() -> None:
     assert_agrees(cube[place, place, place], "level", "cube", gain=300)
 
 
+def test_ranges_that_params_bound_loosely_are_within_the_type() -> None:
+    """Whatever k is, the product is known no better than to be in 0..65025, of which int16 has a part only."""
+    k = pt.Param("k", "int8")
+    picture = pt.Input("picture", "uint8", 1)
+    least = func(pt.cast("uint8", pt.minimum(3, k)), "least")
+    level = func(pt.cast("int16", picture[X] * least[X]), "level")
+    stored = func(X * 2, "stored")
+    out = func(stored[pt.clamp(pt.cast("int32", level[X]), 0, 15)], "out")
+    p = pt.Pipeline(out, shape=picture.shape, schedule=pt.Schedule(pt.on(stored).compute_root()))
+    arguments = {"picture": np.arange(256, dtype=np.uint8), "k": 1}
+    np.testing.assert_array_equal(p(**arguments), p.reference(**arguments))
+
+
 def test_a_shift_that_leaves_little_of_coordinates_and_data() -> None:
     stored = func(X * 2)
     p = pt.Pipeline(func(stored[pt.cast("int32", (X - pt.cast("uint32", DATA[X])) >> 61)], "out"), shape=DATA.shape)

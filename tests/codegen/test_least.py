@@ -7,8 +7,8 @@ import pytest
 
 from pantile.codegen.nonnegative import least, least_of_kernels
 from pantile.expr.build import maximum, minimum
-from pantile.expr.nodes import Expr, const, var
-from pantile.expr.types import INDEX
+from pantile.expr.nodes import Expr, Load, const, var
+from pantile.expr.types import FLOAT64, INDEX
 from pantile.ir.nodes import Block, For, Launch, Let, Program, Stmt, Store
 from pantile.ir.visit import walk_program
 from pantile.lower.outline import outline
@@ -82,6 +82,15 @@ def test_kernels_know_what_all_their_launches_say() -> None:
     outer, inner = (next(k.name for k in program.kernels if k.var == var) for var in "ij")
     assert [s.kernel for s in walk_program(program) if isinstance(s, Launch)].count(outer) == 2
     assert least_of_kernels(program)[inner] == {"low": -7}
+
+
+def test_weights_that_are_a_parameter_are_no_indices() -> None:
+    """Two loops that differ in a weight are one kernel, which is given the weight."""
+    doubles = [Load(FLOAT64, 1, "out", (var(f"i{k}"),)) * const(k + 0.5, FLOAT64) for k in range(2)]
+    loops = [loop(f"i{k}", 4, Store("out", (var(f"i{k}"),), e), Kind.PARALLEL) for k, e in enumerate(doubles)]
+    program = outline(Program("k", (argument("out", FLOAT64, writable=True),), (), Block(tuple(loops))))
+    assert [v.dtype for v in program.kernels[0].scalars] == [FLOAT64]
+    assert least_of_kernels(program) == {program.kernels[0].name: {}}
 
 
 def test_a_name_that_stands_for_something_else_is_forgotten() -> None:

@@ -171,7 +171,7 @@ class _PromiseWriter:
         return e
 
     def _load(self, e: Load) -> Expr:
-        r = _of_any_call(self._known.get(e.buffer, EVERYTHING))
+        r = _of_any_call(self._known.get(e.buffer, EVERYTHING)).meet(type_range(e.dtype))
         if not _are_numbers(r.low, r.high) or not _is_tighter(r, e.dtype):
             return e
         return op("within", e, const(r.low, e.dtype), const(r.high, e.dtype))

@@ -108,7 +108,8 @@ def least_of_kernels(program: Program) -> dict[str, _Lows]:
     scalars = {k.name: k.scalars for k in program.kernels}
     for body, lows in _bodies(program, by_kernel):
         for launch, here in _launches(body, lows):
-            given = {v.name: least(e, here) for v, e in zip(scalars[launch.kernel], launch.scalars, strict=True)}
+            pairs = zip(scalars[launch.kernel], launch.scalars, strict=True)
+            given = {v.name: least(e, here) for v, e in pairs if v.dtype is INDEX}
             before = by_kernel.get(launch.kernel)
             by_kernel[launch.kernel] = {
                 name: low if before is None else min(low, before[name])
