@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import pantile as pt
 from pantile.codegen import casts
 from pantile.codegen.compile import assembly
 from pantile.expr.build import bits, cast, ramp
@@ -38,6 +39,16 @@ def test_vectors_of_x86_are_converted_at_once() -> None:
     program = Program("k", (argument("a", "float32"), argument("out", "int32", writable=True)), (), body)
     target = named("x86-64-v4")
     assert "vcvttss2si" not in assembly(emitted(program, target), target)
+
+
+def test_two_lanes_that_are_limited_before() -> None:
+    """LLVM aborts where AVX-512 is to saturate two lanes."""
+    x = pt.Var("x")
+    keep, img, f = pt.Input("keep", "int32", 1), pt.Input("img", "float32", 1), pt.Func("f")
+    some = pt.select(keep[x] > 0, pt.cast("int16", pt.select(keep[x] > 0, img[x], 1.0)), pt.cast("int16", 0))
+    f[x] = pt.rounding_mul_shift(some, pt.cast("int16", 1), 2)
+    two = pt.Schedule(pt.on(f).vectorize("x", 2))
+    assert "vpminsd" in pt.Pipeline(f, shape=img.shape, schedule=two, target="x86-64-v4", strict=True).asm()
 
 
 def assert_converts(source: DType, lanes: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..errors import InternalError
 from ..expr.nodes import Const, Op
+from .casts import truncate
 from .context import Context
 from .types import integer, integer_type, mangled, value_type
 from .vectors import shuffle
@@ -86,7 +87,7 @@ class _WideProduct:
     def __init__(self, ctx: Context, e: Op, args: list[str]) -> None:
         if not isinstance(e.args[2], Const):
             raise InternalError(f"the shift of {e} is not constant")
-        self.fn, self.t, self.lanes = ctx.fn, e.dtype, e.lanes
+        self.ctx, self.fn, self.t, self.lanes = ctx, ctx.fn, e.dtype, e.lanes
         self.shift = int(e.args[2].value)
         self.bits = 2 * e.dtype.bits
         self.narrow, self.wide = value_type(e.dtype, e.lanes), integer_type(self.bits, e.lanes)
@@ -119,7 +120,7 @@ class _WideProduct:
             value = self.limited("min", self.t.max, value)
             if self.t.is_signed and self.shift < self.t.bits - 1:
                 value = self.limited("max", self.t.min, value)
-        return self.fn.value(f"trunc {self.wide} {value} to {self.narrow}")
+        return truncate(self.ctx, value, self.bits, self.t.bits, self.lanes)
 
     def limited(self, name: str, limit: int, value: str) -> str:
         sign = "s" if self.t.is_signed else "u"
