@@ -176,3 +176,16 @@ def test_a_type_that_holds_all_values_of_another_does_not_widen_their_range() ->
     of_tile = interval(pt.cast("int32", narrow), {"x": Interval(var("first"), var("first") + 3)})
     of_all = interval(of_tile.low, {"first": Interval(0, var("n"))}).low
     assert min(value_at(of_all, {"n": n}) for n in (0, 3, 100)) == -128
+
+
+def test_what_a_shift_leaves_of_unknown_numbers_is_little() -> None:
+    """The shift is a quotient of an index of which only the type is known; a panel is a quotient of that again."""
+    x, img, gain = pt.Var("x"), pt.Input("img", "int64", ndim=1), pt.Param("gain", "int64")
+    mirrored, out = pt.Func("mirrored"), pt.Func("out")
+    mirrored[x] = pt.mirror(img)[x]
+    out[x] = mirrored[x] + mirrored[pt.halving_add(3 * gain, 7 & gain) >> 61]
+    p = pt.Pipeline(out, shape=img.shape)
+    panels = pt.Schedule(pt.on("mirrored").compute_inline().panels("x", "panel", "lane", 8))
+    for value in (3, -65536, -(1 << 63)):
+        arguments = {"img": np.arange(11), "gain": value}
+        np.testing.assert_array_equal(p.with_schedule(panels)(**arguments), p.reference(**arguments))

@@ -66,7 +66,7 @@ def _mul(a: Interval, b: Interval) -> Interval:
 def _floordiv(a: Interval, b: Interval) -> Interval:
     d = constant_of(b)
     if d is not None:
-        return Interval(0, 0) if d == 0 else _by_number(operator.floordiv, a, d)
+        return Interval(0, 0) if d == 0 else _by_number(operator.floordiv, _within_64_bits(a, d), d)
     if a.is_point and b.is_point:
         return Interval.point(a.low // b.low)
     anything = _symmetric(a)
@@ -75,6 +75,13 @@ def _floordiv(a: Interval, b: Interval) -> Interval:
     low, high, by = (build.expr(end, INDEX) for end in (a.low, a.high, b.low))
     exact = Interval(smin(low // by, high // by), smax(low // by, high // by))
     return exact if b.is_point else either(b.low == b.high, exact, anything) if anything.bounded else EVERYTHING
+
+
+def _within_64_bits(a: Interval, divisor: Scalar) -> Interval:
+    """The interval with ends in the place of unknown ones, if a quotient by this number is near even so."""
+    if a.bounded or INDEX.max // abs(divisor) > FARTHEST:
+        return a
+    return Interval(INDEX.min if a.low is None else a.low, INDEX.max if a.high is None else a.high)
 
 
 def _symmetric(a: Interval) -> Interval:
