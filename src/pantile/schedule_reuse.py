@@ -55,7 +55,7 @@ def reuse_schedule(larger: Found, scheduled: ScheduledPipeline, problem: Problem
 def _known_costs(larger: Sizes, scheduled: ScheduledPipeline, problem: Problem) -> Costs | None:
     """The predicted costs, cached like schedules; None if they cannot be predicted."""
     sizes = [(sorted(s.shapes.items()), sorted(s.scalars.items())) for s in (larger, problem.sizes)]
-    question = (fingerprint(problem.graph), scheduled.schedule, sizes, problem.machine, problem.strict)
+    question = (fingerprint(problem.graph), scheduled.schedule, sizes, problem.cpu, problem.strict)
     name = cache.key("reused", *map(repr, question))
     costs = _from_bytes(cache.read(name))
     if costs is None:
@@ -78,12 +78,12 @@ def _predicted_costs(larger: Sizes, scheduled: ScheduledPipeline, problem: Probl
     try:
         plain = ScheduledPipeline(problem.graph, Schedule(), scheduled.options, {})
         calls = ((scheduled, larger), (scheduled, problem.sizes), (plain, problem.sizes))
-        at_larger, here, plainly = (of.predict_cost(sizes, problem.machine) for of, sizes in calls)
+        at_larger, here, plainly = (of.predict_cost(sizes, problem.cpu) for of, sizes in calls)
     except PantileError:
         return None
     now, before = _elements(problem.graph, problem.sizes), _elements(problem.graph, larger)
     part = min(n / m for n, m in zip(now, before, strict=True))
-    starting_larger, *starting = (_starting(p, problem.machine) for p in (at_larger, here, plainly))
+    starting_larger, *starting = (_starting(p, problem.cpu) for p in (at_larger, here, plainly))
     return here.seconds, min(plainly.seconds, (at_larger.seconds - starting_larger) * part + min(starting))
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from . import machine as machines
 from . import schedule_cache
 from .autoschedule import Found, Problem, Strategy
 from .calls import Calls
@@ -22,7 +23,7 @@ from .progress import doing
 from .schedule.schedule import Schedule
 from .schedule_choice import requested
 from .schedule_reuse import reuse_schedule
-from .scheduled_pipeline import Sort
+from .scheduled_pipeline import ScheduledPipeline, Sort
 
 TUNING_RUNS = 3
 
@@ -81,7 +82,8 @@ class Scheduling:
         shapes, scalars = self.calls.sizes(arguments)
         graph = self.calls.graph_for(self.calls.known(arguments))
         measure = partial(self._seconds, graph, arguments)
-        return Problem(graph, shapes, scalars, self.for_machine, self.calls.options.strict, measure)
+        lower = partial(lowered, graph, self.calls.options, self.for_machine)
+        return Problem(graph, shapes, scalars, self.for_machine, self.calls.options.strict, measure, lower)
 
     def _reuse(self, sort: Sort, strategy: Strategy, problem: Problem, arguments: Mapping[str, Any]) -> Found | None:
         """The schedule of larger calls, the nearest first, if it serves such calls: they then run by it, too."""
@@ -126,6 +128,17 @@ class Scheduling:
             calls.run(given, out, None)
             times.append(time.perf_counter() - start)
         return min(times)
+
+
+def lowered(graph: Graph, options: Options, machine: Machine, schedule: Schedule) -> None:
+    """Lower a pipeline to kernels, and refuse those that the machine has too little memory for."""
+    scheduled = ScheduledPipeline(graph, schedule, options, {})
+    shared = max((k.shared for k in scheduled.kernels(scheduled.variants.usual).kernels), default=0)
+    if isinstance(machine, machines.Gpu) and shared > machine.multiprocessor.shared_per_block:
+        raise UserError(
+            f"a block would need {shared:,} bytes of shared memory, and one of {machine.name} has "
+            f"{machine.multiprocessor.shared_per_block:,} at most; make its tiles smaller"
+        )
 
 
 def checked_estimates(estimates: Any) -> dict[str, Any] | None:

@@ -98,7 +98,7 @@ def files() -> list[Path]:
 
 
 def _file(place: Path, problem: Problem, threads: int) -> Path:
-    m = problem.machine
+    m = problem.cpu
     machine = (m.name, m.architecture, m.cores, m.vector_bits)  # rates are measured anew now and then
     question = (fingerprint(problem.graph), problem.strict, problem.size_class, threads, machine)
     return place / (hashlib.sha256(repr(question).encode()).hexdigest() + SUFFIX)

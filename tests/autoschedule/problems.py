@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pantile as pt
 from pantile.autoschedule import STRATEGIES, Problem
-from pantile.machine import Cache, Cpu, named
+from pantile.machine import Cache, named
+from pantile.machine.description import Machine
+from pantile.scheduling import lowered
 
 HASWELL = named("haswell-e5-2630-v3")
 ORDINARY = named("neoverse-n1")
@@ -19,10 +22,12 @@ TINY = replace(
 MODELS = sorted(name for name in STRATEGIES if not name.endswith("tuned"))
 
 
-def problem_of(pipeline: pt.Pipeline, machine: Cpu = HASWELL, **arguments: Any) -> Problem:
+def problem_of(pipeline: pt.Pipeline, machine: Machine = HASWELL, **arguments: Any) -> Problem:
     """What a strategy gets for a pipeline called with such shapes and params."""
     shapes, scalars = pipeline._calls.sizes(arguments)
-    return Problem(pipeline.graph, shapes, scalars, machine, pipeline.options.strict)
+    options = replace(pipeline.options, target=machine.target)
+    lower = partial(lowered, pipeline.graph, options, machine)
+    return Problem(pipeline.graph, shapes, scalars, machine, pipeline.options.strict, lower=lower)
 
 
 def matrix_product() -> pt.Pipeline:

@@ -9,7 +9,8 @@ import numpy as np
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule.common.legalize import legal
-from pantile.autoschedule.common.tiles import Style, TiledGroup, scheduled
+from pantile.autoschedule.common.marking import Style
+from pantile.autoschedule.common.tiles import TiledGroup, scheduled
 from pantile.machine import named
 from pantile.schedule.resolve import resolve
 

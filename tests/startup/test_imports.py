@@ -12,13 +12,13 @@ import pantile as pt
 LATER = (
     "islpy", "email", "html", "scipy", "PIL", "cuda",  # what takes long, and who imports that
     "pantile.analysis.polyhedra", "pantile.autoschedule.dp", "pantile.autoschedule.polymage",
-    "pantile.autoschedule.posttile", "pantile.autoschedule.shapes",
+    "pantile.autoschedule.posttile", "pantile.autoschedule.shapes", "pantile.autoschedule.common.gpu_marking",
     "pantile.explain.page", "pantile.explain.text",
     "pantile.apps", "pantile.bench", "pantile.cli",
     "pantile.backends.cuda", "pantile.runtime.cuda", "pantile.machine.gpu", "pantile.machine.gpus",
     "pantile.machine.capabilities",
 )  # fmt: skip
-MOST_MODULES = 390  # of ours: room for some that every call needs; what else is there, is there by mistake
+MOST_MODULES = 395  # of ours: room for some that every call needs; what else is there, is there by mistake
 
 FIRST_EXAMPLE = """
 import numpy as np

@@ -137,7 +137,7 @@ class _AutoSearch:
                     return
 
     def _is_small(self, proposed: Candidate) -> bool:
-        return proposed.cost.seconds <= SMALL * self.problem.machine.costs.call_s
+        return proposed.cost.seconds <= SMALL * self.problem.cpu.costs.call_s
 
     def is_over(self) -> bool:
         """Whether all steps are spent. A graph of more stages than steps gets a proposal. Illegal schedules do not

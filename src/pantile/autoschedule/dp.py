@@ -26,9 +26,10 @@ from typing import Annotated, ClassVar
 from ..dataclass import dataclass
 from ..machine.description import Cpu
 from ..parameters import Count, OneOf, Weight
-from .common.legalize import Part, legal
+from .common.legalize import legal
+from .common.marking import Part, Style
 from .common.streaming import streams
-from .common.tiles import Style, TiledGroup, scheduled
+from .common.tiles import TiledGroup, scheduled
 from .fusion.alignment import StageGraph
 from .fusion.bounded_grouping import MOST_MERGED, Grouping, greedily, grouped
 from .fusion.crops import cropped
@@ -66,7 +67,7 @@ class Dp(Strategy):
     most_states: Count = 2000  # per round; if there are more, groups are merged greedily
 
     def find(self, problem: Problem) -> Found:
-        return self._for(problem.machine)._find(problem)
+        return self._for(problem.cpu)._find(problem)
 
     def _for(self, machine: Cpu) -> Dp:
         """The parameters, with those of the machine where none were given."""
@@ -78,7 +79,7 @@ class Dp(Strategy):
         before = problem.facts.trivial
         before += cropped(problem.inlined(before))
         stages = StageGraph(problem.inlined(before))
-        model = self._model(stages, problem.machine)
+        model = self._model(stages, problem.cpu)
         grouping = self._grouping(stages, model)
         groups = [model.costed(g) for g in grouping.groups]
         inlined = (*before, *(name for g in groups for name in g.inlined))

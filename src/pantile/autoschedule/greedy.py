@@ -31,8 +31,9 @@ from .common.group_cost import TiledCosts
 from .common.inlining import inlining
 from .common.legalize import legal
 from .common.locality import GroupOverlaps
+from .common.marking import Style
 from .common.shared_intervals import SharedIntervals
-from .common.tiles import Style, TiledGroup, scheduled
+from .common.tiles import TiledGroup, scheduled
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 
@@ -63,7 +64,7 @@ class Greedy(Strategy):
         return _GreedySearch(problem, self._for(problem)).find()
 
     def _for(self, problem: Problem) -> Greedy:
-        machine = problem.machine
+        machine = problem.cpu
         return Greedy(
             self.vector_width or 2 * machine.lanes(32),
             self.parallelism_threshold or 2 * machine.cores,
@@ -182,7 +183,7 @@ class _GreedySearch:
         while merge := self.best_merge():
             self.merge(merge)
         groups = [self.as_group(name) for name in self.members]
-        vectors = max(1, self.vector_width // self.problem.machine.lanes(32))
+        vectors = max(1, self.vector_width // self.problem.cpu.lanes(32))
         style = Style(vectors, self.parameters.parallelism_threshold)
         result = legal(self.original, [scheduled(self.problem, g, style) for g in groups], self.inlined)
         report = Report(

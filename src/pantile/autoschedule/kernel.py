@@ -27,7 +27,8 @@ from ..parameters import Amount, Weight
 from ..schedule.directives import StageSchedule, on
 from .common.inlining import inlining
 from .common.legalize import legal
-from .common.tiles import Style, TiledGroup, scheduled
+from .common.marking import Style
+from .common.tiles import TiledGroup, scheduled
 from .nest.capacity import Capacity
 from .nest.emulation import Prefetcher
 from .nest.misses import Tile, l1_misses, l2_misses, order_cost, tile_counts, without, working_set
@@ -64,7 +65,7 @@ class Kernel(Strategy):
         result = legal(problem, [(c.chain,) for c in chosen], inlined)
         alone = "stages are computed one after another: the method does not fuse them"
         remarks = ((alone,) if len(chosen) > 1 else ()) + result.remarks
-        parameters = {**asdict(self), **self.weights(problem.machine)}
+        parameters = {**asdict(self), **self.weights(problem.cpu)}
         groups = tuple(r for c in chosen for r in c.reports)
         counts = {"tiles compared": sum(c.tiles for c in chosen)}
         return Found(
@@ -94,9 +95,9 @@ class Kernel(Strategy):
         kind = classify(s)
         if not s.is_tileable:
             return OptimizedLoops(kind, remark="its loops carry values or are too short, so that they stay as they are")
-        capacity = Capacity(s, problem.machine, Prefetcher(self.l2_prefetches, self.l2_prefetch_distance))
+        capacity = Capacity(s, problem.cpu, Prefetcher(self.l2_prefetches, self.l2_prefetch_distance))
         if kind == TEMPORAL:
-            return TemporalOptimizer(capacity, **self.weights(problem.machine)).best()
+            return TemporalOptimizer(capacity, **self.weights(problem.cpu)).best()
         if kind == SPATIAL:
             return SpatialOptimizer(capacity).best()
         return OptimizedLoops(kind)
@@ -140,7 +141,7 @@ def _directives(
 def _may_stream(problem: Problem, stage: Stage, kind: str) -> bool:
     """Non-temporal stores: where the output data is not used again. 32-bit ARM has none for vectors (§4.5)."""
     is_last = stage.name in problem.graph.output and not problem.graph.consumers[stage.name]
-    return is_last and not stage.updates and kind != TEMPORAL and problem.machine.target.stores_past_caches
+    return is_last and not stage.updates and kind != TEMPORAL and problem.cpu.target.stores_past_caches
 
 
 def _report(s: Statement, o: OptimizedLoops, streams: bool) -> GroupReport:

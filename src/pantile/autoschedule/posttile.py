@@ -34,7 +34,8 @@ from ..dataclass import dataclass
 from ..machine.description import Cpu
 from ..parameters import Amount, Count, Weight
 from .common.legalize import legal
-from .common.tiles import Style, TiledGroup, scheduled
+from .common.marking import Style
+from .common.tiles import TiledGroup, scheduled
 from .report import GroupReport, Report
 from .shapes.copies import copies
 from .shapes.fused_space import FusedSpace
@@ -74,7 +75,7 @@ class PostTile(Strategy):
         while vain := apart.in_vain({*inlined, *(n for f in composed.fused for n in f.stages[:-1])}):
             apart = copies(problem, {*apart.whole, *vain})
             composed, inlined = _compose(self, apart.problem)
-        style = Style(vectors=2, parallelism=_TASKS_PER_THREAD * problem.machine.threads)
+        style = Style(vectors=2, parallelism=_TASKS_PER_THREAD * problem.cpu.threads)
         parts = [scheduled(f.program.problem, _as_group(f), style) for f in composed.fused]
         result = legal(apart.problem, parts, inlined)
         groups = tuple(_group_report(f) for f in composed.fused)
@@ -194,7 +195,7 @@ def construct_tile_shapes(
     parallel = {s: min(len(problem.facts.tileable(n)) for n in s.stages) for s in intermediate}  # line 7
     able = _reachable(problem, liveout, [s for s in intermediate if parallel[s] >= m])
     tile = _tile(parameters, problem, liveout, able, dims)
-    growing = _GrowingGroup(FusedSpace(program, liveout, tile, liveout.stages), parameters.limits(problem.machine))
+    growing = _GrowingGroup(FusedSpace(program, liveout, tile, liveout.stages), parameters.limits(problem.cpu))
     growing.start()  # lines 3, 5 and 6
     for space in reversed(intermediate):
         if parallel[space] < m:  # line 8
@@ -232,7 +233,7 @@ def _tile(
         return dict(zip(dims, parameters.tile_sizes, strict=False))
     short = planes(problem, liveout, able, dims[0])
     sizes = Candidates.of(problem, liveout.output, short, dims, parameters.candidates)
-    return best_tile(problem, liveout, able, sizes, parameters.limits(problem.machine))
+    return best_tile(problem, liveout, able, sizes, parameters.limits(problem.cpu))
 
 
 @dataclass

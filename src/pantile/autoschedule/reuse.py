@@ -66,7 +66,7 @@ class Reuse(Strategy):
         return _ReuseSearch(problem, self).find()
 
     def csize(self, problem: Problem) -> int:
-        return self.cache_size or problem.machine.last.size
+        return self.cache_size or problem.cpu.last.size
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +190,7 @@ class TilingAnalysis:
         if total.min() >= below:  # whatever fits
             return None
         folded, unfolded = self.tiles.buffers(nest, levels)
-        fits = unfolded <= self.tiles.problem.machine.l2.per_core
+        fits = unfolded <= self.tiles.problem.cpu.l2.per_core
         best: tuple[float, tuple[Any, ...], str] | None = None
         for outermost in self.tiles.long:
             allowed = np.where(fits & self.tiles.keep_threads_busy(outermost), total, inf)

@@ -21,7 +21,7 @@ from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
-from ..machine.description import Cpu
+from ..machine.description import Cpu, Machine
 from ..parameters import check_fields
 from ..schedule.draft import Drafts
 from ..schedule.schedule import Schedule
@@ -43,9 +43,17 @@ class Problem:
     graph: Graph
     shapes: Mapping[str, tuple[int, ...]]  # of the outputs, by stage
     scalars: Mapping[str, Number]  # params by name, input extents as "img.shape.0"
-    machine: Cpu
+    machine: Machine
     strict: bool = False
     measure: Callable[[Schedule], float] | None = None  # seconds that a run takes here
+    lower: Callable[[Schedule], None] | None = None  # to loops; refuses what `resolve` cannot know
+
+    @property
+    def cpu(self) -> Cpu:
+        """The machine, for strategies that know only CPUs."""
+        if not isinstance(self.machine, Cpu):
+            raise UserError(f"{self.machine.name} is a GPU, and this strategy schedules for CPUs")
+        return self.machine
 
     @property
     def sizes(self) -> Sizes:

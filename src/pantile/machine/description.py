@@ -60,6 +60,11 @@ class Machine:
 
     name: str
 
+    @cached_property
+    def target(self) -> Target:
+        """The target that schedules for the machine are made for."""
+        raise NotImplementedError
+
     def __new__(cls, *args: Any, **fields: Any) -> Self:
         """A machine of the class. `Machine(...)` itself was the name of `Cpu(...)`, and still makes one."""
         if cls is not Machine:

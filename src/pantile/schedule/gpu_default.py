@@ -33,17 +33,17 @@ class GpuDefaults:
 
     def at_root(self, stage: Stage) -> list[StageSchedule]:
         """All directives of a stage, and those of the partial results of its reductions."""
-        schedule = self._marked(stage, stage.pure, on(stage.name).compute_root())
+        schedule = self.marked(stage, stage.pure, on(stage.name).compute_root())
         parts = list[StageSchedule]()
         for k, update in enumerate(stage.updates):
             start = schedule.update(k)
             shared = self._across_blocks.of_update(stage, k, schedule, parts)
-            marked = shared[0] if shared else self._marked(stage, update, start)
+            marked = shared[0] if shared else self.marked(stage, update, start)
             schedule = schedule if marked == start else marked
             parts += shared[1:]
         return [schedule, *parts]
 
-    def _marked(self, stage: Stage, definition: Definition, schedule: StageSchedule) -> StageSchedule:
+    def marked(self, stage: Stage, definition: Definition, schedule: StageSchedule) -> StageSchedule:
         """Mark the loops of a definition: blocks, threads, and in these the loops that must run in order."""
         free = [d for d in pure_dims(stage, definition) if is_independent(stage, definition, d)]
         if stage.name in self._channels and len(free) > 1 and free[-1] == stage.dims[-1]:

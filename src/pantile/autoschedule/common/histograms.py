@@ -62,5 +62,5 @@ def _rows_of_a_strip(problem: Problem, stage: Stage) -> int | None:
     rows, *inside = problem.facts.loops(stage.name, 1).values()
     places = problem.facts.points(stage.name)
     least = -(-WORTH * TURNS * places // prod(inside))
-    strip = max(least, rows // (STRIPS_PER_THREAD * problem.machine.threads), TURNS)
+    strip = max(least, rows // (STRIPS_PER_THREAD * problem.cpu.threads), TURNS)
     return strip if 2 * strip <= rows else None

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from ...graph.nodes import Stage
 from ...schedule.directives import Directive, StageSchedule
-from ..common.tiles import Style, TiledGroup, scheduled
+from ..common.marking import Style
+from ..common.tiles import TiledGroup, scheduled
 from ..strategy import Problem
 
 

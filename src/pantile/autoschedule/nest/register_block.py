@@ -78,5 +78,5 @@ def _rows(s: Statement, loops: TiledLoops) -> str | None:
 
 def _vectors(s: Statement, loops: TiledLoops) -> int:
     """The number of vectors of a block along the column."""
-    most = sums_at_a_time(len(s.stage.dtypes), s.problem.machine.registers) // ROWS
+    most = sums_at_a_time(len(s.stage.dtypes), s.problem.cpu.registers) // ROWS
     return max(1, min(most, loops.inside(s.vector) // s.lanes))

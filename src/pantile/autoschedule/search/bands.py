@@ -79,7 +79,7 @@ def _widths(problem: Problem, stage: Stage) -> Iterator[int]:
     for d in _planes(stage, stage.updates[0]):
         planes *= extents[d]
     columns = extents[stage.dims[-1]]
-    counts = (-(-each * problem.machine.threads // planes) for each in TASKS)
+    counts = (-(-each * problem.cpu.threads // planes) for each in TASKS)
     widths = (-(-columns // count // lanes) * lanes for count in counts if count > 1)
     yield from dict.fromkeys(width for width in widths if lanes <= width < columns)
 
@@ -142,7 +142,7 @@ def _cached_widths(problem: Problem, stage: Stage) -> Iterator[int]:
     for d in stage.dims[:-1]:
         rows *= extents[d] if d not in _planes(stage, stage.updates[0]) else 1
     width = _lanes(problem, stage)
-    room = USED * problem.machine.l2.size
+    room = USED * problem.cpu.l2.size
     while width < extents[stage.dims[-1]] and width * rows * sum(t.bytes for t in stage.dtypes) <= room:
         yield width
         width *= 2
@@ -159,7 +159,7 @@ def _in_bands(problem: Problem, scan: Stage, source: str | None, reader: Reader,
     if reader.across == last:
         chain = chain.vectorize(inner, lanes).reorder(*reader.planes, band, *others, inner, inner + SUFFIX["vectorize"])
     else:  # transposed: by tiles of a line of the cache
-        line = max(lanes, problem.machine.l1.line // stage.dtypes[0].bytes)
+        line = max(lanes, problem.cpu.l1.line // stage.dtypes[0].bytes)
         row = fresh(reader.across + "_r", taken.__contains__)
         chain = chain.split(inner, inner, row, min(lanes, width)).vectorize(last, line)
         chain = chain.reorder(*reader.planes, band, *others, inner, row, last + SUFFIX["vectorize"]).unroll(row)

@@ -94,7 +94,7 @@ class RegisterBlock:
 
     @cached_property
     def _line(self) -> int:
-        machine = self.s.problem.machine
+        machine = self.s.problem.cpu
         vectors = 4 if machine.registers >= MANY_REGISTERS else 2
         return max(machine.l1.line // self.s.stage.dtypes[0].bytes, vectors * self.vector)
 
@@ -102,7 +102,7 @@ class RegisterBlock:
     def height(self) -> int:
         """The number of rows that leave registers for a row of the wide factor and what it is multiplied by: where
         instructions multiply by a lane of a vector, one such vector for each row."""
-        machine, vectors = self.s.problem.machine, -(-self.lanes // self.vector)
+        machine, vectors = self.s.problem.cpu, -(-self.lanes // self.vector)
         by_lane = machine.target.multiplies_by_lane
         most = (machine.registers - vectors - (not by_lane)) // (vectors + by_lane)
         most = max(1, min(most, MOST_ROWS, self.s.extents[self.rows]))
@@ -128,7 +128,7 @@ class RegisterBlock:
         """This block with as many columns as the second cache has room for, if these are several."""
         terms = prod(self.s.extents[r.name] for r in self.s.definition.domain if r.name in self.wide.loops)
         wide = self.lanes if self.column == self.loops[self.s.vector][0] else self.s.extents[self.s.vector]
-        room = PART * self.s.problem.machine.l2.size / (terms * wide * self.wide.bytes)
+        room = PART * self.s.problem.cpu.l2.size / (terms * wide * self.wide.bytes)
         columns = int(min(room, self._count(self.column) / 2))
         if columns > 1:
             yield replace(self, columns=power_of_two(columns))
@@ -192,7 +192,7 @@ class RegisterBlock:
         """Mark as many of the outermost loops parallel as give each thread some tasks, by their names in the chain."""
         tasks = 1
         for name in self._outer_loops():
-            if tasks < TASKS * self.s.problem.machine.threads:
+            if tasks < TASKS * self.s.problem.cpu.threads:
                 tasks *= self._count(name)
                 chain = chain.parallel((names or {}).get(name, name))
         return chain

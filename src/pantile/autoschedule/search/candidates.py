@@ -55,7 +55,7 @@ class CostedSchedules:
             whole = complete(p.graph, schedule, p.target, strict=p.strict)
             if whole is not schedule:
                 whole = Schedule(*whole.values(), *(s for n, s in schedule.items() if n not in whole))
-            cost = predict_cost(p.graph, whole, Sizes(p.shapes, p.scalars), p.machine, strict=p.strict, known=p.drafts)
+            cost = predict_cost(p.graph, whole, Sizes(p.shapes, p.scalars), p.cpu, strict=p.strict, known=p.drafts)
         except PantileError:
             return None
         return Candidate(name, whole, cost)

@@ -119,7 +119,7 @@ class Descent:
 
     def _short_row_penalty(self, state: State) -> float:
         """The part of the time by which the predicted cost of short rows is too low."""
-        cost, machine = state.candidate.cost, self.problem.machine
+        cost, machine = state.candidate.cost, self.problem.cpu
         return CUT_ROWS * cost.bytes[-1] / machine.memory_bandwidth(machine.threads) / cost.seconds
 
     def _evaluate(self, name: str, schedule: Schedule, changed: Rolls, is_dear: bool = False) -> State | None:

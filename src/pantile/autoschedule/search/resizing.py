@@ -33,7 +33,7 @@ def resizings(
 
 def filling_lines(problem: Problem, schedule: Schedule, output: str) -> Schedule | None:
     """An output with twice as many lanes, if these fill a line that half as many do not."""
-    chain, line = schedule.on(output), problem.machine.l1.line
+    chain, line = schedule.on(output), problem.cpu.l1.line
     for k, d in enumerate(chain.directives if problem.row(output) == -1 else ()):
         if d.verb == "update":
             break

@@ -58,7 +58,7 @@ class Roll:
         roll = Roll(group.output, group.members, group.inlined)
         roll = replace(roll, planes=INSIDE) if _planes_share(problem, roll) else roll
         if _resizes_rows(problem, roll):
-            line = 8 * problem.machine.l1.line // problem.machine.vector_bits
+            line = 8 * problem.cpu.l1.line // problem.cpu.vector_bits
             roll = replace(roll, rows=1, vectors=max(roll.vectors, line))
         return roll if _rolls_several(problem, roll) else replace(roll, rows=1)
 
@@ -286,7 +286,7 @@ class RolledLoops:
         """Whether the smallest elements would be less than half of a register: those are computed one by one, and wait
         in memory (measured on a Neoverse N1: `bilateral` takes a third longer)."""
         least = min(8 * t.bytes for t in (*self.stage.dtypes, *(e.dtype for e in self.stage.pure.loads)))
-        return 2 * least * self.width(problem, vectors) < problem.machine.vector_bits
+        return 2 * least * self.width(problem, vectors) < problem.cpu.vector_bits
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def even_strips(problem: Problem, schedule: Schedule, name: str) -> Iterator[Sch
     _, inner, length = chain.directives[k].args[1:]
     unit = lcm(prod(_factors(chain.directives[k + 1 :], str(inner))), 1 + step % 2)
     count = -(-rows // int(length))
-    least = max(TASKS * problem.machine.threads, -(-rows * step // LONGEST))
+    least = max(TASKS * problem.cpu.threads, -(-rows * step // LONGEST))
     lengths = (-(-rows // n // unit) * unit for n in dict.fromkeys((count, least)) if n <= count)
     for other in dict.fromkeys(lengths):
         if other != length:

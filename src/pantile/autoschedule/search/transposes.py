@@ -62,7 +62,7 @@ class _TransposeTile:
         (self.y,) = read.column
         self.bytes = max(read.bytes, s.output.bytes)
         others = [r for r in s.inputs if r is not read and r.column]
-        area = int(PART * problem.machine.l1.size / self.bytes / (2 if others else 1))
+        area = int(PART * problem.cpu.l1.size / self.bytes / (2 if others else 1))
         self.wide = power_of_two(isqrt(area if others else area // 2))
         self.high = area // self.wide
 
@@ -71,7 +71,7 @@ class _TransposeTile:
         """Whether the second cache has no room for the picture, which has some tiles in both directions."""
         extents = self.s.extents
         several = extents[self.y] > self.high and extents[self.s.vector] > self.wide
-        return several and prod(extents.values()) * self.read.bytes > self.problem.machine.l2.size
+        return several and prod(extents.values()) * self.read.bytes > self.problem.cpu.l2.size
 
     def can_be_copied(self, schedule: Schedule) -> bool:
         """Whether the picture is stored, or is computed for this stage alone."""
@@ -109,7 +109,7 @@ class _TransposeTile:
     @property
     def _line(self) -> int:
         """The number of elements of a cache line."""
-        return max(self.s.lanes, self.problem.machine.l1.line // self.bytes)
+        return max(self.s.lanes, self.problem.cpu.l1.line // self.bytes)
 
     def _row_by_row(self, chain: StageSchedule, dims: tuple[str, ...] | list[str], reads: list[str]) -> StageSchedule:
         chain = chain.vectorize(dims[-1], self._line)

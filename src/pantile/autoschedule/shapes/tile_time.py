@@ -130,7 +130,7 @@ class _TileCostModel:
     """The cost model of all candidates at once."""
 
     def __init__(self, problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates) -> None:
-        self.problem, self.facts, self.machine = problem, problem.facts, problem.machine
+        self.problem, self.facts, self.machine = problem, problem.facts, problem.cpu
         self.liveout, self.others = liveout, others
         output = boxes(self.facts, (), liveout.output, candidates.columns)[liveout.output]
         self.growing = Boxes(self.facts, liveout.output, output)

@@ -16,8 +16,9 @@ from ...schedule.directives import StageSchedule, on
 from ...schedule.stage_default import lanes
 from ...schedule.updates import pure_dims
 from ..common import footprint
-from ..common.legalize import Part
-from ..common.tiles import Style, TiledGroup, marked_inside, scheduled, vectors_at_a_time
+from ..common.cpu_marking import vectors_at_a_time
+from ..common.marking import Part, Style
+from ..common.tiles import TiledGroup, marking, scheduled
 from ..nest.register_block import blocked
 from ..nest.statement import Statement
 from ..nest.tiled_loops import TiledLoops
@@ -101,7 +102,7 @@ class _Loops:
             chain = chain.store_root() if kept is None else chain.store_at(self.t.output, kept)
         stage = self.problem.graph.stage[name]
         extents = {d: int(r.high - r.low + 1) for d, r in zip(stage.dims, box, strict=True)}
-        return marked_inside(self.problem, stage, chain, extents, PAIRS)
+        return marking(self.problem, PAIRS).member(stage, chain, extents)
 
     def _loop(self, level: int) -> str | None:
         """The loop of a level, or the next one further out that there is; None is root."""

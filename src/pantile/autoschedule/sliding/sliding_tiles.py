@@ -16,10 +16,10 @@ import numpy as np
 from ...analysis.load_boxes import Box
 from ...cached import cached_property
 from ...schedule.stage_default import lanes
+from ..common.cpu_marking import MOST_UNROLLED
 from ..common.facts import PipelineFacts
 from ..common.footprint import Footprint, tiles
 from ..common.shared_intervals import SharedIntervals
-from ..common.tiles import MOST_UNROLLED
 from ..strategy import Problem
 from .overlap import WHOLE, Motion, motions
 from .segment import INLINE, Level, SegmentLoops, through_inlined
@@ -69,11 +69,11 @@ class SlidingTiles:
     @cached_property
     def unit(self) -> int:
         """The size that tiles are multiples of along the column: lines and vectors."""
-        return max(self.problem.machine.l1.line // max(t.bytes for t in self.output.dtypes), self.lanes)
+        return max(self.problem.cpu.l1.line // max(t.bytes for t in self.output.dtypes), self.lanes)
 
     def _sizes(self, dim: str) -> list[int]:
         """The first constraint for the innermost loop, the third for all; at least two tiles, or one."""
-        extent, threads = self.extents[dim], self.problem.machine.threads
+        extent, threads = self.extents[dim], self.problem.cpu.threads
         unit = self.unit if dim == self.column else 1
         powers = [unit << k for k in range(16)]
         shares = [-(-extent // (threads << k)) for k in range(4)]
@@ -98,11 +98,11 @@ class SlidingTiles:
 
     def keep_threads_busy(self, outermost: str) -> Numbers:
         """Whether all threads have a tile (Equation 5.14): there are at least as many along the outermost loop."""
-        return self.extents[outermost] / self.sizes[outermost] >= self.problem.machine.threads
+        return self.extents[outermost] / self.sizes[outermost] >= self.problem.cpu.threads
 
     def constraints(self, outermost: str) -> tuple[str, ...]:
         """The constraints of tiles, in words."""
-        threads, l2 = self.problem.machine.threads, self.problem.machine.l2.per_core
+        threads, l2 = self.problem.cpu.threads, self.problem.cpu.l2.per_core
         least = [f"{d} >= {self._least(d)} (overlap, 5.15)" for d in self.long if self._least(d) > 1]
         lines = [f"{self.column} a multiple of {self.unit} or whole (lines and vectors)"] * (self.column in self.long)
         busy = f"{self.extents[outermost]} / {outermost} >= {threads} (threads, 5.14)"
