@@ -105,15 +105,21 @@ COPIES = pt.Schedule(
     pt.on("rows").compute_at("out", "row").thread("x").compute_ahead(),
 )
 
+# Examples of parts of a pass.
+OF_PARTS = {"own_registers": "distribute_registers", "lane_registers": "distribute_registers"}
+
 GPU_EXAMPLES = [
-    Example(name, about, build, around(name, schedule, before), target="cuda-sim")
+    Example(name, about, build, around(OF_PARTS.get(name, name), schedule, before), target="cuda-sim")
     for name, about, build, schedule, before in (
         ("make_blocks", "What no block loop was asked for is a block of its own.", blur, SERIAL, "unswitch"),
         ("partition_blocks", "A block that lies inside of the picture needs no clamps.", edges, PIXELS, "make_blocks"),
-        ("map_warps", "Lanes of a warp exchange what they have computed.", window, WARPS, "promote"),
+        ("decide_layouts", "Threads share the sums of a block.", product, PRODUCT, "split_storage"),
+        ("map_warps", "The lanes of a warp are threads.", window, WARPS, "promote"),
         ("distribute_registers", "Sums of a block are those of its threads.", product, PRODUCT, "map_warps"),
-        ("index_registers", "Registers are known by constant indices.", blur, IN_REGISTERS, "distribute_registers"),
-        ("map_threads", "Threads take the points of a box in turn.", blur, IN_SHARED, "index_registers"),
+        ("own_registers", "Registers are known by constant indices.", blur, IN_REGISTERS, "map_warps"),
+        ("lane_registers", "Lanes have parts of a row, and get others by shuffles.", window, WARPS, "map_warps"),
+        ("map_lanes", "Lanes of a warp exchange what they have computed.", window, WARPS, "distribute_registers"),
+        ("map_threads", "Threads take the points of a box in turn.", blur, IN_SHARED, "map_lanes"),
         ("software_pipeline", "The next piece of a matrix is copied beside the products of this one.", product, PRODUCT,
          "map_threads"),
         ("hoist_loads", "Loads that a store does not change come before it.", scan, COLUMNS, "carry"),

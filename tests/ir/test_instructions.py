@@ -18,11 +18,11 @@ from pantile.ir.verify import verify
 from pantile.simulator.active import Active
 from pantile.simulator.instructions import execute
 from pantile.target.kinds import Kind
-from pantile.target.layout import Digit, Layout, Place, Unit
+from pantile.target.layout import Digit, Layout, Unit
 
 from ..simulator.hand_built import T, kernel, load, store, threads
 
-REGISTER, LANE = Unit.REGISTER, Unit.LANE
+REGISTER, LANE = Unit.REGISTER, Unit.THREAD
 # The fragments of mma.m16n8k16 as the PTX manual gives them: four lanes side by side have neighbours of a row.
 A = Layout(((Digit(8, LANE, 4), Digit(2, REGISTER, 2)), (Digit(2, REGISTER), Digit(4, LANE), Digit(2, REGISTER, 4))))
 B = Layout(((Digit(2, REGISTER), Digit(4, LANE), Digit(2, REGISTER, 2)), (Digit(8, LANE, 4),)))
@@ -88,15 +88,6 @@ def test_a_layout_gives_every_element_a_place_of_its_own(layout: Layout) -> None
     assert len({*places}) == len(places) == 32 * layout.count(REGISTER)
     assert {p.lane for p in places} == {*range(32)}
     assert {p.register for p in places} == {*range(layout.count(REGISTER))}
-
-
-def test_columns_side_by_side_and_strided() -> None:
-    side_by_side = Layout(((Digit(2, REGISTER), Digit(32, LANE)),))
-    strided = Layout(((Digit(32, LANE), Digit(2, REGISTER)),))
-    assert [side_by_side.place(n) for n in (0, 1, 2, 63)] == [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 31, 1)]
-    assert [strided.place(n) for n in (0, 1, 32, 63)] == [(0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 31, 1)]
-    two_rows = Layout(((Digit(2, LANE, 16), Digit(4, Unit.WARP)), (Digit(16, LANE),)))
-    assert two_rows.shape == (8, 16) and two_rows.place(3, 5) == Place(1, 21, 0)
 
 
 @pytest.mark.parametrize(

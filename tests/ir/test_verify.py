@@ -27,6 +27,7 @@ from pantile.ir.nodes import (
 )
 from pantile.ir.verify import FOR_CODE, Property, Verifier, verify
 from pantile.target.kinds import Kind, Memory
+from pantile.target.layout import Digit, Layout, Unit
 
 x = var("x")
 ZERO = const(0, INDEX)
@@ -66,6 +67,12 @@ def test_siblings_may_use_one_name() -> None:
     assert_sound(program(Block((loop(store(ONE_BYTE, x)), loop(store(ONE_BYTE, x))))), FOR_CODE)
 
 
+def held(extent: int, *dims: tuple[Digit, ...]) -> Stmt:
+    """A buffer that threads share."""
+    box = ((ZERO, const(extent, INDEX)),)
+    return Realize("t", UINT8, box, Memory.REGISTER, store(ONE_BYTE), layout=Layout(dims))
+
+
 WRONG: dict[str, tuple[Stmt, str]] = {
     "undefined name": (store(ONE_BYTE, x), "x is not defined where it is used"),
     "out of scope": (Block((loop(store(ONE_BYTE, x)), store(ONE_BYTE, x))), "x is not defined"),
@@ -94,9 +101,19 @@ WRONG: dict[str, tuple[Stmt, str]] = {
     "extent": (For("x", ZERO, const(8, INT32), Kind.SERIAL, store(ONE_BYTE)), "the extent of loop x is int32"),
     "condition": (If(ONE_BYTE, store(ONE_BYTE)), "is uint8, not a scalar bool"),
     "index type": (store(ONE_BYTE, const(0, FLOAT32)), "the index 0 of out is float32"),
+    "layout of another rank": (held(8, (), ()), "t cannot be shared of each thread"),
+    "layout of a larger box": (
+        held(8, (Digit(8, Unit.REGISTER), Digit(4, Unit.THREAD))),
+        r"t cannot be shared over \(8 registers, 4 threads\)",
+    ),
+    "threads twice": (
+        held(8, (Digit(4, Unit.THREAD), Digit(2, Unit.THREAD, 2))),
+        "t cannot be shared over .4 threads, 2 threads, 2 apart",
+    ),
     "ramp": (store(const(1, UINT8, 2), Ramp(INDEX, 2, const(0, INDEX, 2), ZERO)), "base and stride of"),
     "shuffle": (store(Shuffle(UINT8, 1, (ONE_BYTE,), (1,))), "picks lanes outside 0..1"),
 }
+FOUR_THREADS = (Digit(2, Unit.REGISTER), Digit(4, Unit.THREAD))
 TWO_INDICES = Store("out", (ZERO, ZERO), ONE_BYTE)
 PROMISED: dict[str, tuple[Stmt, Property, str]] = {
     "vector": (store(const(1, UINT8, 4), ramp(ZERO, 1, 4)), Property.SCALAR, "has 4 lanes"),
@@ -120,6 +137,10 @@ PROMISED: dict[str, tuple[Stmt, Property, str]] = {
     "uncounted threads": (
         loop(For("t", ZERO, x, Kind.THREAD, store(ONE_BYTE))), Property.THREAD_LOOPS,
         "the threads of loop t do not know how often it runs",
+    ),
+    "shared registers": (
+        held(8, FOUR_THREADS),
+        Property.OF_THREADS, r"the threads still share t over \(2 registers, 4 threads\)",
     ),
     "another rank": (TWO_INDICES, Property.BOXES, "out is accessed with 2 indices, and has 1 dims"),
     "flat too early": (

@@ -75,7 +75,7 @@ class InstructionSpec:
     since: tuple[int, int] = (0, 0)
 
 
-_ONE_PER_LANE = Layout(((Digit(WARP_SIZE, Unit.LANE),),))
+_ONE_PER_LANE = Layout(((Digit(WARP_SIZE, Unit.THREAD),),))
 
 
 def _shuffled() -> Stmt:

@@ -31,6 +31,7 @@ from enum import Enum
 from ..expr.nodes import Const, Expr, Instruction, Var, node
 from ..expr.types import DType
 from ..target.kinds import Kind, Memory
+from ..target.layout import Digit, Layout
 
 
 class Manner(Enum):
@@ -63,6 +64,7 @@ class For(Stmt):
     body: Stmt
     scratch: Expr | None = None  # parallel and block loops, once planned: bytes of arena per thread or block
     threads: int = 0  # block loops, once planned: threads per block
+    digit: Digit | None = None  # loops over lanes: the digit of a lane's number that they count
 
 
 @node()
@@ -119,6 +121,7 @@ class Realize(Stmt):
     memory: Memory
     body: Stmt
     slots: int = 1  # number of boxes in multi-buffered memory, which the first side counts
+    layout: Layout | None = None  # which thread holds which element, where not every thread has a box of its own
 
 
 @node()

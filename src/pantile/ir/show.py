@@ -141,7 +141,8 @@ def _show_store(s: Store) -> list[str]:
 
 def _show_realize(s: Realize) -> list[str]:
     box = ", ".join(f"{show_expr(low)}..{_end(low, extent)}" for low, extent in s.box)
-    return [f"realize {s.buffer}: {s.dtype}[{box}]{_place(s.memory)}", *_lines(s.body)]
+    held = "" if s.layout is None else f" {s.layout}"
+    return [f"realize {s.buffer}: {s.dtype}[{box}]{_place(s.memory)}{held}", *_lines(s.body)]
 
 
 def _show_alloc(s: Alloc) -> list[str]:

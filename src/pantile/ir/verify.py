@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from enum import Enum
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..errors import InternalError
@@ -34,7 +35,7 @@ from ..expr.nodes import (
 from ..expr.types import INDEX, DType
 from ..expr.visit import each_once, union, walk
 from ..target.kinds import WRITTEN_OUT, Kind, Memory
-from ..target.layout import Unit
+from ..target.layout import Layout, Unit
 from .instructions import INSTRUCTIONS, Operand
 from .nodes import (
     Alloc,
@@ -65,6 +66,7 @@ class Property(Enum):
     NO_PARALLEL_LOOPS = "no loop is marked parallel"
     NO_BLOCK_LOOPS = "no loop is marked block"
     THREAD_LOOPS = "loops of threads count from 0 to a constant, none is inside another, and none is of warps or lanes"
+    OF_THREADS = "registers are those of one thread, no longer elements of a layout"
     BOXES = "buffers are boxes, none is flat memory yet, and accesses have an index per dim"
     FLAT = "buffers are flat memory of a decided kind, and accesses have one index"
     CLEAN = "no let names a number, no branch is decided, and every loop may run"
@@ -270,6 +272,19 @@ class Verifier:
         for low, extent in s.box:
             self._index(low, f"a bound of {s.buffer}")
             self._index(extent, f"an extent of {s.buffer}")
+        if s.layout is not None:
+            self._layout(s, s.layout)
+
+    def _layout(self, s: Realize, layout: Layout) -> None:
+        """Check that the digits of a layout count elements of the box, and different threads."""
+        if Property.OF_THREADS in self._has and any(layout.dims):
+            raise self._fail(f"the threads still share {s.buffer} {layout}")
+        is_beyond = len(layout.dims) != len(s.box)
+        for k, (_, extent) in enumerate(() if is_beyond else s.box):
+            is_beyond |= isinstance(extent, Const) and any(n >= int(extent.value) for n, _ in layout.steps(k))
+        digits = sorted((d for k in range(len(layout.dims)) for _, d in layout.steps(k)), key=lambda d: d.weight)
+        if is_beyond or any(d.weight * d.size > above.weight for d, above in pairwise(digits)):
+            raise self._fail(f"{s.buffer} cannot be shared {layout}")
 
     def _alloc(self, s: Alloc) -> None:
         if Property.BOXES in self._has:

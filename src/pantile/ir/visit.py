@@ -41,7 +41,7 @@ def _present(part: Any) -> tuple[Any, ...]:
 
 
 def _make_for(s: For, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
-    return For(s.var, e[0], e[1], s.kind, b[0], None if s.scratch is None else e[2], s.threads)
+    return For(s.var, e[0], e[1], s.kind, b[0], None if s.scratch is None else e[2], s.threads, s.digit)
 
 
 def _make_store(s: Store, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:
@@ -50,7 +50,7 @@ def _make_store(s: Store, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:
 
 
 def _make_realize(s: Realize, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
-    return Realize(s.buffer, s.dtype, tuple(zip(e[::2], e[1::2], strict=True)), s.memory, b[0], s.slots)
+    return Realize(s.buffer, s.dtype, tuple(zip(e[::2], e[1::2], strict=True)), s.memory, b[0], s.slots, s.layout)
 
 
 def _make_alloc(s: Alloc, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:

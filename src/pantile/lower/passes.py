@@ -21,6 +21,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from .. import progress, verification
 from ..dataclass import dataclass
+from ..errors import UserError
 from ..expr.linear import Facts
 from ..expr.types import INT32
 from ..graph.nodes import Graph
@@ -134,6 +135,10 @@ class Built:
     def facts(self) -> Facts:
         return self.request.facts
 
+    def not_of_lanes(self, buffer: str, why: str) -> UserError:
+        """The error for a buffer that the lanes of a warp cannot share."""
+        return not_of_lanes(self.graph.producer.get(made_for(buffer)), buffer, why)
+
     def starts(self) -> gpu.passes.Starts:
         """Facts about where the blocks of GPUs begin."""
         slots = {b for s in self.graph.stages if self.plan.stages[s.name].ahead for b in s.buffers}
@@ -179,6 +184,7 @@ OF_NEST = frozenset({Property.SCALAR, Property.CONSTANT_LANES, Property.BOXES})
 LOOP_PASSES = (
     LoopPass("fold_storage", lambda body, of: fold_storage(body, storage_folds(of.graph, of.plan, of.nest.folds))),
     LoopPass("split_storage", lambda body, of: split_storage(body, of.graph, of.plan)),
+    LoopPass("decide_layouts", lambda body, of: gpu.passes.decide_layouts(body), on=GPU),
     LoopPass("clean", lambda body, of: clean_program(body, of.facts), gives=frozenset({Property.CLEAN})),
     LoopPass("trim", lambda body, of: trim(body, of.facts), takes=frozenset({Property.CLEAN})),
     LoopPass("unswitch", lambda body, of: unswitch(body)),
@@ -195,11 +201,12 @@ LOOP_PASSES = (
     LoopPass("collect", lambda body, of: collect(body, [b for b in of.request.buffers if not b.writable])),
     LoopPass("promote", lambda body, of: promote(body)),
     LoopPass("share_memory", lambda body, of: share_memory(body, of.facts), on=CPU),
-    LoopPass("map_warps", lambda body, of: gpu.passes.map_warps(
-        body, lambda buffer, why: not_of_lanes(of.graph.producer.get(made_for(buffer)), buffer, why)), on=GPU),
+    LoopPass("map_warps", lambda body, of: gpu.passes.map_warps(body), on=GPU),
     LoopPass("distribute_registers", lambda body, of: gpu.passes.distribute_registers(
-        body, lambda s, why: not_of_one_thread(of.graph.producer[s.buffer], s.memory, why), of.request.small), on=GPU),
-    LoopPass("index_registers", lambda body, of: gpu.passes.index_registers(body), on=GPU),
+        body, lambda s, why: not_of_one_thread(of.graph.producer[s.buffer], s.memory, why),
+        lambda s, why: of.not_of_lanes(s.buffer, why), of.request.small),
+        gives=frozenset({Property.OF_THREADS}), on=GPU),
+    LoopPass("map_lanes", lambda body, of: gpu.passes.map_lanes(body, of.not_of_lanes), on=GPU),
     LoopPass("map_threads", lambda body, of: gpu.passes.map_threads(body, of.graph, of.plan, {}),
              gives=frozenset({Property.THREAD_LOOPS}), on=GPU),
     LoopPass("software_pipeline", lambda body, of: gpu.passes.software_pipeline(body, of.graph, of.plan), on=GPU),

@@ -85,7 +85,7 @@ def _trimmed(s: For, needs: dict[Key, _Requirement], facts: Facts, granted: froz
     extent = simplify(maximum(end - low, const(0, INDEX)), facts)
     true = {id(c): (c, const(True, BOOL)) for need in met.values() for c in need.settles}
     body = _visit(Decided(true).statement(s.body), facts, granted | met.keys())
-    loop = For(s.var, low, extent, s.kind, body, s.scratch)
+    loop = replace(s, min=low, extent=extent, body=body)
     conditions = [c for c in whole if not is_true(c)]
     return If(logical_and(*conditions), loop) if conditions else loop
 

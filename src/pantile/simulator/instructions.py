@@ -84,10 +84,9 @@ def _distributed(elements: Array, layout: Layout) -> Array:
 
 @cache
 def _places(layout: Layout) -> Place:
-    """The lane and register of every element of the box."""
+    """The thread and register of every element of the box."""
     place = layout.place(*np.indices(layout.shape))
-    lane, register = (np.broadcast_to(n, layout.shape) for n in (place.lane, place.register))
-    return Place(0, lane, register)
+    return Place(*(np.broadcast_to(n, layout.shape) for n in place))
 
 
 class _Execution:

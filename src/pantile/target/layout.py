@@ -1,31 +1,33 @@
-"""Layouts: which register of which lane of which warp holds an element of a box.
+"""Layouts: which register of which thread holds an element of a box.
 
-An index is written in mixed radix, and each of its digits counts registers, lanes or warps:
+An index is written in mixed radix, and each of its digits counts registers or threads:
 
-    64 columns, two side by side per lane     columns: 2 registers, 32 lanes
-    64 columns, the lanes' first ones first   columns: 32 lanes, 2 registers
-    a warp of 16 x 2 x 1                      rows: 2 lanes of weight 16; columns: 16 lanes of weight 1
-    a fragment of a matrix instruction        rows: 8 lanes of weight 4, 2 registers of weight 2
-                                              columns: 2 registers, 4 lanes of weight 1, 2 registers of weight 4
+    64 columns, two side by side in a thread    columns: 2 registers, 32 threads
+    64 columns, the threads' first ones first   columns: 32 threads, 2 registers
+    a warp of 16 x 2 x 1                        rows: 2 threads of weight 16; columns: 16 threads of weight 1
+    a fragment of a matrix instruction          rows: 8 threads of weight 4, 2 registers of weight 2
+                                                columns: 2 registers, 4 threads of weight 1, 2 registers of weight 4
 
-Where all sizes are powers of two, a layout is a linear map of the bits of the indices.
+Threads are numbered as in a block: thread 40 is lane 8 of warp 1. Where all sizes are powers of two, a layout is a
+linear map of the bits of the indices.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
 from ..dataclass import value
+from .gpu import WARP_SIZE
 
 
 class Unit(Enum):
     """What a digit of an index counts."""
 
     REGISTER = "register"
-    LANE = "lane"
-    WARP = "warp"
+    THREAD = "thread"
 
 
 @value()
@@ -36,20 +38,38 @@ class Digit:
     unit: Unit
     weight: int = 1
 
+    def __str__(self) -> str:
+        apart = f", {self.weight} apart" if self.weight > 1 and self.unit is Unit.THREAD else ""
+        return f"{self.size} {self.unit.value}{'s' if self.size > 1 else ''}{apart}"
+
 
 class Place(NamedTuple):
     """Where an element is held. Numbers, or arrays of numbers."""
 
-    warp: Any
-    lane: Any
+    thread: Any
     register: Any
+
+    @property
+    def warp(self) -> Any:
+        return self.thread // WARP_SIZE
+
+    @property
+    def lane(self) -> Any:
+        return self.thread % WARP_SIZE
 
 
 @value()
 class Layout:
-    """The digits of the index along every dim of a box, the least significant one first."""
+    """The digits of the index along every dim of a box, the least significant one first.
+
+    In the layout of a buffer, what remains of an index above its digits counts registers: `of_box` adds these digits.
+    """
 
     dims: tuple[tuple[Digit, ...], ...]
+
+    def __str__(self) -> str:
+        dims = [", ".join(map(str, digits)) or "registers" for digits in self.dims]
+        return f"over ({'; '.join(dims)})" if any(self.dims) else "of each thread"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -57,8 +77,16 @@ class Layout:
         return tuple(math.prod(d.size for d in digits) for digits in self.dims)
 
     def count(self, unit: Unit) -> int:
-        """The number of registers of a lane, of lanes of a warp or of warps that hold elements."""
+        """The number of registers of a thread, or of threads, that hold elements."""
         return 1 + sum((d.size - 1) * d.weight for digits in self.dims for d in digits if d.unit is unit)
+
+    def steps(self, dim: int) -> Iterator[tuple[int, Digit]]:
+        """The digits of threads along a dim, each with the distance between the elements of neighbouring threads."""
+        step = 1
+        for d in self.dims[dim]:
+            if d.unit is Unit.THREAD:
+                yield step, d
+            step *= d.size
 
     def place(self, *indices: Any) -> Place:
         """Where an element is held. Indices may be arrays."""
@@ -67,4 +95,16 @@ class Layout:
             for d in digits:
                 numbers[d.unit] = numbers[d.unit] + index % d.size * d.weight
                 index = index // d.size
-        return Place(numbers[Unit.WARP], numbers[Unit.LANE], numbers[Unit.REGISTER])
+        return Place(numbers[Unit.THREAD], numbers[Unit.REGISTER])
+
+    def of_box(self, extents: Sequence[int]) -> Layout:
+        """The layout of a box of these extents, which has all digits; registers are numbered row by row."""
+        dims, weight = list[tuple[Digit, ...]](), 1
+        for extent, digits in reversed(list(zip(extents, self.dims, strict=True))):
+            rest = -(-extent // math.prod(d.size for d in digits))
+            made = list[Digit]()
+            for d in (*digits, Digit(rest, Unit.REGISTER)):
+                made.append(d if d.unit is Unit.THREAD else Digit(d.size, d.unit, weight))
+                weight *= 1 if d.unit is Unit.THREAD else d.size
+            dims.insert(0, tuple(made))
+        return Layout(tuple(dims))

@@ -10,7 +10,7 @@ from pantile.expr.build import maximum, minimum
 from pantile.expr.linear import linear
 from pantile.expr.nodes import const, var
 from pantile.expr.types import INDEX
-from pantile.lower.gpu.distribute_registers import _few_cases
+from pantile.lower.gpu.thread_registers import _few_cases
 from pantile.target.kinds import Memory
 
 from .simulated import assert_agrees, blur, kernels, loops, picture, realized, sizes, x, y

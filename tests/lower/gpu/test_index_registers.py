@@ -29,7 +29,7 @@ ROWS = (
 @pytest.mark.parametrize("clamped", [False, True])
 def test_registers_are_numbered(clamped: bool) -> None:
     p = blur(ROWS, pt.on("rows").compute_at("out", "xi").unroll("y"), clamped=clamped)
-    made = loops(p, "index_registers")
+    made = loops(p, "distribute_registers")
     assert all(sizes(r) == [10, 1] for r in realized(made, "rows"))
     accesses = [e.indices for e in all_loads(made) if e.buffer == "rows"]
     accesses += [s.indices for s in walk(made) if isinstance(s, Store) and s.buffer == "rows"]
@@ -40,7 +40,7 @@ def test_registers_are_numbered(clamped: bool) -> None:
 
 def test_rows_that_slide_along_unrolled_ones() -> None:
     p = blur(ROWS, pt.on("rows").store_at("out", "xi").compute_at("out", "row"))
-    assert all(sizes(r) == [3, 1] for r in realized(loops(p, "index_registers"), "rows"))
+    assert all(sizes(r) == [3, 1] for r in realized(loops(p, "distribute_registers"), "rows"))
     assert not re.search(r"\.local", p.asm("sm_80"))
     for size in ((50, 70), (34, 34), (33, 40), (9, 5), (3, 3)):
         assert_agrees(p, img=picture(*size))
@@ -49,7 +49,7 @@ def test_rows_that_slide_along_unrolled_ones() -> None:
 def test_rows_of_a_serial_loop_are_not_numbers() -> None:
     serial = ROWS.directives[:-1]
     p = blur(pt.schedule.StageSchedule("out", serial), pt.on("rows").compute_at("out", "xi"))
-    made = loops(p, "index_registers")
+    made = loops(p, "distribute_registers")
     (first, *_) = [e for s in walk(made) for e in walk_loads(*(s.indices if isinstance(s, Store) else ()))] or [None]
     assert first is None and any(not isinstance(e.indices[0], Const) for e in all_loads(made) if e.buffer == "rows")
     assert_agrees(p, img=picture(50, 70))

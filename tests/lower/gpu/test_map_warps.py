@@ -55,7 +55,7 @@ def window(*schedule: StageSchedule, dtype: str = "float32") -> pt.Pipeline:
 
 def test_each_lane_has_its_part_and_copies_of_others() -> None:
     p = window(tiles(), beside("rows", "w", slides=False))
-    made = loops(p, "map_warps")
+    made = loops(p, "map_lanes")
     for name in ("rows", "rows.from.1", "rows.from.2"):
         assert all(sizes(r) == [5, 1] for r in realized(made, name))
     assert not of_kind(made, Kind.WARP) and not of_kind(made, Kind.LANE)
@@ -68,14 +68,14 @@ def test_each_lane_has_its_part_and_copies_of_others() -> None:
 
 def test_what_is_read_where_it_is_needs_no_shuffle() -> None:
     p = blur(tiles(32), beside("rows"))
-    assert shuffles(loops(p, "map_warps")) == 0
+    assert shuffles(loops(p, "map_lanes")) == 0
     (counts,) = assert_agrees(p, img=picture(40, 80))
     assert counts.operations["shfl"] == 0
 
 
 def test_rows_slide_in_registers() -> None:
     p = window(tiles(), beside("rows"))
-    assert all(sizes(r) == [2, 1] for r in realized(loops(p, "index_registers"), "rows"))
+    assert all(sizes(r) == [2, 1] for r in realized(loops(p, "distribute_registers"), "rows"))
     img = picture(66, 92)
     slid, again = (assert_agrees(q, img=img)[0] for q in (p, window(tiles(), beside("rows", slides=False))))
     assert slid.traffic.global_bytes["load"] < again.traffic.global_bytes["load"]
@@ -87,7 +87,7 @@ def test_rows_slide_in_registers() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "uint16", "uint8", "float64"])
 def test_several_columns_of_a_lane(dtype: str, vectors: bool) -> None:
     p = window(tiles(31, each=2), beside("rows", each=2, vectors=vectors), dtype=dtype)
-    assert all(sizes(r)[1] == 2 for r in realized(loops(p, "map_warps"), "rows"))
+    assert all(sizes(r)[1] == 2 for r in realized(loops(p, "map_lanes"), "rows"))
     for size in EVERY_SIZE if dtype == "float32" else EVERY_SIZE[1:4]:
         assert_agrees(p, img=(picture(*size) * 100).astype(dtype))
 
@@ -369,7 +369,7 @@ def test_only_the_lane_that_stores_reads_what_it_adds_to() -> None:
             pt.on("pair").compute_at("out", "w").lane("x"),
         )
     )
-    assert shuffles(loops(p, "map_warps")) > 0
+    assert shuffles(loops(p, "map_lanes")) > 0
     for size in SIZES:
         assert_agrees(p, img=picture(*size))
 
@@ -385,7 +385,7 @@ def test_lanes_add_atomically_what_they_exchange() -> None:
         .update(0).atomic().split("y", "yo", "w", 2).reorder("yo", "r.0", "w").block("yo", "r.0").warp("w"),
         pt.on("pair").compute_at("out", "w").lane("x"),
     ))  # fmt: skip
-    assert shuffles(loops(p, "map_warps")) > 0
+    assert shuffles(loops(p, "map_lanes")) > 0
     for size in SIZES:
         assert_agrees(p, img=np.random.default_rng(1).integers(-99, 99, size, dtype=np.int32))
 
@@ -402,6 +402,6 @@ def test_nothing_is_asked_of_lanes_that_have_stored_nothing() -> None:
             pt.on("rows").compute_at("out", "w").lane("x"),
         )
     )
-    assert shuffles(loops(p, "map_warps")) > 0
+    assert shuffles(loops(p, "map_lanes")) > 0
     for size in [*SIZES, (3, 31)]:
         assert_agrees(p, img=picture(*size))

@@ -1,11 +1,12 @@
 """Passes that map loops to GPUs: kernels made of blocks, points of a stage distributed to threads, and barriers.
 
+    decide_layouts        which thread holds which element of what threads have in registers
     make_blocks           what runs on the device, in block loops, and what stays on the host
     partition_blocks      one decision per block: without clamps where all of it lies inside (`block_starts`: whether
                           that is worth a version)
-    map_warps             warp and lane loops as thread loops, whose threads exchange values (`warp_shuffles`)
-    distribute_registers  registers of a block as those of its threads
-    index_registers       indices of a thread's registers as constants
+    map_warps             warp loops as thread loops
+    distribute_registers  registers of each thread, with constant indices, and shuffles, as the layouts say
+    map_lanes             lane loops as the threads of a warp, and reductions by all of them
     map_threads           each thread loop over all points that the threads of a block share
     software_pipeline     what a later iteration needs, loaded or computed beside what this one does
     hoist_loads           loads before the stores that do not change what they load
@@ -14,7 +15,7 @@
     async_copies          copies to shared memory that threads do not wait for one by one
     insert_barriers       where threads wait for each other
 
-The first eight change loops as they are built (`lower/passes.py`), the others make kernels of them.
+The first nine change loops as they are built (`lower/passes.py`), the others make kernels of them.
 """
 
 from __future__ import annotations

@@ -32,10 +32,6 @@ class Lets:
         value = self.once("let", s.value, lambda e: substitute(e, self.values))
         return Lets({**self.values, s.name: value}, self._results)
 
-    def having(self, name: str, value: Expr) -> Lets:
-        """These lets and one more, without memoized results."""
-        return Lets({**self.values, name: value})
-
     def once(self, what: Hashable, e: Expr, find: Callable[[Expr], T]) -> T:
         """Apply `find` to an expression, memoized by the expression and the values of its names."""
         values = [self.values[n] for n in names(e) if n in self.values]

@@ -2,12 +2,13 @@
 
 from .async_copies import async_copies
 from .block_starts import Starts
+from .decide_layouts import decide_layouts
 from .distribute_registers import distribute_registers
 from .flatten_grid import flatten_grid
 from .hoist_loads import hoist_loads
-from .index_registers import index_registers
 from .insert_barriers import insert_barriers
 from .make_blocks import make_blocks
+from .map_lanes import map_lanes
 from .map_threads import map_threads
 from .map_warps import map_warps
 from .partition_blocks import partition_blocks
@@ -17,12 +18,13 @@ from .widen_indices import widen_indices
 __all__ = [
     "Starts",
     "async_copies",
+    "decide_layouts",
     "distribute_registers",
     "flatten_grid",
     "hoist_loads",
-    "index_registers",
     "insert_barriers",
     "make_blocks",
+    "map_lanes",
     "map_threads",
     "map_warps",
     "partition_blocks",

@@ -30,6 +30,7 @@ from ..names import loop_name, region_names, site_variable
 from .constant import is_constant
 from .context import BuildContext
 from .early import OpenLoop, one_after_another
+from .lanes import lane_digit
 from .loops import DefinitionLoops
 from .make_loops import make_loops
 from .point import point
@@ -184,7 +185,7 @@ class LoopBuilder:
         if loops.index > 0 or opened.starts:
             self.ordered.add(name)
         if not opened.starts:
-            return For(name, r.low, extent, kind, body)
+            return For(name, r.low, extent, kind, body, digit=lane_digit(loops, depth))
         return self._start_early(loops, opened, r, extent, kind, body)
 
     def _start_early(

@@ -1,0 +1,310 @@
+"""Lane registers: a buffer of a warp is distributed over registers of its lanes, which read each other's by shuffles.
+
+before:  realize g: [x.min..x.min + 32] over (32 threads)    after:  realize g: [0..1], g.from.2: [0..1]
+         lane for q in 0..32: g[x.min + q] = a[x.min + q]            lane for q in 0..32:
+         lane for x in 0..30:                                            g[0] = a[x.min + q]
+             f[x] = g[x.min + x] + g[x.min + x + 2]                      g.from.2[0] = shfl(g[0], min(lane + 2, 31))
+                                                                     lane for x in 0..30:
+                                                                         f[x] = g[0] + g.from.2[0]
+
+A value is shuffled to other lanes as soon as it is stored, once for each constant distance at which it is read. Where
+data or a loop decides which lane to read from, or a lane's next elements are behind those of all lanes, the shuffle is
+at the read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...expr.build import broadcast, logical_and, minimum, select
+from ...expr.linear import simplify
+from ...expr.nodes import Const, Expr, Load, Ramp, Shuffle, const, var
+from ...expr.types import INDEX
+from ...expr.visit import conjuncts, depends, same, substitute
+from ...ir.instructions import shuffle
+from ...ir.nodes import For, Realize, Stmt, Store
+from ...ir.visit import block, walk
+from ...target.gpu import WARP_SIZE
+from ...target.layout import Layout
+from ..names import of_buffer
+from .own_registers import ZERO, Access, Indices, OwnRegisters, Refuse, is_alike, moved_to
+from .thread_context import At, ThreadLoop, first_lane
+
+
+class _Share(NamedTuple):
+    """How a dim is distributed: so many adjacent elements in each of so many lanes, whose numbers lie `weight` apart.
+
+    There may be several such rows of lanes, the elements of one behind those of the one before.
+    """
+
+    each: int
+    lanes: int
+    weight: int
+    rows: int
+
+    def step(self, weight: int) -> int:
+        """How far the elements of a lane are from those of the lane whose number is less by so much."""
+        return self.each * (weight // self.weight) if self.weight <= weight < self.weight * self.lanes else 0
+
+
+class _Source(NamedTuple):
+    """Where an element is along a dim: its lane and its register, which is one row further in lanes below `wrapped`."""
+
+    lane: Expr
+    register: Expr
+    wrapped: int = 0
+
+
+class LaneRegisters(OwnRegisters):
+    """A buffer of a warp. Where lanes do not share it, each lane has all of it."""
+
+    def __init__(self, s: Realize, at: At, lane: Expr, refuse: Refuse) -> None:
+        """`lane` is the number of a thread in its warp."""
+        super().__init__(s, at)
+        self.lane, self.refuse = lane, refuse
+        self.accesses = list[Access]()
+        self.shares = dict(_shares(s, s.layout)) if s.layout is not None else {}  # by dim
+        self.extents: dict[tuple[int, ...], tuple[Expr, ...]] = {}  # register -> those of the loops that store it first
+        self.distances: dict[int, str] = {}  # distance in lanes -> the buffer of values shuffled from there
+        self.numbers: dict[str, set[int]] = {}  # each of these buffers -> dims along which its indices are constant
+
+    def note(self, access: Access) -> None:
+        self.accesses.append(access)
+
+    def decide(self, small: bool) -> None:
+        """Decide the constant distances at which values are shuffled when they are stored."""
+        stores = [a for a in self.accesses if a.is_store]
+        for a in stores:
+            self.check(a)
+        if self.shares and any(not a.at.alike for a in stores):
+            raise self.refuse(self.s, "a condition that is not the same for all lanes decides about it")
+        loads = [(i, a.at) for a in self.accesses if not a.is_store for i in self.elements(a.indices)]
+        distances = [self.distance(indices, at) or 0 for indices, at in loads]
+        self.distances = {far: of_buffer(self.s.buffer, "from", far) for far in distances if far}
+        self.numbers = {name: {*range(len(self.s.box))} - {*self.shares} for name in self.buffers}
+        for a in stores:
+            for name in self.buffers:
+                self.numbers[name] -= self.unknown(a.indices, a.at, self.numbers[name])
+        for (indices, at), far in zip(loads, distances, strict=True):
+            name = self.distances.get(far, self.s.buffer)
+            self.numbers[name] -= self.unknown(indices, at, self.numbers[name])
+
+    def check(self, store: Access) -> None:
+        """Refuse a store that does not move with the lanes as the layout says."""
+        moves = [store.at.moved(i, low) for i, low in zip(store.indices, self.lows, strict=True)]
+        others = [a for _, rest in moves for a, _ in rest.terms.values() if depends(a, store.at.variables)]
+        each = [[n for steps, _ in moves if (n := steps[x.var])] for x in store.at.loops]
+        if others or any(len(steps) > 1 or steps[0] < 0 for steps in each if steps):
+            raise self.refuse(self.s, "what a lane computes of it is not side by side")
+        for k, (steps, _) in enumerate(moves):
+            is_whole = k not in self.shares or self.shares[k].rows > 1 or any(steps.values())
+            if not is_whole or any(steps[x.var] != self.step(k, x) for x in store.at.loops if x.lanes > 1):
+                raise self.refuse(self.s, "lanes of one loop share it otherwise than those of another")
+
+    def step(self, k: int, loop: ThreadLoop) -> int:
+        """How far the elements of a lane are from those of the one of the iteration before, along a dim."""
+        return self.shares[k].step(loop.weight) if k in self.shares else 0
+
+    @property
+    def buffers(self) -> list[str]:
+        """The lane's own registers, and those of values shuffled from other lanes."""
+        return [self.s.buffer, *self.distances.values()]
+
+    def realized(self, body: Stmt) -> Stmt:
+        layout = Layout(((),) * len(self.s.box)) if self.shares else None
+        for name in self.buffers:
+            box = tuple(self.side(k, name) for k in range(len(self.s.box)))
+            body = Realize(name, self.s.dtype, box, self.s.memory, body, layout=layout)
+        return body
+
+    def side(self, k: int, name: str) -> tuple[Expr, Expr]:
+        """The registers of a lane along a dim."""
+        low, extent = self.s.box[k]
+        if k in self.shares:
+            return ZERO, const(self.shares[k].each * self.shares[k].rows, INDEX)
+        return (ZERO if k in self.numbers[name] else low), extent
+
+    def held(self, name: str, indices: Indices, at: At, registers: dict[int, Expr]) -> Indices:
+        """The indices of a lane's registers, given those along the dims that lanes share."""
+        numbered = self.numbered(indices, at, self.numbers[name])
+        return tuple([moved_to(i, registers[k]) if k in registers else i for k, i in enumerate(numbered)])
+
+    # Stores
+
+    def store(self, s: Store, at: At) -> Stmt:
+        registers = {k: self.stored(k, s.indices[k], at) for k in self.shares}
+        indices = self.held(s.buffer, s.indices, at, registers)
+        if not self.shares:
+            return replace(s, indices=indices)
+        mine = Load(s.value.dtype, s.value.lanes, s.buffer, indices)
+        made: list[Stmt] = [replace(s, indices=indices, value=self.kept(s.value, mine, at, (*registers.values(),)))]
+        for far, name in self.distances.items():
+            lane = minimum(self.lane + far, const(WARP_SIZE - 1, INDEX))
+            made.append(Store(name, self.held(name, s.indices, at, registers), shuffle(mine, lane)))
+        return block(*made)
+
+    def stored(self, k: int, index: Expr, at: At) -> Expr:
+        """The register of an element along a dim, which the lane itself must compute."""
+        each, lanes, _, rows = self.shares[k]
+        first = simplify(at.moved(index, self.lows[k])[1].expr())
+        last = simplify(first + index.stride * (index.lanes - 1)) if isinstance(index, Ramp) else first
+        if isinstance(first, Const) and isinstance(last, Const):
+            row, place = divmod(int(first.value), each * lanes)
+            if 0 <= row < rows and place < each and place + int(last.value) - int(first.value) < each:
+                return const(row * each + place, INDEX)
+        raise self.refuse(self.s, f"a lane has {each * rows} values of it, and computes others")
+
+    def kept(self, value: Expr, before: Load, at: At, registers: tuple[Expr, ...]) -> Expr:
+        """The value that a lane stores; lanes that an update does not reach keep theirs."""
+        extents = tuple([at.named.form(loop.extent).expr() for loop in at.loops])
+        first = self.extents.setdefault(tuple([int(i.value) for i in registers if isinstance(i, Const)]), extents)
+        if len(first) == len(extents) and all(map(same, first, extents)):
+            return value
+        return select(broadcast(at.works(self.lane), value.lanes), value, before)
+
+    # Loads
+
+    def load(self, e: Load, at: At, is_place: bool) -> Expr:
+        if not self.shares:
+            return replace(e, indices=self.held(e.buffer, e.indices, at, {}))
+        if all(map(is_alike, e.operands)):
+            return broadcast(self.element(_element(e, 0), at, is_place), e.lanes)
+        if self.is_of_one_lane(e.indices) and (e.mask is None or is_alike(e.mask)):
+            return self.element(e, at, is_place)
+        parts = [self.element(_element(e, k), at, is_place) for k in range(e.lanes)]
+        whole = _side_by_side(parts)
+        return Shuffle(e.dtype, len(parts), tuple(parts), tuple(range(len(parts)))) if whole is None else whole
+
+    def is_of_one_lane(self, indices: Indices) -> bool:
+        """Whether one lane holds all elements of a vector."""
+        return all(is_alike(indices[k]) for k in self.shares)
+
+    def elements(self, indices: Indices) -> list[Indices]:
+        """The indices of a vector access, separated by the lanes that hold its elements."""
+        if self.is_of_one_lane(indices):
+            return [indices]
+        return [tuple([_nth(i, k) for i in indices]) for k in range(max(i.lanes for i in indices))]
+
+    def element(self, e: Load, at: At, is_place: bool) -> Expr:
+        """An element: from this lane's own registers, from values shuffled before, or by a shuffle here."""
+        sources = {k: self.source(k, e.indices[k], at) for k in self.shares}
+        registers = {k: source.register for k, source in sources.items()}
+        far = self.distance(e.indices, at)
+        if far is not None and not (is_place and not at.all_lanes_work):
+            name = self.distances.get(far, self.s.buffer)
+            return replace(e, buffer=name, indices=self.held(name, e.indices, at, registers))
+        lane: Expr = ZERO
+        for k, source in sources.items():
+            lane = lane + source.lane * self.shares[k].weight
+        lane = substitute(simplify(lane), {name: turn.value for name, turn in at.turns.items()})
+        return self.shuffled(e, sources, lane, at)
+
+    def source(self, k: int, index: Expr, at: At) -> _Source:
+        """Where an element is along a dim."""
+        each, lanes, _, rows = share = self.shares[k]
+        steps, rest = at.moved(index, self.lows[k])
+        place, moved = simplify(rest.expr()), [var(name) * (n // each) for name, n in steps.items() if n]
+        if any(n % each for n in steps.values()):
+            raise self.refuse(self.s, "neighbouring lanes read it at distances that are no lane's")
+        register = simplify(place % each)
+        if not isinstance(register if rows == 1 else place, Const) and each * rows > 1:
+            raise self.refuse(self.s, f"which of {each * rows} values of a lane is read is not constant")
+        if rows == 1 or not isinstance(place, Const):
+            return _Source(sum(moved, place // each), register)
+        if moved and any(steps[x.var] != share.step(x.weight) for x in at.loops):
+            raise self.refuse(self.s, "lanes ask each other for values at places that differ")
+        row, behind = divmod(int(place.value), each * lanes)
+        far = behind // each
+        register = const(row * each + behind % each, INDEX)
+        return _Source(sum(moved, const(far, INDEX)) % lanes, register, far if moved else 0)
+
+    def shuffled(self, e: Load, sources: dict[int, _Source], lane: Expr, at: At) -> Expr:
+        """Shuffle the value of another lane, at an index that all lanes share: each lane loads for those that read from
+        it.
+        """
+        if any(at.differs(i) for k, i in enumerate(e.indices) if k not in self.shares):
+            raise self.refuse(self.s, "lanes ask each other for values at places that differ")
+        asks = None if e.mask is None else first_lane(e.mask)
+        mask = None if asks is None else broadcast(self.is_there(e, asks, at), e.lanes)
+        registers = {k: source.register for k, source in sources.items()}
+        mine: Expr = replace(e, mask=mask, indices=self.held(e.buffer, e.indices, at, registers))
+        for k, source in sources.items():
+            later = simplify(source.register + self.shares[k].each)
+            is_there = isinstance(later, Const) and int(later.value) < self.shares[k].each * self.shares[k].rows
+            if source.wrapped and is_there:
+                indices = self.held(e.buffer, e.indices, at, {**registers, k: later})
+                number = self.lane // self.shares[k].weight % self.shares[k].lanes
+                mine = select(broadcast(number < source.wrapped, e.lanes), replace(e, mask=mask, indices=indices), mine)
+        return shuffle(mine, lane if asks is None else select(asks, lane, self.lane))
+
+    def is_there(self, e: Load, asks: Expr, at: At) -> Expr:
+        """The uniform condition under which any lane may read a value. `asks` is this lane's own condition."""
+        conditions = conjuncts(asks)
+        alike = [c for c in conditions if not at.differs(c)]
+        if len(alike) < len(conditions):
+            for k, (low, n) in enumerate(self.s.box):
+                ends = [_nth(e.indices[k], lane) for lane in {0, e.lanes - 1}] if k not in self.shares else []
+                alike += [c for i in ends for c in (i >= low, i < low + n)]
+            alike += self.is_stored()
+        return logical_and(*alike)
+
+    def is_stored(self) -> list[Expr]:
+        """Whether the lanes hold values, as far as that is known at the load: the loop that stores them may run no
+        iterations.
+        """
+        loops = [i.var for i in walk(self.s.body) if isinstance(i, For)]
+        first = next(iter(self.extents.values()), ())
+        return [extent >= 1 for extent in first if not depends(extent, loops)]
+
+    def distance(self, indices: Indices, at: At) -> int | None:
+        """The distance in lanes to the lane that holds an element, if it is constant."""
+        total, moved = 0, set[str]()
+        for k, (each, lanes, weight, rows) in self.shares.items():
+            steps, rest = at.moved(indices[k], self.lows[k])
+            place = simplify(rest.expr())
+            if not isinstance(place, Const) or any(steps[x.var] != self.step(k, x) for x in at.loops):
+                return None
+            far = int(place.value) // each
+            if rows > 1 and far % lanes or not any(steps.values()):
+                return None
+            moved.update(name for name, n in steps.items() if n)
+            total += far * weight if rows == 1 else 0
+        return total if moved.issuperset(x.var for x in at.loops if x.lanes > 1) else None
+
+
+def _shares(s: Realize, layout: Layout) -> Iterator[tuple[int, _Share]]:
+    """How the dims are distributed that lanes share."""
+    for k, (_, extent) in enumerate(s.box):
+        for each, d in list(layout.steps(k))[:1]:
+            rows = -(-int(extent.value) // (each * d.size)) if isinstance(extent, Const) else 1
+            yield k, _Share(each, d.size, d.weight, max(rows, 1))
+
+
+def _nth(e: Expr, k: int) -> Expr:
+    """One lane of a vector."""
+    if is_alike(e):
+        return first_lane(e)
+    return simplify(e.base + e.stride * k) if isinstance(e, Ramp) else Shuffle(e.dtype, 1, (e,), (k,))
+
+
+def _element(e: Load, k: int) -> Load:
+    """The load of one lane of a vector."""
+    mask = None if e.mask is None else _nth(e.mask, k)
+    return Load(e.dtype, 1, e.buffer, tuple([_nth(i, k) for i in e.indices]), mask)
+
+
+def _side_by_side(parts: list[Expr]) -> Expr | None:
+    """The parts of a vector as one load, if they are adjacent elements of one lane."""
+    loads = [p for p in parts if isinstance(p, Load) and p.buffer == getattr(parts[0], "buffer", None)]
+    if len(loads) < len(parts):
+        return None
+    indices = list[Expr]()
+    for along in zip(*(e.indices for e in loads), strict=True):
+        is_next = all(same(i, simplify(along[0] + n)) for n, i in enumerate(along))
+        if not is_next and not all(same(i, along[0]) for i in along):
+            return None
+        indices.append(Ramp(INDEX, len(parts), along[0], const(1, INDEX)) if is_next else along[0])
+    ramps = sum(isinstance(i, Ramp) for i in indices)
+    return Load(loads[0].dtype, len(parts), loads[0].buffer, tuple(indices)) if ramps == 1 else None

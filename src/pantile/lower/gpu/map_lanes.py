@@ -1,0 +1,265 @@
+"""Map lanes: the iterations of lane loops are the lanes of a warp, which exchange values by shuffles.
+
+before:  thread for w in 0..4: thread for lane in 0..32:     after:  thread for w in 0..4: thread for lane in 0..32:
+             lane for x.lane in 0..30:                                   let x.lane = min(lane, 29)
+                 let x = x.min + x.lane                                  let x = x.min + x.lane
+                 f[x] = ...                                              if lane < 30: f[x] = ...
+
+All lanes execute all of it, so that each can take part in warp shuffles. Lanes beyond the trip count repeat the work of
+the last one and store nothing that others see. Of nested lane loops, each counts a digit of the lane's number.
+
+Sums, minima and other associative reductions are butterfly reductions over distances 16, 8, 4, 2 and 1, after which all
+lanes have the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...analysis.interval import Scope
+from ...errors import UserError
+from ...expr.build import broadcast, minimum, select
+from ...expr.linear import Linear, simplify
+from ...expr.nodes import Const, Expr, Instruction, Load, Op, Var, const, neutral, op, var
+from ...expr.types import INDEX
+from ...expr.visit import each_once, loaded, same, transform, walk, walk_loads
+from ...expr.visit import rebuild as rebuild_expr
+from ...ir.instructions import shuffle
+from ...ir.nodes import For, If, Let, Realize, Stmt, Store
+from ...ir.visit import expressions, rebuild
+from ...ir.visit import walk as statements
+from ...schedule.updates import ASSOCIATIVE
+from ...target.gpu import WARP_SIZE
+from ...target.kinds import Kind
+from ..extent_bounds import most
+from ..footprint import step
+from ..names import of_buffer
+from .let_sums import Named
+from .own_registers import ZERO, Indices
+from .thread_context import At, first_lane, without
+
+Refuse = Callable[[str, str], UserError]  # a buffer, and the reason
+
+
+def map_lanes(body: Stmt, refuse: Refuse) -> Stmt:
+    """Replace lane loops by the lanes of the thread loops around them."""
+    return _visit(body, refuse, Named(), {}, frozenset())
+
+
+def _visit(s: Stmt, refuse: Refuse, named: Named, scope: Scope, held: frozenset[str]) -> Stmt:
+    """The statement; `held` has the buffers of the block that each lane has its own part of."""
+    if isinstance(s, For) and s.kind is Kind.THREAD and s.digit is not None:
+        ((inner, scope),) = step(s, scope)
+        return replace(s, body=_Warp(s.var, refuse, inner, held).made(named, scope))
+    if isinstance(s, Realize) and s.layout is not None:
+        held |= {s.buffer}
+    named = named.inside(s)
+    return rebuild(s, expressions(s), tuple([_visit(c, refuse, named, inner, held) for c, inner in step(s, scope)]))
+
+
+class _Warp:
+    """The work of one warp; `lane` is the name of a thread's number in it."""
+
+    def __init__(self, lane: str, refuse: Refuse, body: Stmt, held: frozenset[str]) -> None:
+        self.lane, self.refuse, self.body = var(lane), refuse, body
+        self.own = held.union(i.buffer for i in statements(body) if isinstance(i, Realize))
+        self.parts = set(held)  # those of which each lane has its own values
+        self.others: dict[str, list[_Access]] = {}  # accesses of buffers that are not the warp's own
+        self.changed = set[str]()  # those that the warp both stores to and reads
+        self.count = 0
+
+    def made(self, named: Named, scope: Scope) -> Stmt:
+        at = At(named, scope)
+        self.note(self.body, at)
+        self.check_others()
+        return self.lanes(self.body, at)
+
+    def check_others(self) -> None:
+        """Refuse stores to shared buffers that another lane of the warp reads, since lanes do not wait for each other's
+        stores.
+        """
+        for buffer, accesses in self.others.items():
+            if {a.is_store for a in accesses} == {True, False}:
+                self.changed.add(buffer)
+                if len({self.moved(a) for a in accesses}) > 1:
+                    raise self.refuse(buffer, "one lane would read what another has stored in memory")
+
+    def moved(self, a: _Access) -> tuple[tuple[tuple[tuple[int, int], ...], str], ...]:
+        """The elements of each dim that a lane accesses, as far as they depend on its number: strides and start."""
+        forms = [a.at.named.form(first_lane(i)) for i in a.indices]
+        steps = [tuple((x.weight, n) for x in a.at.loops if (n := f.coefficient(x.var))) for f in forms]
+        begins = [str(simplify(self.begin(f, n[-1][1], a.at))) if n else "" for f, n in zip(forms, steps, strict=True)]
+        return tuple(zip(steps, begins, strict=True))
+
+    def begin(self, form: Linear, step: int, at: At) -> Expr:
+        """The start of a lane's elements without its number; loops that stay within its elements do not count."""
+        turns = [(name, form.coefficient(name), turn.most) for name, turn in at.turns.items()]
+        far = sum(n * (most - 1) if most is not None and n >= 0 else step for _, n, most in turns if n)
+        return without(form, *at.variables, *(at.turns if far < step else ())).expr()
+
+    def note(self, s: Stmt, at: At) -> None:
+        """Collect accesses of buffers that are not the warp's own, and those that each lane has its own values of."""
+        accesses = [(e.buffer, e.indices, False) for e in walk_loads(*expressions(s))]
+        accesses += [(s.buffer, s.indices, True)] if isinstance(s, Store) else []
+        for buffer, indices, is_store in accesses:
+            if buffer not in self.own:
+                self.others.setdefault(buffer, []).append(_Access(indices, at, is_store))
+        if isinstance(s, Realize) and (at.loops or s.layout is not None):
+            self.parts.add(s.buffer)
+        for c, scope in step(s, at.scope):
+            self.note(c, at.inside(s, scope))
+
+    # Loops of lanes
+
+    def lanes(self, s: Stmt, at: At) -> Stmt:
+        """The work of one lane."""
+        if isinstance(s, Store):
+            return self.store(s, at)
+        inside = tuple([self.lanes(c, at.inside(s, scope)) for c, scope in step(s, at.scope)])
+        if not at.decides_alike(s) and any(map(_has_shuffles, inside)):
+            buffer = next(i.buffer for i in statements(s) if isinstance(i, Store))
+            raise self.refuse(buffer, "a condition that is not the same for all lanes decides about what they exchange")
+        if isinstance(s, For) and s.kind is Kind.LANE:
+            return self.dissolved(s, at, inside[0])
+        return self.with_reads(s, inside, at)
+
+    def dissolved(self, s: For, at: At, body: Stmt) -> Stmt:
+        """The iteration of one lane; `at` is the context around the loop."""
+        (loop,) = at.inside(s, at.scope).loops[len(at.loops) :]
+        extent, room = simplify(s.extent), WARP_SIZE // loop.weight
+        largest, is_outermost = most(extent, at.scope), not at.loops
+        if largest is None or largest > room:
+            stored = next((i.buffer for i in statements(body) if isinstance(i, Store)), "")
+            count = "an unknown number of" if largest is None else str(largest)
+            raise self.refuse(stored, f"there are {count} iterations for {room} lanes")
+        number = loop.number(self.lane, is_outermost)
+        if not isinstance(extent, Const) or largest < (room if is_outermost else loop.lanes):
+            number = minimum(number, extent - 1)
+        made: Stmt = Let(s.var, number, body)
+        return made if isinstance(extent, Const) else If(extent >= 1, made)
+
+    def store(self, s: Store, at: At) -> Stmt:
+        if s.buffer not in self.parts:
+            still = [x for x in at.loops if not any(replace(at, loops=(x,)).differs(i) for i in s.indices)]
+            if still and len(still) == len(at.loops):
+                return self.combined(s, at)
+            if any(x.lanes > 1 for x in still):
+                raise self.refuse(s.buffer, "lanes would store different values in one place")
+        if s.buffer in self.own or at.all_lanes_work:
+            return self.with_reads(s, (), at)
+        return self.by(at.works(self.lane), self.with_reads(s, (), at, guarded=True))
+
+    def with_reads(self, s: Stmt, inside: tuple[Stmt, ...], at: At, guarded: bool = False) -> Stmt:
+        return rebuild(s, tuple([self.read(e, at, guarded) for e in expressions(s)]), inside)
+
+    def read(self, e: Expr, at: At, guarded: bool = False) -> Expr:
+        """Read what this warp stores by the lane that has stored it, from which other lanes get it by a shuffle.
+
+        With `guarded`, only storing lanes execute this.
+        """
+
+        def load(n: Expr) -> Expr | None:
+            if not isinstance(n, Load) or n.buffer not in self.changed:
+                return None
+            if any(at.differs(i) for i in n.indices):
+                return n if guarded or at.all_lanes_work else self.masked(n, at.works(self.lane))
+            if guarded and not at.loops:
+                return n
+            return shuffle(self.masked(n, self.lane < 1), ZERO)
+
+        return transform(e, load, concerns=lambda n: not self.changed.isdisjoint(loaded(n)))
+
+    def masked(self, e: Load, condition: Expr) -> Load:
+        mask = broadcast(condition, e.lanes)
+        return replace(e, mask=mask if e.mask is None else mask & e.mask)
+
+    def by(self, condition: Expr, s: Stmt) -> Stmt:
+        """Predicate a store.
+
+        All lanes take part in its shuffles and compute what depends on these, except for values that depend on the
+        warp's own stores: those are read by the lane that has stored them.
+        """
+        assert isinstance(s, Store)
+        buffer, memo, lets = s.buffer, dict[int, Expr](), list[tuple[str, Expr]]()
+
+        def is_for_all(e: Expr) -> bool:
+            return isinstance(e, Instruction) or self.changed.isdisjoint(loaded(e))
+
+        def visit(e: Expr) -> Expr:
+            if not _exchanges(e):
+                return e
+            if not is_for_all(e):
+                return rebuild_expr(e, tuple([memo[id(c)] for c in e.operands]))
+            lets.append((self.fresh(buffer), e))
+            return Var(e.dtype, e.lanes, lets[-1][0])
+
+        def inside(e: Expr) -> tuple[Expr, ...]:
+            return e.operands if _exchanges(e) and not is_for_all(e) else ()
+
+        some = rebuild(s, tuple([each_once(e, memo, visit, inside) for e in expressions(s)]), ())
+        made: Stmt = If(condition, some)
+        for name, e in reversed(lets):
+            made = Let(name, e, made)
+        return made
+
+    def fresh(self, buffer: str) -> str:
+        self.count += 1
+        return of_buffer(buffer, "combined", self.count)
+
+    def combined(self, s: Store, at: At) -> Stmt:
+        """Reduce the values that lanes accumulate at one place by a butterfly of shuffles."""
+        accumulation = _accumulated(s)
+        if accumulation is None:
+            raise self.refuse(s.buffer, "lanes would store different values in one place")
+        value, operation = self.read(accumulation.term, at), accumulation.operation
+        if not at.all_lanes_work:
+            value = select(at.works(self.lane), value, neutral(operation, value.dtype))
+        lets = [(self.fresh(s.buffer), value)]
+        distance = WARP_SIZE // 2
+        while distance:
+            mine = Var(value.dtype, 1, lets[-1][0])
+            other = shuffle(mine, op("xor", self.lane, const(distance, INDEX)))
+            lets.append((self.fresh(s.buffer), op(operation, mine, other)))
+            distance //= 2
+        total = Var(value.dtype, 1, lets[-1][0])
+        made: Stmt = Store(s.buffer, s.indices, op(operation, accumulation.kept, total), s.mask, s.manner)
+        made = made if s.buffer in self.own else If(self.lane < 1, made)
+        for name, e in reversed(lets):
+            made = Let(name, e, made)
+        return made
+
+
+class _Access(NamedTuple):
+    """A load or store, in its context."""
+
+    indices: Indices
+    at: At
+    is_store: bool
+
+
+class _Accumulated(NamedTuple):
+    operation: str
+    kept: Expr  # the load of the place itself
+    term: Expr
+
+
+def _accumulated(s: Store) -> _Accumulated | None:
+    """The term that a store accumulates at its place, and the operation."""
+    value = s.value
+    if not isinstance(value, Op) or value.op not in ASSOCIATIVE or value.lanes > 1 or s.mask is not None:
+        return None
+    for kept, term in (value.args, value.args[::-1]):
+        is_here = isinstance(kept, Load) and kept.buffer == s.buffer and all(map(same, kept.indices, s.indices))
+        if is_here and s.buffer not in loaded(term):
+            return _Accumulated(value.op, kept, term)
+    return None
+
+
+def _has_shuffles(s: Stmt) -> bool:
+    return any(_exchanges(*expressions(i)) for i in statements(s))
+
+
+def _exchanges(*expressions: Expr) -> bool:
+    return any(isinstance(e, Instruction) for e in walk(*expressions))
