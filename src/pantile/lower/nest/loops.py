@@ -13,7 +13,8 @@ from ...dataclass import dataclass
 from ...expr.nodes import Expr, Var, var
 from ...expr.visit import depends, names, substitute
 from ...graph.nodes import Definition, Stage
-from ...schedule.plan import Loop, Nest, Split
+from ...schedule.plan import Loop, Nest
+from ...schedule.split_loops import SplitLoops
 from ...target.kinds import WRITTEN_OUT, Kind
 from ..coverage import CoveredRange, Range
 from ..names import loop_name, of_loop, prefix
@@ -27,7 +28,7 @@ NamedValue = tuple[str, Expr]
 class Peel:
     """A split whose partial last block is a loop of its own, over the coordinates `left`."""
 
-    split: Split
+    loops: SplitLoops
     left: Range
 
 
@@ -153,11 +154,9 @@ class DefinitionLoops:
         """The loops over the tail of a peeled split, and the name to which its first coordinate must be bound, with its
         value.
         """
-        split, left = self.peel[outermost][0].split, self.peel[outermost][0].left
-        blocks = rewrites.parts(self.nest, split, split.outer)
-        parts = rewrites.parts(self.nest, split, split.inner)
-        run = parts[0]
-        gone = set(blocks) | set(parts) - {run}
+        of, left = self.peel[outermost][0].loops, self.peel[outermost][0].left
+        split, run = of.split, of.rest
+        gone = {*of.blocks, *of.inside} - {run}
         dropped = {self.of_loop(*let) for let in rewrites.lets(self.nest, split)}
         start = var(self.of_loop(split.inner, "rest"))
         rest = replace(
@@ -172,7 +171,7 @@ class DefinitionLoops:
         )
         # Parts nested inside out have no contiguous range of coordinates; lets tell where they are.
         told = [self.of_loop(*let) for let in rewrites.lets(self.nest, split) if let[1] == "at"]
-        return rest.renamed(dict.fromkeys((self.var(parts[-1]).name, *told), self.var(run))), start.name, left.low
+        return rest.renamed(dict.fromkeys((self.var(of.inside[-1]).name, *told), self.var(run))), start.name, left.low
 
     def whole(self, outermost: str) -> DefinitionLoops:
         """The loops over the whole blocks of the same split."""
@@ -193,6 +192,6 @@ class DefinitionLoops:
             ranges={n: ends(r) for n, r in self.ranges.items()},
             at={n: new(e) for n, e in self.at.items()},
             pending=tuple((n, new(e)) for n, e in self.pending),
-            peel={n: tuple(Peel(p.split, ends(p.left)) for p in several) for n, several in self.peel.items()},
+            peel={n: tuple(Peel(p.loops, ends(p.left)) for p in several) for n, several in self.peel.items()},
             guards=tuple(map(new, self.guards)),
         )

@@ -1,11 +1,5 @@
-"""From the dims of a definition, through splits and fuses, to loops with bounds.
-
-The last block of a split, where it would stick out, is treated in one of these ways:
-
-    shift   it starts earlier and recomputes a few values (pure definitions known to be large enough)
-    clip    its inner loop is shorter (serial inner loops)
-    peel    what is left over after the whole blocks runs in a serial loop (vector and unrolled inner loops)
-"""
+"""From the dims of a definition, through splits and fuses, to loops with bounds. How the last block of a split ends is
+told by `schedule/split_loops.py`."""
 
 from __future__ import annotations
 
@@ -21,6 +15,7 @@ from ...expr.nodes import Const, Expr, Var, const, var
 from ...expr.types import INDEX
 from ...graph.nodes import Stage
 from ...schedule.plan import Fuse, Nest, Split
+from ...schedule.split_loops import SplitLoops, Tail, split_loops
 from ...schedule.updates import pure_dims
 from ..coverage import CoveredRange, Range
 from ..names import loop_name, of_loop, region_names
@@ -43,8 +38,10 @@ def make_loops(
     named = {dim: Range(*region_names(stage, dim)) for dim in pure_dims(stage, stage.definitions[index])}
     everywhere = {dim: named.get(dim, r) for dim, r in ranges.items()}
     draft = _Draft(stage, index, nest, dict(ranges), dict(everywhere))
+    splits = iter(split_loops(nest))
     steps: list[_Rewrite] = [
-        _Split(draft, r, facts, at_least) if isinstance(r, Split) else _Fuse(draft, r, facts) for r in nest.rewrites
+        _Split(draft, next(splits), facts, at_least) if isinstance(r, Split) else _Fuse(draft, r, facts)
+        for r in nest.rewrites
     ]
     values: dict[str, Expr] = {loop.name: draft.var(loop.name) for loop in nest.loops}
     for s in reversed(steps):
@@ -101,62 +98,48 @@ class _Rewrite:
 
 
 class _Split(_Rewrite):
-    def __init__(self, draft: _Draft, s: Split, facts: Facts, at_least: Callable[[Expr, int], bool]) -> None:
-        self.draft, self.s, self.facts = draft, s, facts
-        self.old = draft.ranges.pop(s.old)
-        draft.dims.pop(s.old, None)
+    def __init__(self, draft: _Draft, loops: SplitLoops, facts: Facts, at_least: Callable[[Expr, int], bool]) -> None:
+        self.draft, self.loops, self.s, self.facts = draft, loops, loops.split, facts
+        self.old = draft.ranges.pop(self.s.old)
+        draft.dims.pop(self.s.old, None)
         self.extent = simplify(self.old.high - self.old.low + 1, facts)
-        self.name = draft.of_loop(s.inner, "lo")
-        self.style = "relative" if rewrites.inside_out(draft.nest, s) else self.tail(at_least)
-        if self.style == "peel" and rewrites.is_fused(draft.nest, s):
-            self.style = "relative"
-        self.relative = self.style == "relative"
+        self.name = draft.of_loop(self.s.inner, "lo")
+        self.is_whole = known_remainder(self.extent, self.s.factor, facts.classes) == 0  # all blocks are known to be
+        self.tail = loops.tail(self.is_whole, lambda: at_least(self.extent, self.s.factor))
         self.set_ranges()
-
-    def tail(self, at_least: Callable[[Expr, int], bool]) -> str:
-        if self.is_whole():
-            return "whole"
-        if self.s.tail == "shift" and at_least(self.extent, self.s.factor):
-            return "shift"
-        peel = self.s.tail == "peel" or rewrites.must_be_constant(self.draft.nest, self.s)
-        return "peel" if peel else "clip"
-
-    def is_whole(self) -> bool:
-        """Whether all blocks are known to be whole."""
-        return known_remainder(self.extent, self.s.factor, self.facts.classes) == 0
 
     def set_ranges(self) -> None:
         s, ranges, zero = self.s, self.draft.ranges, const(0, INDEX)
-        blocks = (self.extent + (s.factor - 1 if self.style != "peel" else 0)) // s.factor
+        blocks = (self.extent + (s.factor - 1 if self.tail is not Tail.PEEL else 0)) // s.factor
         last = simplify(blocks - 1, self.facts)
         ranges[s.outer] = Range(zero, last)
-        if isinstance(last, Const) and rewrites.stays(self.draft.nest, s, s.outer):
+        if isinstance(last, Const) and rewrites.stays(self.draft.nest, s):
             self.facts.bounds[self.draft.var(s.outer).name] = (0, int(last.value))
-        if self.relative:
+        if self.tail is Tail.PREDICATE:
             ranges[s.inner] = Range(zero, const(s.factor - 1, INDEX))
             return
         first = var(self.name)
         end = first + (s.factor - 1)
-        ranges[s.inner] = Range(first, minimum(end, self.old.high) if self.style == "clip" else end)
-        if self.style == "clip":
+        ranges[s.inner] = Range(first, minimum(end, self.old.high) if self.tail is Tail.CLIP else end)
+        if self.tail is Tail.CLIP:
             self.draft.blocks[self.name] = ranges[s.inner].high - first + 1
 
     def bind(self, values: dict[str, Expr]) -> None:
         s = self.s
         outer, inner = values.pop(s.outer), values.pop(s.inner)
         start = simplify(self.old.low + outer * s.factor, self.facts)
-        if self.relative:
+        if self.tail is Tail.PREDICATE:
             at = var(self.draft.of_loop(s.inner, "at"))  # inner names are unique, old ones may come again
             self.draft.lets.append((at.name, start + inner))
             values[s.old] = at
-            if not self.is_whole():
+            if not self.is_whole:
                 self.draft.guards.append(at <= self.old.high)
             return
-        if self.style == "peel":
+        if self.tail is Tail.PEEL:
             first = simplify(self.old.low + self.extent // s.factor * s.factor, self.facts)
-            outermost = rewrites.parts(self.draft.nest, s, s.outer)[0]
-            self.draft.peel.setdefault(outermost, []).insert(0, Peel(s, Range(first, self.old.high)))
-        if self.style == "shift":
+            peeled = Peel(self.loops, Range(first, self.old.high))
+            self.draft.peel.setdefault(self.loops.blocks[0], []).insert(0, peeled)
+        if self.tail is Tail.SHIFT:
             start = simplify(minimum(start, self.old.high - (s.factor - 1)), self.facts)
         self.draft.lets.append((self.name, start))
         values[s.old] = inner
@@ -174,7 +157,7 @@ class _Fuse(_Rewrite):
 
     def bind(self, values: dict[str, Expr]) -> None:
         fused = values.pop(self.f.fused)
-        made_of = frozenset(self.draft.var(n).name for n in rewrites.parts(self.draft.nest, self.f, self.f.fused))
+        made_of = frozenset(self.draft.var(n).name for n in rewrites.parts(self.draft.nest, self.f))
         for part, name, old, all_of_it, step in (
             ("row", self.f.outer, self.outer, self.rows, fused // self.width),
             ("column", self.f.inner, self.inner, self.columns, fused % self.width),
