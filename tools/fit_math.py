@@ -1,6 +1,6 @@
 """Fit the polynomials of `pantile.codegen.math.coefficients` and print that table (needs mpmath).
 
-    python tools/fit_math.py > src/pantile/codegen/math/coefficients.py && ruff format src/pantile/codegen/math
+    python tools/fit_math.py > src/pantile/codegen/math/coefficients.py
 
 Every function is approximated as "known part + remainder * P(x)"; `Fit.target` is P's ideal, `Fit.weight` turns P's
 error into the relative error of the whole function. Remez's exchange finds the P that makes the largest one least.
@@ -8,6 +8,7 @@ error into the relative error of the whole function. Remez's exchange finds the 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -160,9 +161,10 @@ def rounded(value: mpf, name: str) -> np.floating:
     return np.dtype(name).type(mp.nstr(value, 40))
 
 
-def show(numbers: list[np.floating]) -> str:
-    """As a Python tuple, shortest digits that give the same number."""
-    return f"({', '.join(str(n) for n in numbers)})"
+def show(name: str, numbers: list[np.floating]) -> str:
+    """The row of a format in filled lines, with the shortest digits that give each number."""
+    text = f'"{name}": ({", ".join(str(n) for n in numbers)}),'
+    return textwrap.fill(text, 108, initial_indent="    ", subsequent_indent="        ")
 
 
 def main() -> None:
@@ -170,15 +172,16 @@ def main() -> None:
     tables: dict[str, list[str]] = {}
     for constant, value, count, formats in CONSTANTS:
         for name in formats:
-            tables.setdefault(constant, []).append(f'"{name}": {show(parts(value, name, count))},')
+            tables.setdefault(constant, []).append(show(name, parts(value, name, count)))
     for fit in FITS:
         for name, terms in fit.terms.items():
             coefficients, error = remez(fit, terms)
-            text = f'"{name}": {show([rounded(c, name) for c in coefficients])},  # 2**{mp.nstr(mp.log(error, 2), 3)}'
+            row = show(name, [rounded(c, name) for c in coefficients])
+            text = f"{row}  # 2**{mp.nstr(mp.log(error, 2), 3)}"
             tables.setdefault(fit.name, []).append(text)
     print(HEADER)
-    for name, lines in tables.items():
-        print(f"{name}: Table = {{\n    " + "\n    ".join(lines) + "\n}")
+    for name, rows in tables.items():
+        print("\n".join([f"{name}: Table = {{", *rows, "}  # fmt: skip"]))
 
 
 if __name__ == "__main__":
