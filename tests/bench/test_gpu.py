@@ -24,6 +24,7 @@ from pantile.bench.rivals.gpu_worker import GpuWorker
 from pantile.bench.rivals.process import programs
 from pantile.bench.rivals.registry import GPU_RIVALS
 from pantile.bench.rivals.rival import Task
+from pantile.bench.rivals.serving import Preparation
 from pantile.runtime.cuda import graphs
 from tests.bench.fakes import TWICE, FakeContender, rival, unavailable
 
@@ -235,7 +236,7 @@ def test_a_library_on_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dev
     img = np.arange(6, dtype=np.int32).reshape(2, 3)
     np.save(tmp_path / "img.npy", img)
     worker = GpuWorker("fake")
-    answer = worker.prepare("twice", "best", 0, {"img": str(tmp_path / "img.npy")}, [("<i4", [2, 3])])
+    answer = worker.prepare(Preparation("twice", "best", 0, {"img": str(tmp_path / "img.npy")}, [("<i4", [2, 3])]))
     assert set(answer) == {"schedule_s", "compile_s", "differs"}
     worker.run()
     worker.save([tmp_path / "out.npy"])

@@ -9,67 +9,56 @@ Results are timed by CUDA events around many calls, as they are made one by one,
 """
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
+from . import library_worker
 from .gpu_timing import TimedWork
-from .serving import compile_seconds, serve
+from .serving import Preparation, serve
 
 DEVICES = {"torch": "torch_device", "triton": "torch_device", "cupy": "cupy_device"}  # whose arrays programs take
 
+Array = Any  # of CuPy
+Tensor = Any  # of PyTorch
+Inputs = Mapping[str, Any]
+Shapes = tuple[tuple[int, ...], ...]
+Program = Callable[[], Any]
 
-class GpuWorker:
-    """Holds the program prepared last, with its arrays."""
+
+class GpuWorker(library_worker.LibraryWorker):
+    """Holds the program prepared last, with its arrays on the GPU."""
+
+    _timed: TimedWork
 
     def __init__(self, system: str) -> None:
         """Start without a program."""
-        self._system = system
+        super().__init__(f"{system}_gpu_apps")
         self._device: Any = importlib.import_module(f"{__package__}.{DEVICES[system]}")
-        self._compute: Callable[[], Any] | None = None
-        self._timed: TimedWork | None = None
-        self._results: Any = ()
 
-    def prepare(
-        self,
-        app: str,
-        schedule: str,
-        threads: int,
-        inputs: Mapping[str, str],
-        outputs: Sequence[tuple[str, Sequence[int]]],
-    ) -> dict[str, Any]:
-        """Compiling is what the first run does and the second need not."""
-        del schedule, threads  # There is one, and the GPU has as many as it likes.
-        module = importlib.import_module(f"{__package__}.{self._system}_gpu_apps.{app}")
-        arrays = {name: self._device.put(np.load(path)) for name, path in inputs.items()}
-
-        def compute() -> None:
-            self._compute = module.prepare(arrays, tuple(tuple(shape) for _, shape in outputs))
-            self._timed = TimedWork(self._device, self._compute)
-
-        seconds = compile_seconds(compute, self.run)
-        return {"schedule_s": 0.0, "compile_s": seconds, "differs": getattr(module, "DIFFERS", None)}
+    def prepare(self, wanted: Preparation) -> dict[str, Any]:
+        """Prepare a program, and what times it."""
+        answer = super().prepare(wanted)
+        self._timed = TimedWork(self._device, self._program)
+        return answer
 
     def run(self) -> None:
-        """Compute the results."""
-        if self._compute is None:
-            raise RuntimeError("no program has been prepared")
-        self._results = self._compute()
+        """Compute the results, and wait."""
+        super().run()
         self._device.wait()
 
     def time(self, repeat: int) -> dict[str, Any]:
-        """In both ways."""
-        if self._timed is None:
-            raise RuntimeError("no program has been prepared")
+        """Time calls one by one, and as a graph."""
         return self._timed.answer(repeat)
 
-    def save(self, paths: Sequence[Path]) -> None:
-        """Write the results as ``.npy`` files."""
-        results = self._results if isinstance(self._results, tuple) else (self._results,)
-        for array, path in zip(results, paths, strict=True):
-            np.save(path, self._device.get(array))
+    def _loaded(self, path: str) -> Array:
+        return self._device.put(super()._loaded(path))
+
+    def _outputs_of(self, wanted: Preparation) -> Shapes:
+        return tuple(tuple(shape) for _, shape in wanted.outputs)
+
+    def _on_host(self, array: Array) -> library_worker.Array:
+        host: library_worker.Array = self._device.get(array)
+        return host
 
 
 def main(system: str) -> None:

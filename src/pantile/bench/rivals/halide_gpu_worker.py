@@ -5,7 +5,7 @@ is kept for the next one, as Halide's own benchmarks have it.
 """
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import halide as hl
 from .gpu_timing import TimedWork
 from .halide_device import Driver, HalideDevice
 from .halide_worker import HalideWorker
-from .serving import compile_seconds, serve
+from .serving import Preparation, compile_seconds, serve
 
 # All that some release of Halide knows; the GPU's driver turns code for older ones into its own.
 CAPABILITIES = (90, 86, 80, 75, 70, 61, 50)
@@ -26,23 +26,16 @@ _MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76  # attributes of a device, as the 
 class HalideGpuWorker(HalideWorker):
     """Holds the pipeline prepared last, with its arrays on the GPU."""
 
+    _timed: TimedWork
+
     def __init__(self) -> None:
         """Start with no pipeline."""
         super().__init__(_target(10 * _attribute(_MAJOR) + _attribute(_MINOR)))
         self._device = HalideDevice()
-        self._timed: TimedWork | None = None
 
-    def prepare(
-        self,
-        app: str,
-        schedule: str,
-        threads: int,
-        inputs: Mapping[str, str],
-        outputs: Sequence[tuple[str, Sequence[int]]],
-    ) -> dict[str, Any]:
+    def prepare(self, wanted: Preparation) -> dict[str, Any]:
         """Build, schedule, compile, and bring inputs to the GPU. Compiling includes the first run's, the driver's."""
-        del threads
-        answer = super().prepare(app, schedule, _attribute(_MULTIPROCESSORS), inputs, outputs)
+        answer = super().prepare(wanted._replace(threads=_attribute(_MULTIPROCESSORS)))
         for _, array in self._images.values():
             array.buffer.set_host_dirty(True)  # so that the first run copies it
         self._timed = TimedWork(self._device, super().run)
@@ -55,9 +48,7 @@ class HalideGpuWorker(HalideWorker):
         self._device.wait()
 
     def time(self, repeat: int) -> dict[str, Any]:
-        """Calls one by one, and as a graph."""
-        if self._timed is None:
-            raise RuntimeError("no pipeline has been prepared")
+        """Time calls one by one, and as a graph."""
         return self._timed.answer(repeat)
 
     def save(self, paths: Sequence[Path]) -> None:

@@ -13,14 +13,14 @@ import mmap
 import os
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
 
 import halide as hl
 
-from .serving import runs_ms, serve
+from .serving import Preparation, runs_ms, serve
 
 AUTOSCHEDULERS = {"mullapudi2016": "Mullapudi2016", "adams2019": "Adams2019", "anderson2021": "Anderson2021"}
 CACHE_BYTES = 1 << 20
@@ -127,29 +127,23 @@ def _reversed(buffer: hl.Buffer) -> hl.Buffer:
 class HalideWorker:
     """Holds the pipeline prepared last, with its arrays."""
 
+    _pipeline: hl.Pipeline
+
     def __init__(self, target: hl.Target | None = None) -> None:
         """Start with no pipeline; code is for this machine unless told."""
         self._target = target or hl.get_jit_target_from_environment()
-        self._pipeline: hl.Pipeline | None = None
         self._images: dict[str, tuple[hl.ImageParam, HalideArray]] = {}
         self._outputs: list[HalideArray] = []
         self._buffers: Any = None  # of the outputs, as Halide wants them: one, or a list
 
-    def prepare(
-        self,
-        app: str,
-        schedule: str,
-        threads: int,
-        inputs: Mapping[str, str],
-        outputs: Sequence[tuple[str, Sequence[int]]],
-    ) -> dict[str, Any]:
+    def prepare(self, wanted: Preparation) -> dict[str, Any]:
         """Build, schedule and compile."""
-        module = importlib.import_module(f"{__package__}.halide_apps.{app}")
+        module = importlib.import_module(f"{__package__}.halide_apps.{wanted.app}")
         spare_rows = getattr(module, "SPARE_ROWS", 0)
         self._images = {
-            name: _bind_image(name, HalideArray.load(Path(path), spare_rows)) for name, path in inputs.items()
+            name: _bind_image(name, HalideArray.load(Path(path), spare_rows)) for name, path in wanted.inputs.items()
         }
-        self._outputs = [HalideArray(dtype, shape) for dtype, shape in outputs]
+        self._outputs = [HalideArray(dtype, shape) for dtype, shape in wanted.outputs]
         buffers = [array.buffer for array in self._outputs]
         self._buffers = buffers[0] if len(buffers) == 1 else buffers
         origins = _origins(module, self._outputs)
@@ -157,14 +151,15 @@ class HalideWorker:
             array.buffer.set_min(list(origin))
 
         start = time.perf_counter()
-        manual = schedule == "manual"
+        manual = wanted.schedule == "manual"
         parameters = {name: parameter for name, (parameter, _) in self._images.items()}
         built = module.build(parameters, self._target, manual=manual)
         funcs = list(built) if isinstance(built, (list, tuple)) else [built]
         _estimate(funcs, self._outputs, origins)
         self._pipeline = hl.Pipeline(funcs)
         if not manual:
-            _autoschedule(self._pipeline, self._target, schedule, threads, getattr(module, "BEAM_SIZE", None))
+            beam_size = getattr(module, "BEAM_SIZE", None)
+            _autoschedule(self._pipeline, self._target, wanted.schedule, wanted.threads, beam_size)
         scheduled = time.perf_counter()
         self._pipeline.compile_jit(self._target)
         compiled = time.perf_counter()
@@ -172,8 +167,6 @@ class HalideWorker:
 
     def run(self) -> None:
         """Realize the pipeline in its output buffers."""
-        if self._pipeline is None:
-            raise RuntimeError("no pipeline has been prepared")
         self._pipeline.realize(self._buffers, self._target)
 
     def time(self, repeat: int) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 The programs of a system are the modules of the folder ``SYSTEM_apps``, one per app. Each offers
 ``prepare(inputs, outputs)``: given the input arrays by name and output arrays of the right types and shapes, it does
-what is done once, and returns a function that computes the results and returns them, in those arrays or others.
-``DIFFERS`` says what it computes instead, where that is not quite what the app does.
+what is done once, and returns a function that computes the results. The function returns them, or None where they are
+in the output arrays. ``DIFFERS`` says what it computes instead, where that is not quite what the app does.
 """
 
 import importlib
@@ -14,48 +14,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .serving import compile_seconds, runs_ms, serve
+from .serving import Preparation, compile_seconds, runs_ms, serve
 
 Array = NDArray[Any]
-Arrays = Array | tuple[Array, ...]
+Inputs = Mapping[str, Array]
+Outputs = tuple[Array, ...]
+Program = Callable[[], Array | Outputs | None]
 
 
 class LibraryWorker:
     """Holds the program prepared last, with its arrays."""
 
-    def __init__(self, system: str) -> None:
+    _program: Callable[[], Any]
+
+    def __init__(self, folder: str) -> None:
         """Start without a program."""
-        self._system = system
-        self._compute: Callable[[], Arrays] | None = None
-        self._results: Arrays = ()
+        self._folder = f"{__package__}.{folder}"
+        self._outputs: Any = ()
+        self._results: Any = ()
 
-    def prepare(
-        self,
-        app: str,
-        schedule: str,
-        threads: int,
-        inputs: Mapping[str, str],
-        outputs: Sequence[tuple[str, Sequence[int]]],
-    ) -> dict[str, Any]:
-        """Compiling is what the first run does and the second need not."""
-        del schedule  # There is one.
-        module = importlib.import_module(f"{__package__}.{self._system}_apps.{app}")
-        package = importlib.import_module(f"{__package__}.{self._system}_apps")
-        package.set_threads(threads)
-        arrays = {name: np.load(path) for name, path in inputs.items()}
-        made = tuple(np.empty(shape, dtype) for dtype, shape in outputs)
+    def prepare(self, wanted: Preparation) -> dict[str, Any]:
+        """Prepare a program. Compiling is what the first run does and the second need not."""
+        module = importlib.import_module(f"{self._folder}.{wanted.app}")
+        arrays = {name: self._loaded(path) for name, path in wanted.inputs.items()}
+        self._outputs = self._outputs_of(wanted)
 
-        def compute() -> None:
-            self._compute = module.prepare(arrays, made)
+        def prepare() -> None:
+            self._program = module.prepare(arrays, self._outputs)
 
-        seconds = compile_seconds(compute, self.run)
+        seconds = compile_seconds(prepare, self.run)
         return {"schedule_s": 0.0, "compile_s": seconds, "differs": getattr(module, "DIFFERS", None)}
 
     def run(self) -> None:
         """Compute the results."""
-        if self._compute is None:
-            raise RuntimeError("no program has been prepared")
-        self._results = self._compute()
+        results = self._program()
+        self._results = self._outputs if results is None else results
 
     def time(self, repeat: int) -> dict[str, Any]:
         """Run so many times."""
@@ -65,9 +58,20 @@ class LibraryWorker:
         """Write the results as ``.npy`` files."""
         results = self._results if isinstance(self._results, tuple) else (self._results,)
         for array, path in zip(results, paths, strict=True):
-            np.save(path, array)
+            np.save(path, self._on_host(array))
+
+    def _loaded(self, path: str) -> Any:
+        return np.load(path)
+
+    def _outputs_of(self, wanted: Preparation) -> Any:
+        """Arrays for the results, once the library knows how many threads it may use."""
+        importlib.import_module(self._folder).set_threads(wanted.threads)
+        return tuple(np.empty(shape, dtype) for dtype, shape in wanted.outputs)
+
+    def _on_host(self, array: Array) -> Array:
+        return array
 
 
 def main(system: str) -> None:
     """Answer requests until standard input ends."""
-    serve(LibraryWorker(system))
+    serve(LibraryWorker(f"{system}_apps"))

@@ -22,20 +22,23 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+
+class Preparation(NamedTuple):
+    """The app to prepare, as the request has it."""
+
+    app: str
+    schedule: str
+    threads: int
+    inputs: Mapping[str, str]
+    outputs: Sequence[tuple[str, Sequence[int]]]
 
 
 class Worker(Protocol):
     """Holds the program prepared last."""
 
-    def prepare(
-        self,
-        app: str,
-        schedule: str,
-        threads: int,
-        inputs: Mapping[str, str],
-        outputs: Sequence[tuple[str, Sequence[int]]],
-    ) -> dict[str, Any]:
+    def prepare(self, wanted: Preparation) -> dict[str, Any]:
         """Build and compile; the answer's fields."""
 
     def run(self) -> None:
@@ -62,7 +65,7 @@ def _answer(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
     command = request.pop("cmd")
     try:
         if command == "prepare":
-            return {"ok": True, **worker.prepare(**request)}
+            return {"ok": True, **worker.prepare(Preparation(**request))}
         worker.run()
         if command == "time":
             return {"ok": True, **worker.time(request["repeat"])}

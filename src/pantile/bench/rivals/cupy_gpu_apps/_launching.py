@@ -6,7 +6,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-Array = Any
+from ..gpu_worker import Array
 
 
 def kernel(

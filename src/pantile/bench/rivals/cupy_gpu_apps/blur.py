@@ -1,14 +1,11 @@
 """The box blur: a thread goes down eight rows of one column, with three sums of rows at hand."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import cupy
 import numpy as np
 
+from ..gpu_worker import Inputs, Program, Shapes
 from ._launching import kernel
 
-Array = Any
 THREADS, ROWS = 128, 8
 
 SOURCE = r"""
@@ -34,7 +31,6 @@ extern "C" __global__ void blur(
 """
 
 
-def prepare(inputs: Mapping[str, Array], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Array]:
-    """Into the same array at every call."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     result = cupy.empty(shapes[0], np.uint16)
     return kernel(SOURCE, "blur", inputs["img"], result, (THREADS, ROWS), (THREADS, 1))

@@ -1,14 +1,11 @@
 """The corner response: tiles of 32 by 16 whose luma and gradients, with margins, are in shared memory."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import cupy
 import numpy as np
 
+from ..gpu_worker import Inputs, Program, Shapes
 from ._launching import kernel
 
-Array = Any
 TILE, THREADS = (32, 16), (32, 8)
 
 SOURCE = r"""
@@ -53,7 +50,6 @@ extern "C" __global__ void harris(
 """
 
 
-def prepare(inputs: Mapping[str, Array], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Array]:
-    """Into the same array at every call."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     result = cupy.empty(shapes[0], np.float32)
     return kernel(SOURCE, "harris", inputs["img"], result, TILE, THREADS)

@@ -1,12 +1,10 @@
 """Histogram equalization: blocks count by atomic additions in shared memory, then in the whole; one block sums up."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import cupy
 import numpy as np
 
-Array = Any
+from ..gpu_worker import Array, Inputs, Program, Shapes
+
 THREADS, BLOCKS = 256, 1056
 
 SOURCE = r"""
@@ -58,8 +56,7 @@ extern "C" __global__ void equalize(
 """
 
 
-def prepare(inputs: Mapping[str, Array], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Array]:
-    """Into the same array at every call."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     module = cupy.RawModule(code=SOURCE, options=("--std=c++17",))
     count, share, equalize = map(module.get_function, ("count", "share", "equalize"))
     image, plane = inputs["img"], np.int32(shapes[0][1] * shapes[0][2])

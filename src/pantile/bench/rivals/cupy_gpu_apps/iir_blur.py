@@ -1,12 +1,10 @@
 """The recursive blur: a thread filters a column down and up, sixteen rows of loads at a time; tiles transpose."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import cupy
 import numpy as np
 
-Array = Any
+from ..gpu_worker import Array, Inputs, Program, Shapes
+
 ALPHA = 0.5
 THREADS, TILE = 32, 32
 
@@ -67,8 +65,7 @@ extern "C" __global__ void transpose(const float* __restrict__ from, float* __re
 """
 
 
-def prepare(inputs: Mapping[str, Array], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Array]:
-    """Into the same arrays at every call."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     module = cupy.RawModule(code=SOURCE, options=("--std=c++17",))
     filter_columns, transpose = map(module.get_function, ("columns", "transpose"))
     image, (planes, rows, width) = inputs["img"], shapes[0]

@@ -1,13 +1,12 @@
 """The maximum over a disc: a kernel for each power of two of rows, and one that takes two of these per column."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
 
 import cupy
 import numpy as np
 
-Array = Any
+from ..gpu_worker import Array, Inputs, Program, Shapes
+
 RADIUS = 26
 HEIGHTS = [sum(dx * dx + k * k < (RADIUS + 0.25) ** 2 for k in range(RADIUS + 1)) for dx in range(RADIUS + 1)]
 MARGIN = max(HEIGHTS)
@@ -52,8 +51,7 @@ extern "C" __global__ void discs(const float* __restrict__ tables, float* __rest
 """
 
 
-def prepare(inputs: Mapping[str, Array], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Array]:
-    """Into the same arrays at every call."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     levels = [int(math.log2(2 * height + 1)) for height in HEIGHTS]
     constants = {"RADIUS": RADIUS, "MARGIN": MARGIN, "HEIGHTS": _listed(HEIGHTS), "LEVELS": _listed(levels)}
     defined = "".join(f"#define {name} {value}\n" for name, value in constants.items())

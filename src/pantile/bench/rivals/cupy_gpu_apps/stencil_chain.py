@@ -1,12 +1,10 @@
 """The chain of stencils: a kernel per stage, with tiles of 64 by 16 and their sums along rows in shared memory."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import cupy
 import numpy as np
 
-Array = Any
+from ..gpu_worker import Array, Inputs, Program, Shapes
+
 STAGES, RADIUS = 32, 2
 TILE, THREADS = (64, 16), (32, 8)
 
@@ -39,7 +37,7 @@ extern "C" __global__ void stencil(
 """
 
 
-def prepare(inputs: Mapping[str, Array], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Array]:
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     """Into the same arrays at every call; each stage has two rows and columns fewer on every side."""
     stencil = cupy.RawKernel(SOURCE, "stencil", options=("--std=c++17",))
     margins = [2 * RADIUS * left for left in reversed(range(STAGES))]

@@ -1,15 +1,13 @@
 """Unsharp masking: tiles of 32 by 32 whose luma, with a margin, and vertical sums are in shared memory."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
 
 import cupy
 import numpy as np
 
+from ..gpu_worker import Inputs, Program, Shapes
 from ._launching import kernel
 
-Array = Any
 SIGMA = 1.5
 TILE, THREADS = (32, 32), (32, 8)
 WEIGHTS = [math.exp(-i * i / (2 * SIGMA * SIGMA)) / (math.sqrt(2 * math.pi) * SIGMA) for i in range(4)]
@@ -50,8 +48,7 @@ extern "C" __global__ void unsharp(
 """
 
 
-def prepare(inputs: Mapping[str, Array], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Array]:
-    """Into the same array at every call."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     weights = "".join(f"#define W{k} {weight:.9e}f\n" for k, weight in enumerate(WEIGHTS))
     result = cupy.empty(shapes[0], np.float32)
     return kernel(weights + SOURCE, "unsharp", inputs["img"], result, TILE, THREADS)

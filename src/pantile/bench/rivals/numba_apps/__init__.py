@@ -1,4 +1,4 @@
-"""Apps as loops over arrays, compiled by Numba: rows in parallel, inner loops that LLVM can vectorize."""
+"""Apps as loops over arrays that Numba compiles at the first call: rows in parallel, inner loops for vectors."""
 
 import numba
 

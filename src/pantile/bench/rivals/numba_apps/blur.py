@@ -1,24 +1,16 @@
 """Strips of rows in parallel; in each, three rows of the horizontal blur in a ring."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from numba import njit, prange
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 STRIP = 64
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Compiled by the first call."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
-
-    def compute() -> Array:
-        _blur(img, out)
-        return out
-
-    return compute
+    return lambda: _blur(img, out)
 
 
 @njit(parallel=True)

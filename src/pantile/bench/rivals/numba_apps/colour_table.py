@@ -1,22 +1,14 @@
 """Rows in parallel; the eight colours around that of a pixel, whose channels lie side by side."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from numba import njit, prange
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Compiled by the first call."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, table, (out,) = inputs["img"], inputs["table"], outputs
-
-    def compute() -> Array:
-        _graded(img, table, out)
-        return out
-
-    return compute
+    return lambda: _graded(img, table, out)
 
 
 @njit(parallel=True, fastmath=True, error_model="numpy")

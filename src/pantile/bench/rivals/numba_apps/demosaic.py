@@ -1,26 +1,18 @@
 """Strips of rows in parallel: all four filters along a row, in 16 bits, then what each pixel takes of them."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from numba import njit, prange
 from numpy import int16
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 STRIP = 50
 EDGE = 2
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Compiled by the first call."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     raw, (out,) = inputs["raw"], outputs
-
-    def compute() -> Array:
-        _demosaic(raw, out)
-        return out
-
-    return compute
+    return lambda: _demosaic(raw, out)
 
 
 @njit(parallel=True)

@@ -1,11 +1,9 @@
 """Strips of rows in parallel; in each, running sums down the columns and sums of windows along the row."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from numba import njit, prange
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 from ._window import clamped, repeat_ends, window_sums
 
 STRIP = 125
@@ -15,15 +13,13 @@ SCALE = np.float32(1 / (2 * RADIUS + 1) ** 2)
 SMOOTHNESS = np.float32((0.1 * 255) ** 2)
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Compiled by the first call."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
     slope, offset = np.empty(img.shape, np.float32), np.empty(img.shape, np.float32)
 
-    def compute() -> Array:
+    def compute() -> None:
         _fit(img, slope, offset)
         _predict(img, slope, offset, out)
-        return out
 
     return compute
 

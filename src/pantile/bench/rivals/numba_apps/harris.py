@@ -1,26 +1,18 @@
 """Strips of rows in parallel; in each, four rows of grey and of the gradient in rings."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from numba import njit, prange
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 from ._gray import gray_row
 
 STRIP = 64
 TWELFTH, TWO, KAPPA = np.float32(1 / 12), np.float32(2), np.float32(0.04)
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Compiled by the first call."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
-
-    def compute() -> Array:
-        _harris(img, out)
-        return out
-
-    return compute
+    return lambda: _harris(img, out)
 
 
 @njit(parallel=True, fastmath=True)

@@ -1,11 +1,9 @@
 """Histograms of strips of rows in parallel, their sums, then all rows in parallel."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from numba import njit, prange
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 from ._gray import BLUE, GREEN, RED
 
 STRIP = 64
@@ -15,16 +13,14 @@ BLUE_OF_B = np.float32(1.765 * 0.564)
 DARK, BRIGHT = np.float32(0), np.float32(255)
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Compiled by the first call."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
     counts = np.empty(((img.shape[1] + STRIP - 1) // STRIP, 256), np.int32)
 
-    def compute() -> Array:
+    def compute() -> None:
         _count(img, counts)
         below = np.cumsum(counts.sum(axis=0)).astype(np.float32)
         _equalize(img, np.clip(below * np.float32(255 / (img.shape[1] * img.shape[2])), DARK, BRIGHT), out)
-        return out
 
     return compute
 

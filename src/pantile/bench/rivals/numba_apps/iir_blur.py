@@ -1,25 +1,21 @@
 """Bands of columns, then bands of rows turned into columns, in parallel; the innermost loop runs across a band."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from numba import njit, prange
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 ALPHA = np.float32(0.5)
 BAND = 32
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Compiled by the first call."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
     turned = out.transpose(0, 2, 1)
 
-    def compute() -> Array:
+    def compute() -> None:
         _filter_columns(img, out)
         _filter_columns(turned, turned)
-        return out
 
     return compute
 

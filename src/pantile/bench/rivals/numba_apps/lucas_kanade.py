@@ -3,13 +3,11 @@
 Products are integers, four or two times what the app has, and so are their sums: exact.
 """
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from numba import njit, prange
 from numpy import int32
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 from ._window import clamped, repeat_ends, window_sums
 
 STRIP = 125
@@ -19,15 +17,9 @@ QUARTER, HALF = np.float32(0.25 / (2 * RADIUS + 1) ** 2), np.float32(0.5 / (2 * 
 RIDGE = np.float32(10)
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Compiled by the first call."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     before, after, (out,) = inputs["before"], inputs["after"], outputs
-
-    def compute() -> Array:
-        _flow(before, after, out)
-        return out
-
-    return compute
+    return lambda: _flow(before, after, out)
 
 
 @njit(parallel=True)

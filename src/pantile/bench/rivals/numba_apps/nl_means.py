@@ -1,12 +1,11 @@
 """Strips of rows in parallel; in each, one offset of the search at a time."""
 
 import math
-from collections.abc import Callable, Mapping
 
 import numpy as np
 from numba import njit, prange
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 REACH = 3  # of the search, and of patches
 STRIP = 16
@@ -16,17 +15,12 @@ A, B, C, D = (np.float32(v) for v in (0.01314350, 0.03668965, 0.16873890, 0.4997
 ZERO, ONE = np.float32(0), np.float32(1)
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     """Compiled by the first call; edges are repeated beforehand, which costs next to nothing."""
     (out,) = outputs
     margin = 2 * REACH
     padded = np.pad(inputs["img"], ((0, 0), (margin, margin), (margin, margin)), mode="edge")
-
-    def compute() -> Array:
-        _nl_means(padded, out)
-        return out
-
-    return compute
+    return lambda: _nl_means(padded, out)
 
 
 @njit(parallel=True, fastmath=True)

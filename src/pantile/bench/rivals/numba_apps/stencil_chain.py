@@ -1,27 +1,24 @@
 """One stage after the other, rows in parallel; the window's weights are products, so columns first, then rows."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from numba import njit, prange
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 STAGES = 32
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     """Two images with margins for all stages, of which each stage computes two pixels less on every side."""
     img, (out,) = inputs["img"], outputs
     margin = 2 * STAGES
     images = [np.pad(img, margin, mode="edge") for _ in range(2)]
 
-    def compute() -> Array:
+    def compute() -> None:
         images[0][:] = np.pad(img, margin, mode="edge")
         for stage in range(STAGES):
             _stencil(images[stage % 2], images[(stage + 1) % 2], 2 * (stage + 1))
         out[:] = images[STAGES % 2][margin:-margin, margin:-margin]
-        return out
 
     return compute
 

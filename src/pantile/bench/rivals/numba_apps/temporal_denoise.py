@@ -1,27 +1,19 @@
 """Rows in parallel; the five weights of a pixel from a table of exponentials, which are zero beyond its end."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from numba import njit, prange
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 SIGMA = 20.0
 ENTRIES = 8000  # exp(-10), which no byte can tell from nothing
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Compiled by the first call."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     frames, (out,) = inputs["frames"], outputs
     table = np.exp(np.arange(ENTRIES) * (-0.5 / SIGMA**2)).astype(np.float32)
     table[-1] = 0
-
-    def compute() -> Array:
-        _denoise(frames, table, out)
-        return out
-
-    return compute
+    return lambda: _denoise(frames, table, out)
 
 
 @njit(parallel=True, fastmath=True, error_model="numpy")

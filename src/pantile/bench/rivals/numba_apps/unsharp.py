@@ -1,12 +1,11 @@
 """Strips of rows in parallel; in each, seven rows of grey in a ring."""
 
 import math
-from collections.abc import Callable, Mapping
 
 import numpy as np
 from numba import njit, prange
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 from ._gray import gray_row
 
 SIGMA = 1.5
@@ -15,15 +14,9 @@ RING = 8  # rows of grey; seven are in use
 K0, K1, K2, K3 = (np.float32(math.exp(-(i**2) / (2 * SIGMA**2)) / (math.sqrt(2 * math.pi) * SIGMA)) for i in range(4))
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Compiled by the first call."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
-
-    def compute() -> Array:
-        _unsharp(img, out)
-        return out
-
-    return compute
+    return lambda: _unsharp(img, out)
 
 
 @njit(parallel=True, fastmath=True)

@@ -1,14 +1,11 @@
 """A product of centred data with itself, which NumPy's BLAS computes one triangle of."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Into memory that exists."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     data, (out,) = inputs["data"], outputs
     centred = np.empty_like(data)
 

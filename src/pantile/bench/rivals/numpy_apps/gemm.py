@@ -1,16 +1,13 @@
 """A product and a sum of the BLAS that NumPy comes with."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 ALPHA, BETA = np.float32(1.5), np.float32(1.2)
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Into memory that exists."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     a, b, c, (out,) = inputs["a"], inputs["b"], inputs["c"], outputs
     scaled = np.empty_like(c)
 

@@ -1,14 +1,11 @@
 """The product of matrices of halves, which are brought to single precision for the BLAS."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Into memory that exists."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     a, b, (out,) = inputs["a"], inputs["b"], outputs
     wide_a, wide_b = a.astype(np.float32), b.astype(np.float32)
 

@@ -1,14 +1,11 @@
 """Three products of the BLAS that NumPy comes with."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Into memory that exists."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     a, b, c, d, (out,) = inputs["a"], inputs["b"], inputs["c"], inputs["d"], outputs
     left, right = np.empty((a.shape[0], b.shape[1]), a.dtype), np.empty((c.shape[0], d.shape[1]), c.dtype)
 

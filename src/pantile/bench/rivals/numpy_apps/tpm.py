@@ -1,13 +1,10 @@
 """Bitwise and with the transposed view, on one thread."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
-from ..library_worker import Array
+from ..library_worker import Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Into memory that exists."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, mask, (out,) = inputs["img"], inputs["mask"], outputs
     return lambda: np.bitwise_and(img.T, mask, out=out)

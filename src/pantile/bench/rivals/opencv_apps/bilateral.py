@@ -1,18 +1,10 @@
 """OpenCV's own bilateral filter."""
 
-from collections.abc import Callable, Mapping
-
 import cv2
 
-from ..library_worker import Array
+from ..library_worker import Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Make a function that calls OpenCV once and returns the result."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
-
-    def compute() -> Array:
-        cv2.bilateralFilter(img, 9, 30, 3, dst=out, borderType=cv2.BORDER_REPLICATE)
-        return out
-
-    return compute
+    return lambda: cv2.bilateralFilter(img, 9, 30, 3, dst=out, borderType=cv2.BORDER_REPLICATE)

@@ -1,19 +1,17 @@
 """Pyramids by `pyrDown` and `pyrUp`, one thread for each picture since these use but one, mixed by `blendLinear`."""
 
-from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import cv2
 import numpy as np
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 LEVELS = 6
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Everything in arrays that exist already."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     a, b, mask, (out,) = inputs["a"], inputs["b"], inputs["mask"], outputs
     weights, others, firsts, seconds = _levels(mask.shape), _levels(mask.shape), _levels(a.shape), _levels(b.shape)
     ups, more_ups = _levels(a.shape), _levels(a.shape)
@@ -25,7 +23,7 @@ def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable
         for weight, other in zip(weights, others, strict=True):
             cv2.subtract(1.0, weight, dst=other)
 
-    def compute() -> Array:
+    def compute() -> None:
         tasks = [pool.submit(_details, a, firsts, ups), pool.submit(_details, b, seconds, more_ups), pool.submit(weigh)]
         for task in tasks:
             task.result()
@@ -34,7 +32,6 @@ def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable
         for n in reversed(range(LEVELS)):
             cv2.pyrUp(firsts[n + 1], dst=ups[n], dstsize=_size(ups[n]))
             cv2.add(ups[n], firsts[n], dst=firsts[n] if n else out, dtype=cv2.CV_32F if n else cv2.CV_8U)
-        return out
 
     return compute
 

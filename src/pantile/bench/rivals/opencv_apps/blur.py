@@ -1,16 +1,14 @@
 """The 3x3 box filter."""
 
-from collections.abc import Callable, Mapping
-
 import cv2
 import numpy as np
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 DIFFERS = "OpenCV rounds the mean of nine pixels to the nearest number; the app divides by three twice, rounding down"
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     """Blur all of the image; the app's result has no border."""
     del outputs
     img = inputs["img"]

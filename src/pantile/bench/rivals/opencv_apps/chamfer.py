@@ -1,18 +1,10 @@
 """OpenCV's own distance transform, by a 3x3 chamfer."""
 
-from collections.abc import Callable, Mapping
-
 import cv2
 
-from ..library_worker import Array
+from ..library_worker import Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Make a function that calls OpenCV once and returns the result."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
-
-    def compute() -> Array:
-        cv2.distanceTransform(img, cv2.DIST_L2, 3, dst=out)
-        return out
-
-    return compute
+    return lambda: cv2.distanceTransform(img, cv2.DIST_L2, 3, dst=out)

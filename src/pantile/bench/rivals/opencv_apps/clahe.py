@@ -1,19 +1,11 @@
 """OpenCV's own."""
 
-from collections.abc import Callable, Mapping
-
 import cv2
 
-from ..library_worker import Array
+from ..library_worker import Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Make a function that calls OpenCV once and returns the result."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
     clahe = cv2.createCLAHE(clipLimit=2.0, tileGridSize=(8, 8))
-
-    def compute() -> Array:
-        clahe.apply(img, dst=out)
-        return out
-
-    return compute
+    return lambda: clahe.apply(img, dst=out)

@@ -1,18 +1,10 @@
 """OpenCV's own conversion."""
 
-from collections.abc import Callable, Mapping
-
 import cv2
 
-from ..library_worker import Array
+from ..library_worker import Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Make a function that calls OpenCV once and returns the result."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
-
-    def compute() -> Array:
-        cv2.cvtColor(img, cv2.COLOR_RGB2GRAY, dst=out)
-        return out
-
-    return compute
+    return lambda: cv2.cvtColor(img, cv2.COLOR_RGB2GRAY, dst=out)

@@ -1,14 +1,12 @@
 """Grey, then OpenCV's own corner detector, which scales its gradients by 1/12 as the app does."""
 
-from collections.abc import Callable, Mapping
-
 import cv2
 import numpy as np
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     """All of the image; the app's result has no border."""
     del outputs
     red, green, blue = inputs["img"]

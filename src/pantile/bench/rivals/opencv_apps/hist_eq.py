@@ -1,16 +1,14 @@
 """Histogram equalization of the luma of an interleaved image."""
 
-from collections.abc import Callable, Mapping
-
 import cv2
 import numpy as np
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 DIFFERS = "OpenCV rounds luma and chroma to 8 bits, and starts its cumulative histogram at the first level in use"
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     """The image is interleaved beforehand."""
     del outputs
     img = np.ascontiguousarray(np.moveaxis(inputs["img"], 0, -1))

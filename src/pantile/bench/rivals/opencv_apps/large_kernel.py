@@ -1,14 +1,13 @@
 """OpenCV's filter, which takes Fourier transforms for such kernels, on one thread: so each gets a strip of rows."""
 
-from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import cv2
 
-from ..library_worker import Array
+from ..library_worker import Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     """Strips overlap by what the kernel reads beyond them."""
     img, kernel, (out,) = inputs["img"], inputs["kernel"], outputs
     rows, threads, reach = img.shape[0], cv2.getNumThreads(), kernel.shape[0] // 2
@@ -20,8 +19,7 @@ def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable
         filtered = cv2.filter2D(img[top:bottom], -1, kernel, borderType=cv2.BORDER_REPLICATE)
         out[first:last] = filtered[first - top : last - top]
 
-    def compute() -> Array:
+    def compute() -> None:
         list(pool.map(strip, range(threads)))
-        return out
 
     return compute

@@ -1,19 +1,16 @@
 """Gradients, box filters and arithmetic."""
 
-from collections.abc import Callable, Mapping
-
 import cv2
 import numpy as np
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 SIDE = (9, 9)
 RIDGE = np.float32(10)
 REPLICATE = cv2.BORDER_REPLICATE
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Everything in place, in arrays that exist already."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     before, after, (out,) = inputs["before"], inputs["after"], outputs
     dx, dy, dt, product, xx, xy, yy, xt, yt = (np.empty(before.shape, np.float32) for _ in range(9))
 
@@ -27,7 +24,7 @@ def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable
         cv2.multiply(p, q, dst=target)
         return cv2.subtract(target, product, dst=target)
 
-    def compute() -> Array:
+    def compute() -> None:
         cv2.Sobel(before, cv2.CV_32F, 1, 0, dst=dx, ksize=1, scale=0.5, borderType=REPLICATE)
         cv2.Sobel(before, cv2.CV_32F, 0, 1, dst=dy, ksize=1, scale=0.5, borderType=REPLICATE)
         cv2.subtract(after, before, dst=dt, dtype=cv2.CV_32F)
@@ -41,6 +38,5 @@ def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable
         cv2.divide(u, determinant, dst=u)
         cv2.divide(v, determinant, dst=v)
         cv2.merge([u, v], dst=out)
-        return out
 
     return compute

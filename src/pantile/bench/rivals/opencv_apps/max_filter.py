@@ -1,25 +1,22 @@
 """Dilation of each plane by a disc."""
 
-from collections.abc import Callable, Mapping
-
 import cv2
 import numpy as np
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 
 RADIUS = 26
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     """The disc is one pixel taller than round on every column, as the app's is."""
     img = inputs["img"]
     (out,) = outputs
     disc = _disc()
 
-    def compute() -> Array:
+    def compute() -> None:
         for source, target in zip(img, out, strict=True):
             cv2.dilate(source, disc, dst=target)
-        return out
 
     return compute
 

@@ -1,18 +1,15 @@
 """OpenCV's remap, with maps that are made once, in the format that it is fastest with."""
 
-from collections.abc import Callable, Mapping
-
 import cv2
 import numpy as np
 
-from ..library_worker import Array
+from ..library_worker import Inputs, Outputs, Program
 
 K1, K2 = -0.12, 0.03
 DIFFERS = "OpenCV interpolates between pixels in steps of 1/32; the app takes places as they are"
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Make a function that calls OpenCV once and returns the result."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
     rows, columns, _ = img.shape
     v, u = (np.arange(rows) - rows / 2)[:, None] / (columns / 2), (np.arange(columns) - columns / 2) / (columns / 2)
@@ -20,9 +17,4 @@ def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable
     scale = 1 + K1 * far + K2 * far * far
     across, down = (u * scale + 1) * (columns / 2), v * scale * (columns / 2) + rows / 2
     places, parts = cv2.convertMaps(across.astype(np.float32), down.astype(np.float32), cv2.CV_16SC2)
-
-    def compute() -> Array:
-        cv2.remap(img, places, parts, cv2.INTER_LINEAR, dst=out, borderMode=cv2.BORDER_REPLICATE)
-        return out
-
-    return compute
+    return lambda: cv2.remap(img, places, parts, cv2.INTER_LINEAR, dst=out, borderMode=cv2.BORDER_REPLICATE)

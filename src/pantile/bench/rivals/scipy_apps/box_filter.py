@@ -1,21 +1,18 @@
 """SciPy's uniform filter."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from scipy import ndimage
 
-from ..library_worker import Array
+from ..library_worker import Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     """What bytes become on the way is float32, and rounded at the end."""
     img, (out,) = inputs["img"], outputs
 
-    def compute() -> Array:
+    def compute() -> None:
         found = ndimage.uniform_filter(img, (5, 5, 1), output=np.float32, mode="nearest")
         np.rint(found, out=found)
         out[...] = found
-        return out
 
     return compute

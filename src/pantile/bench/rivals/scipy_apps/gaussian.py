@@ -1,21 +1,18 @@
 """SciPy's Gaussian filter."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from scipy import ndimage
 
-from ..library_worker import Array
+from ..library_worker import Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     """What bytes become on the way is float32, and rounded at the end."""
     img, (out,) = inputs["img"], outputs
 
-    def compute() -> Array:
+    def compute() -> None:
         found = ndimage.gaussian_filter(img, (1.5, 1.5, 0), output=np.float32, mode="nearest", radius=(3, 3, 0))
         np.rint(found, out=found)
         out[...] = found
-        return out
 
     return compute

@@ -1,18 +1,10 @@
 """SciPy's Sobel."""
 
-from collections.abc import Callable, Mapping
-
 from scipy import ndimage
 
-from ..library_worker import Array
+from ..library_worker import Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Make a function that calls the library once and returns the result."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
-
-    def compute() -> Array:
-        ndimage.sobel(img, axis=1, output=out, mode="nearest")
-        return out
-
-    return compute
+    return lambda: ndimage.sobel(img, axis=1, output=out, mode="nearest")

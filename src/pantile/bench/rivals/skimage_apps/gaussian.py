@@ -1,20 +1,16 @@
 """scikit-image's Gaussian filter."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from skimage import filters
 
-from ..library_worker import Array
+from ..library_worker import Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Make a function that calls the library once and returns the result."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
 
-    def compute() -> Array:
+    def compute() -> None:
         found = filters.gaussian(img, 1.5, mode="nearest", preserve_range=True, truncate=2.0, channel_axis=-1)
         out[...] = np.rint(found)
-        return out
 
     return compute

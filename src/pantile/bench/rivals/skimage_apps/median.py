@@ -1,19 +1,15 @@
 """scikit-image's median filter."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from skimage import filters
 
-from ..library_worker import Array
+from ..library_worker import Inputs, Outputs, Program
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """Make a function that calls the library once and returns the result."""
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
 
-    def compute() -> Array:
+    def compute() -> None:
         filters.median(img, np.ones((5, 5, 1), bool), out=out, mode="nearest")
-        return out
 
     return compute

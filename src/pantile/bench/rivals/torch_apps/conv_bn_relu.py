@@ -1,18 +1,16 @@
 """A convolution, batch normalization and ReLU of any window and stride."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 import torch
 from torch.nn.functional import conv2d, relu_
 
-from ..library_worker import Array
+from ..library_worker import Inputs, Outputs, Program
 from ._tensors import array, images, weights
 
 EPSILON = 1e-5
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     """The normalization goes into weights and bias beforehand, as one does for inference."""
     source, filter = images(inputs["img"]), inputs["filter"]
     scale = inputs["gamma"] / np.sqrt(inputs["variance"] + np.float32(EPSILON))

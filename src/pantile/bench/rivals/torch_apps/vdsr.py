@@ -1,15 +1,13 @@
 """The layers of VDSR, one after the other."""
 
-from collections.abc import Callable, Mapping
-
 import torch
 from torch.nn.functional import conv2d, relu_
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 from ._tensors import array, images, weights
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     """All weights are in order beforehand."""
     del outputs
     source = images(inputs["img"])

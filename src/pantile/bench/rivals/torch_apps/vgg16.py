@@ -1,17 +1,15 @@
 """The layers of VGG-16, one after the other."""
 
-from collections.abc import Callable, Mapping
-
 import torch
 from torch.nn.functional import conv2d, linear, max_pool2d, relu_, softmax
 
-from ..library_worker import Array
+from ..library_worker import Array, Inputs, Outputs, Program
 from ._tensors import images, weights
 
 CONVOLUTIONS = (2, 2, 3, 3, 3)  # in each group
 
 
-def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     """All weights are in order beforehand."""
     del outputs
     source = images(inputs["img"])

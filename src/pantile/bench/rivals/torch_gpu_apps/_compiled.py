@@ -1,11 +1,10 @@
 """Formulas, compiled."""
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
-Tensor = Any
+from ..gpu_worker import Tensor
 
 
 def compiled(formula: Callable[[Tensor], Tensor], image: Tensor) -> Callable[[], Tensor]:

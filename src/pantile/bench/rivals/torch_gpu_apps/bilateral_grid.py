@@ -1,19 +1,16 @@
 """The bilateral grid: pixels are added up in cells by atomic additions; blurs and reading back are compiled."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import torch
 from torch.nn.functional import pad
 
-Tensor = Any
+from ..gpu_worker import Inputs, Program, Shapes, Tensor
+
 CELL, BINS = 8, 10
 BEYOND = 2  # cells, and values of brightness, that a blur reaches
 DEPTH = BINS + 2 + 2 * BEYOND
 
 
-def prepare(inputs: Mapping[str, Tensor], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Tensor]:
-    """One image to one image."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     image, (height, width) = inputs["img"], shapes[0]
     rows, columns = (-(-n // CELL) + 1 + 2 * BEYOND for n in (height, width))
     before = BEYOND * CELL + CELL // 2

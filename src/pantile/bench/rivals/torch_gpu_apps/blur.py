@@ -1,16 +1,12 @@
 """The box blur in two passes, compiled."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import torch
 
+from ..gpu_worker import Inputs, Program, Shapes, Tensor
 from ._compiled import compiled
 
-Tensor = Any
 
-
-def prepare(inputs: Mapping[str, Tensor], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Tensor]:
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     """PyTorch computes little with unsigned integers of 16 bits; twelve of them fit signed ones as well."""
     del shapes
     compute = compiled(_blur, inputs["img"].view(torch.int16))

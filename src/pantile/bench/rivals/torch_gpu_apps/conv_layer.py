@@ -1,15 +1,12 @@
 """A convolution and ReLU: cuDNN, in float32 without TF32, channels innermost as the app has them."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import torch
 from torch.nn.functional import conv2d, relu_
 
-Tensor = Any
+from ..gpu_worker import Inputs, Program, Shapes
 
 
-def prepare(inputs: Mapping[str, Tensor], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Tensor]:
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     """Weights are brought into the order that PyTorch wants beforehand."""
     del shapes
     source, bias = inputs["img"].permute(0, 3, 1, 2), inputs["bias"]

@@ -1,14 +1,10 @@
 """The corner response, compiled."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
+from ..gpu_worker import Inputs, Program, Shapes, Tensor
 from ._compiled import compiled, luma
 
-Tensor = Any
 
-
-def prepare(inputs: Mapping[str, Tensor], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Tensor]:
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     """One image to one image, three pixels smaller on every side."""
     del shapes
     return compiled(_harris, inputs["img"])

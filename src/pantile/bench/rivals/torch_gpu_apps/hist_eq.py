@@ -1,18 +1,14 @@
 """Histogram equalization: PyTorch's own histogram between two compiled formulas."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import torch
 
+from ..gpu_worker import Inputs, Program, Shapes, Tensor
 from ._compiled import luma
 
-Tensor = Any
 LEVELS = 256
 
 
-def prepare(inputs: Mapping[str, Tensor], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Tensor]:
-    """One image to one image."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     del shapes
     image = inputs["img"]
     level = torch.compile(_level, dynamic=False, fullgraph=True)

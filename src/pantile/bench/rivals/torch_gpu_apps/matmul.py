@@ -1,15 +1,11 @@
 """The matrix product: cuBLAS, in float32 without TF32."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import torch
 
-Tensor = Any
+from ..gpu_worker import Inputs, Program, Shapes
 
 
-def prepare(inputs: Mapping[str, Tensor], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Tensor]:
-    """Into the same matrix at every call."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     a, b = inputs["a"], inputs["b"]
     result = torch.empty(shapes[0], device=a.device)
     return lambda: torch.mm(a, b, out=result)

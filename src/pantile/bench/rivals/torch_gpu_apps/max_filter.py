@@ -1,20 +1,18 @@
 """The maximum over a disc: a table of maxima over powers of two of rows, and of 53 columns made of it, compiled."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
 from torch.nn.functional import pad
 
-Tensor = Any
+from ..gpu_worker import Inputs, Program, Shapes, Tensor
+
 RADIUS = 26
 HEIGHTS = [sum(dx * dx + k * k < (RADIUS + 0.25) ** 2 for k in range(RADIUS + 1)) for dx in range(RADIUS + 1)]
 MARGIN = max(HEIGHTS)
 
 
-def prepare(inputs: Mapping[str, Tensor], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Tensor]:
-    """One image to one image."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     image, (_, height, width) = inputs["img"], shapes[0]
     discs = torch.compile(_discs, dynamic=False, fullgraph=True)
 

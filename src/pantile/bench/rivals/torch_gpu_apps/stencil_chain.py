@@ -1,15 +1,13 @@
 """The chain of stencils: each stage compiled, for any size, as each is smaller than the one before."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import torch
 
-Tensor = Any
+from ..gpu_worker import Inputs, Program, Shapes, Tensor
+
 STAGES, RADIUS = 32, 2
 
 
-def prepare(inputs: Mapping[str, Tensor], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Tensor]:
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     """Sums wrap in signed integers as in unsigned ones, with which PyTorch computes little."""
     image, margin = inputs["img"].view(torch.int16), RADIUS * STAGES
     rows, columns = (torch.arange(-margin, n + margin, device=image.device).clamp(0, n - 1) for n in shapes[0])

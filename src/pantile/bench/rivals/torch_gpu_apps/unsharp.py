@@ -1,21 +1,18 @@
 """Unsharp masking: compiled in two steps, as one alone would weigh all 49 pixels around each."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
 from torch.nn.functional import pad
 
+from ..gpu_worker import Inputs, Program, Shapes, Tensor
 from ._compiled import luma
 
-Tensor = Any
 SIGMA = 1.5
 WEIGHTS = [math.exp(-i * i / (2 * SIGMA * SIGMA)) / (math.sqrt(2 * math.pi) * SIGMA) for i in range(4)]
 
 
-def prepare(inputs: Mapping[str, Tensor], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Tensor]:
-    """One image to one image."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     del shapes
     image = inputs["img"]
     down, sharpen = (torch.compile(f, dynamic=False, fullgraph=True) for f in (_down, _sharpened))

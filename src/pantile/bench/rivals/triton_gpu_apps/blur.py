@@ -1,13 +1,11 @@
 """The box blur: down sixteen rows with three sums of rows at hand."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
 
-Tensor = Any
+from ..gpu_worker import Inputs, Program, Shapes, Tensor
+
 ROWS, COLUMNS = 16, 512
 
 
@@ -34,7 +32,7 @@ def _blur(source, result, height, width, ROWS: tl.constexpr, COLUMNS: tl.constex
         second = third
 
 
-def prepare(inputs: Mapping[str, Tensor], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Tensor]:
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     """Into the same array at every call. Twelve bits fit signed integers of 16."""
     image = inputs["img"].view(torch.int16)
     height, width = shapes[0]

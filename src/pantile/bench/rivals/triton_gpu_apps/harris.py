@@ -1,13 +1,11 @@
 """The corner response: down sixteen rows, with five columns of two rows of luma, and sums of two rows, at hand."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
 
-Tensor = Any
+from ..gpu_worker import Inputs, Program, Shapes, Tensor
+
 ROWS, COLUMNS = 16, 128
 
 
@@ -76,8 +74,7 @@ def _harris(image, result, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.conste
         xx1, yy1, xy1 = xx2, yy2, xy2
 
 
-def prepare(inputs: Mapping[str, Tensor], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Tensor]:
-    """Into the same array at every call."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     image = inputs["img"]
     rows, columns = shapes[0]
     result = torch.empty(shapes[0], device=image.device)

@@ -1,13 +1,13 @@
 """The matrix product in blocks, in float32 without TF32."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 import triton
 import triton.language as tl
 
-Tensor = Any
+from ..gpu_worker import Inputs, Program, Shapes, Tensor
+
 GROUP = 8  # rows of blocks that share columns of b in the cache
 CONFIGS = [
     triton.Config({"BM": m, "BN": n, "BK": k}, num_warps=warps, num_stages=stages)
@@ -40,8 +40,7 @@ def _matmul(a, b, c, m, n, k, GROUP: tl.constexpr, BM: tl.constexpr, BN: tl.cons
     tl.store(c + i[:, None] * n + j[None, :], total, mask=(i[:, None] < m) & (j[None, :] < n))
 
 
-def prepare(inputs: Mapping[str, Tensor], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Tensor]:
-    """Into the same matrix at every call."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     a, b = inputs["a"], inputs["b"]
     (m, k), n = a.shape, b.shape[1]
     result = torch.empty(shapes[0], device=a.device)

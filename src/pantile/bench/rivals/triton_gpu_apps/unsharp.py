@@ -1,14 +1,13 @@
 """Unsharp masking in two kernels: luma and its vertical sums, down sixteen rows; then all the rest."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-Tensor = Any
+from ..gpu_worker import Inputs, Program, Shapes, Tensor
+
 SIGMA = 1.5
 ROWS, COLUMNS = 16, 256
 WEIGHTS = [math.exp(-i * i / (2 * SIGMA * SIGMA)) / (math.sqrt(2 * math.pi) * SIGMA) for i in range(4)]
@@ -69,8 +68,7 @@ def _sharpen(image, down, result, height, width, w0, w1, w2, w3, COLUMNS: tl.con
         tl.store(result + place, ratio * tl.load(image + place, mask=x < width, other=0.0), mask=x < width)
 
 
-def prepare(inputs: Mapping[str, Tensor], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Tensor]:
-    """Into the same arrays at every call."""
+def prepare(inputs: Inputs, shapes: Shapes) -> Program:
     image = inputs["img"]
     _, height, width = shapes[0]
     result, down = torch.empty_like(image), torch.empty_like(image[0])
