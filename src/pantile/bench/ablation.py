@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import pantile as pt
 
 from ..apps import App
 from ..autoschedule.auto import INGREDIENTS
 from .agreement import disagreement
-from .columns import aligned
+from .columns import aligned, ratio
 from .console import Console
-from .contender import Array, Label
+from .contender import Array, Label, several
 from .ours import SYSTEM, PantileContender
 from .placement import on_a_line
 from .rounds import Limit, race
 
 ALGEBRA = "algebra"
-SAME = ""  # in a table: the same schedule comes out
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,7 @@ class AblationResult:
 def ablate(apps: Sequence[App], size: str, threads: int, limit: Limit, console: Console) -> list[AblationResult]:
     """Each app with and without each ingredient, timed in turn."""
     found = []
-    for number, app in enumerate(apps, 1):
-        console.heading = f"[{number}/{len(apps)}] " if len(apps) > 1 else ""
+    for app in console.each(apps):
         console.begin(f"{app.name}: making inputs")
         inputs = {name: on_a_line(a) for name, a in app.inputs(size).items()} | dict(app.params)
         try:
@@ -87,9 +85,8 @@ def _pipeline(app: App, name: str, inputs: Mapping[str, Array]) -> pt.Pipeline:
 
 
 def _contender(pipeline: pt.Pipeline, name: str, threads: int, inputs: Mapping[str, Array]) -> PantileContender:
-    results = pipeline(num_threads=threads, **inputs)
-    several = results if isinstance(results, tuple) else (results,)
-    return PantileContender(Label(SYSTEM, name, threads), 0.0, 0.0, {}, pipeline, inputs, several)
+    results = several(pipeline(num_threads=threads, **inputs))
+    return PantileContender(Label(SYSTEM, name, threads), 0.0, 0.0, {}, pipeline, inputs, results)
 
 
 def table(results: Sequence[AblationResult]) -> Iterator[str]:
@@ -97,7 +94,7 @@ def table(results: Sequence[AblationResult]) -> Iterator[str]:
     names = [n for n in (ALGEBRA, *INGREDIENTS) if any(n in r.without_ms for r in results)]
     rows = [["time without / with", "auto ms", *names]]
     for r in results:
-        rows.append([r.app, f"{r.ms:.3g}", *(_cell(r.ratio(n)) for n in names)])
+        rows.append([r.app, f"{r.ms:.3g}", *(ratio(r.ratio(n)) for n in names)])
     if len(results) > 1:
         means = [statistics.geometric_mean([r.ratio(n) or 1.0 for r in results]) for n in names]
         rows.append(["geometric mean", "", *(f"{m:.2f}" for m in means)])
@@ -106,12 +103,3 @@ def table(results: Sequence[AblationResult]) -> Iterator[str]:
     unchanged = [n for n in (ALGEBRA, *INGREDIENTS) if n not in changed]
     everywhere = f"; so everywhere for {', '.join(unchanged)}" if unchanged else ""
     yield f"an empty cell: the same schedule without it{everywhere}"
-
-
-def _cell(ratio: float | None) -> str:
-    return SAME if ratio is None else f"{ratio:.2f}"
-
-
-def to_json(results: Sequence[AblationResult]) -> list[dict[str, object]]:
-    """As objects of the file's "ablation"."""
-    return [asdict(r) for r in results]

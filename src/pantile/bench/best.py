@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import geometric_mean
 
-from .columns import aligned
+from .columns import aligned, ratio
 from .ours import SYSTEM
 from .result import Result
 
@@ -29,12 +29,8 @@ def best_rivals(results: Sequence[Result]) -> Iterator[str]:
         fastest = min(theirs, key=lambda r: r.ms)
         ours[BEST] = min(ours.values())
         ratios.append({column: fastest.ms / ours[column] for column in columns if column in ours})
-        rows.append([app, fastest.label.system, *(_cell(ratios[-1].get(column)) for column in columns)])
+        rows.append([app, fastest.label.system, *(ratio(ratios[-1].get(column)) for column in columns)])
     for name, summary in (("geometric mean", geometric_mean), ("least", min)):
         of = [[r[column] for r in ratios if column in r] for column in columns]
-        rows.append([name, "", *(_cell(summary(values) if values else None) for values in of)])
+        rows.append([name, "", *(ratio(summary(values) if values else None) for values in of)])
     yield from aligned(rows, text_columns=2)
-
-
-def _cell(ratio: float | None) -> str:
-    return "" if ratio is None else f"{ratio:.2f}"

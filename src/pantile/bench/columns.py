@@ -14,6 +14,11 @@ def aligned(rows: Sequence[Sequence[str]], text_columns: int) -> Iterator[str]:
         yield "  ".join(left + right).rstrip()
 
 
+def ratio(value: float | None) -> str:
+    """Two digits, or an empty cell."""
+    return "" if value is None else f"{value:.2f}"
+
+
 def milliseconds(value: object) -> str:
     """Three digits or a bit more."""
     assert isinstance(value, float)

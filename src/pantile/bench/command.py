@@ -9,9 +9,11 @@ import tempfile
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pantile as pt
 
@@ -170,8 +172,7 @@ def run(args: argparse.Namespace) -> int:
         console.note(f"starting LLVM and the threads took {start_seconds():.3f} s; compile times do not include it")
         console.note(_plan(apps, settings))
         try:
-            for number, app in enumerate(apps, 1):
-                console.heading = f"[{number}/{len(apps)}] " if len(apps) > 1 else ""
+            for app in console.each(apps):
                 measured = Session(app, replace(settings, size=app.size_called(settings.size)), console).measure()
                 if measured:
                     console.done(brief(measured))
@@ -184,47 +185,49 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
-    apps = _of_size(args)
     with _cache_at(os.devnull):  # what was found before is not searched again
-        results = scheduling.measure(apps, args.schedule or scheduling.STRATEGIES, args.size, console)
-    console.clear()
-    if results:
-        print(f"{host['cpu']}; size: {args.size}; seconds of one core to find a schedule (published in brackets)\n")
-        print("\n".join(scheduling.table(results)))
-    if args.json:
-        write_document(args.json, host, "scheduling", [r.to_json() for r in results])
-    return 1 if console.errors else 0
+        results = scheduling.measure(_of_size(args), args.schedule or scheduling.STRATEGIES, args.size, console)
+    heading = f"{host['cpu']}; size: {args.size}; seconds of one core to find a schedule (published in brackets)"
+    lines = chain([heading, ""], scheduling.table(results))
+    return _finish(args, host, console, "scheduling", lines, [r.to_json() for r in results])
 
 
 def _predictions_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
-    apps = _of_size(args)
     with _empty_cache():
-        results = predictions.compare(apps, args.size, args.predictions, console)
-    console.clear()
-    if results:
-        print(f"{host['cpu']}; one thread; predicted and measured times of schedules\n")
-        print("\n".join(predictions.table(results)))
-    if args.json:
-        write_document(args.json, host, "predictions", predictions.to_json(results))
+        results = predictions.compare(_of_size(args), args.size, args.predictions, console)
     if args.plot and results:
         try:
             predictions.draw(args.plot, results, f"{host['cpu']}, one thread; rank correlation per app")
         except Unavailable as reason:
             console.note(f"no chart: {reason}")
-    return 1 if console.errors else 0
+    heading = f"{host['cpu']}; one thread; predicted and measured times of schedules"
+    lines = chain([heading, ""], predictions.table(results))
+    return _finish(args, host, console, "predictions", lines, [asdict(r) for r in results])
 
 
 def _ablation_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
-    apps = _of_size(args)
     threads = args.threads or pt.get_num_threads()
     with _empty_cache():
-        results = ablation.ablate(apps, args.size, threads, Limit(args.repeat), console)
+        results = ablation.ablate(_of_size(args), args.size, threads, Limit(args.repeat), console)
+    what = f"size: {args.size}; {_number(threads, 'thread')}; what auto's ingredients contribute"
+    lines = chain([f"{host['cpu']}; {what}", ""], ablation.table(results))
+    return _finish(args, host, console, "ablation", lines, [asdict(r) for r in results])
+
+
+def _finish(
+    args: argparse.Namespace,
+    host: dict[str, object],
+    console: Console,
+    kind: str,
+    lines: Iterable[str],
+    results: list[Any],
+) -> int:
+    """Print the lines, if there are results, and write these to a file; the exit status."""
     console.clear()
     if results:
-        print(f"{host['cpu']}; size: {args.size}; {_number(threads, 'thread')}; what auto's ingredients contribute\n")
-        print("\n".join(ablation.table(results)))
+        print("\n".join(lines))
     if args.json:
-        write_document(args.json, host, "ablation", ablation.to_json(results))
+        write_document(args.json, host, kind, results)
     return 1 if console.errors else 0
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator, Sequence
 from typing import TextIO
+
+from ..apps import App
 
 
 class Console:
@@ -15,6 +18,12 @@ class Console:
         self._rewrites = self._stream.isatty()
         self.errors = 0
         self.heading = ""  # of all that is being done, such as how far it is in a longer list
+
+    def each(self, apps: Sequence[App]) -> Iterator[App]:
+        """The apps in turn, counted by the heading if there are several."""
+        for number, app in enumerate(apps, 1):
+            self.heading = f"[{number}/{len(apps)}] " if len(apps) > 1 else ""
+            yield app
 
     def begin(self, text: str) -> None:
         """What is being done from now on."""

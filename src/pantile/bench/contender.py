@@ -74,3 +74,8 @@ def seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+def several(results: Any) -> tuple[Array, ...]:
+    """The results of a call of a pipeline, which returns a tuple only of several outputs."""
+    return results if isinstance(results, tuple) else (results,)

@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-import pantile as pt
-
 from ..apps import App
 from ..runtime.cuda import graphs
-from .contender import ON_GPU, Array, Label, Unavailable
-from .ours import SYSTEM
+from .contender import ON_GPU, Array, Label, Unavailable, several
+from .ours import SYSTEM, scheduled
 from .rivals.gpu_timing import LibraryDevice, TimedWork, better, least
 
 DEVICES = {"torch": "torch_device", "cupy": "cupy_device"}  # whose arrays are given to pipelines, if installed
@@ -31,8 +29,6 @@ class GpuContender:
     label: Label
     schedule_s: float
     compile_s: float
-    passes_s: Mapping[str, float]
-    pipeline: pt.Pipeline
     device: LibraryDevice
     work: Callable[[], object]
     on_device: tuple[Any, ...]  # the results
@@ -72,34 +68,19 @@ def prepare_on_gpu(app: App, schedule: str, target: str, inputs: Mapping[str, Ar
     """Build, schedule and compile an app, and make its outputs. Compiling includes the driver's part."""
     device = library()
     given: dict[str, Any] = {name: device.put(a) if isinstance(a, np.ndarray) else a for name, a in inputs.items()}
+    pipeline, build_s, schedule_s = scheduled(app, schedule, inputs, target)
     start = time.perf_counter()
-    unscheduled = app.build().with_options(target=target)
-    built = time.perf_counter()
-    chosen = app.schedule(schedule, unscheduled.options.target)
-    pipeline = unscheduled.with_schedule(chosen, estimates=inputs)
-    scheduled = time.perf_counter()
     pipeline.compile(**given)
-    made = pipeline(**given)
+    results = several(pipeline(**given))
     device.wait()
-    compiled = time.perf_counter()
-    passes = pipeline.timings
-    results = made if isinstance(made, tuple) else (made,)
+    compile_s = build_s + time.perf_counter() - start
 
     def work() -> None:
         pipeline(out=results, **given)
 
     work()
     device.wait()
-    return GpuContender(
-        label=Label(SYSTEM, schedule, ON_GPU),
-        schedule_s=scheduled - built,
-        compile_s=(built - start) + (compiled - scheduled),
-        passes_s=passes,
-        pipeline=pipeline,
-        device=device,
-        work=work,
-        on_device=results,
-    )
+    return GpuContender(Label(SYSTEM, schedule, ON_GPU), schedule_s, compile_s, device, work, results)
 
 
 def library() -> Any:

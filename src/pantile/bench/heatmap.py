@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .columns import milliseconds
-from .contender import Unavailable
+from .columns import milliseconds, ratio
 from .matrix import Matrix
+from .plot import matplotlib
 from .result import Result
 
 SLOWEST = 8.0  # times as slow as the best strategy, and what is slower, are equally red
@@ -19,17 +18,14 @@ MEAN = "over the best"
 
 def draw(path: Path, results: Sequence[Result], caption: str = "") -> None:
     """Write the picture; its format is that of the file name."""
-    try:
-        pyplot = import_module("matplotlib.pyplot")
-    except ImportError:
-        raise Unavailable("matplotlib draws it; install it with `pip install matplotlib`") from None
+    pyplot, _ = matplotlib()
     m = Matrix(results)
     apps = list(m.times)
     ratios = [[m.ratio(app, [x]) if x in m.times[app] else None for x in m.labels] for app in apps]
     texts = [[milliseconds(m.times[app][x]) if x in m.times[app] else "" for x in m.labels] for app in apps]
     means = [m.mean([x]) for x in m.labels]
     ratios.append(means)
-    texts.append(["" if mean is None else f"{mean:.2f}" for mean in means])
+    texts.append(list(map(ratio, means)))
     size = (2.2 + 0.85 * len(m.labels), 1.4 + 0.27 * len(texts))
     figure, axes = pyplot.subplots(figsize=size, layout="constrained")
     _cells(axes, ratios, texts)

@@ -10,7 +10,7 @@ from typing import Any
 import pantile as pt
 
 from ..apps import App
-from .contender import Array, Label, seconds
+from .contender import Array, Label, seconds, several
 
 SYSTEM = "pantile"
 
@@ -46,27 +46,24 @@ class PantileContender:
         self.pipeline(out=self.results, num_threads=self.label.threads, **self.inputs)
 
 
+def scheduled(
+    app: App, schedule: str, inputs: Mapping[str, Array], target: str | None = None
+) -> tuple[pt.Pipeline, float, float]:
+    """The pipeline of an app under a schedule, and how many seconds it took to build it and to schedule it."""
+    start = time.perf_counter()
+    pipeline = app.build() if target is None else app.build().with_options(target=target)
+    built = time.perf_counter()
+    pipeline = pipeline.with_schedule(app.schedule(schedule, pipeline.options.target), estimates=inputs)
+    return pipeline, built - start, time.perf_counter() - built
+
+
 def prepare(app: App, schedule: str, threads: int, inputs: Mapping[str, Array]) -> PantileContender:
     """Build, schedule and compile an app, and make its outputs."""
-    start = time.perf_counter()
-    unscheduled = app.build()
-    built = time.perf_counter()
-    chosen = app.schedule(schedule, unscheduled.options.target)
-    pipeline = unscheduled.with_schedule(chosen, estimates=inputs)
-    scheduled = time.perf_counter()
-    pipeline.compile(**inputs)
-    compiled = time.perf_counter()
+    pipeline, build_s, schedule_s = scheduled(app, schedule, inputs)
+    compile_s = build_s + seconds(lambda: pipeline.compile(**inputs))
     passes = pipeline.timings  # of this compilation; later ones replace them
-    results = pipeline(num_threads=threads, **inputs)
-    return PantileContender(
-        label=Label(SYSTEM, schedule, threads),
-        schedule_s=scheduled - built,
-        compile_s=(built - start) + (compiled - scheduled),
-        passes_s=passes,
-        pipeline=pipeline,
-        inputs=inputs,
-        results=results if isinstance(results, tuple) else (results,),
-    )
+    results = several(pipeline(num_threads=threads, **inputs))
+    return PantileContender(Label(SYSTEM, schedule, threads), schedule_s, compile_s, passes, pipeline, inputs, results)
 
 
 def start_seconds() -> float:

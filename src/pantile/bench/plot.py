@@ -33,13 +33,17 @@ class Baseline:
     ms: Mapping[str, float]
 
 
-def draw(path: Path, results: Sequence[Result], caption: str = "") -> None:
-    """Write the chart; its format is that of the file name."""
+def matplotlib() -> tuple[Any, Any]:
+    """The modules of matplotlib that draw charts and place ticks."""
     try:
-        pyplot = import_module("matplotlib.pyplot")
-        ticker = import_module("matplotlib.ticker")
+        return import_module("matplotlib.pyplot"), import_module("matplotlib.ticker")
     except ImportError:
         raise Unavailable("matplotlib draws it; install it with `pip install matplotlib`") from None
+
+
+def draw(path: Path, results: Sequence[Result], caption: str = "") -> None:
+    """Write the chart; its format is that of the file name."""
+    pyplot, ticker = matplotlib()
     apps = list(dict.fromkeys(r.app for r in results))
     base = baseline(results)
     labels = list(dict.fromkeys(r.label for r in results))

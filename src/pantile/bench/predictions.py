@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -20,7 +19,7 @@ import pantile as pt
 from ..apps import App
 from .columns import aligned
 from .console import Console
-from .contender import Unavailable
+from .plot import matplotlib
 from .variations import reduced, variations
 
 ROUNDS = 3  # in which all schedules of an app run in turn, so that what else happens then slows down all of them
@@ -51,8 +50,7 @@ class PredictionResult:
 def compare(apps: Sequence[App], size: str, count: int, console: Console) -> list[PredictionResult]:
     """So many schedules of each app."""
     found: list[PredictionResult] = []
-    for number, app in enumerate(apps, 1):
-        console.heading = f"[{number}/{len(apps)}] " if len(apps) > 1 else ""
+    for app in console.each(apps):
         console.begin(f"{app.name}: making inputs")
         arguments = app.random(reduced(app.sizes[size])) | dict(app.params)
         ready: list[tuple[str, float, pt.Pipeline]] = []
@@ -131,17 +129,9 @@ def _row(name: str, results: Sequence[PredictionResult]) -> list[str]:
     return [name, str(len(results)), f"{correlation:.2f}", f"{regret(results):.2f}", f"{100 * near:.0f} %", *ends]
 
 
-def to_json(results: Sequence[PredictionResult]) -> list[dict[str, object]]:
-    """As objects of the file's "predictions"."""
-    return [asdict(r) for r in results]
-
-
 def draw(path: Path, results: Sequence[PredictionResult], caption: str) -> None:
     """A point per schedule, a panel per app; between the dashed lines a prediction is near."""
-    try:
-        pyplot, ticker = import_module("matplotlib.pyplot"), import_module("matplotlib.ticker")
-    except ImportError:
-        raise Unavailable("matplotlib draws it; install it with `pip install matplotlib`") from None
+    pyplot, ticker = matplotlib()
     apps = list(dict.fromkeys(r.app for r in results))
     columns = min(4, len(apps))
     rows = -(-len(apps) // columns)

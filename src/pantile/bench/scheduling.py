@@ -52,8 +52,7 @@ def measure(apps: Sequence[App], strategies: Sequence[str], size: str, console: 
         if name in UNSEARCHED:
             console.error(f"{name} is {UNSEARCHED[name]}: there is nothing to find")
     strategies = [name for name in strategies if name not in UNSEARCHED]
-    for number, app in enumerate(apps, 1):
-        console.heading = f"[{number}/{len(apps)}] "
+    for app in console.each(apps):
         for strategy in strategies:
             console.begin(f"{app.name}: {strategy}")
             try:

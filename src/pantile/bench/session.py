@@ -20,7 +20,7 @@ from ..machine.quiet import NOTICEABLE, busy_cores
 from ..tuning_results import NotTuned
 from .agreement import disagreement, inner
 from .console import Console
-from .contender import ON_GPU, Array, Contender, Label, Unavailable
+from .contender import ON_GPU, Array, Contender, Label, Unavailable, several
 from .gpu import GpuContender, prepare_on_gpu
 from .memory import free_bytes, peak_megabytes
 from .ours import SYSTEM, PantileContender, prepare
@@ -172,8 +172,7 @@ class Session:
 
     def _reference(self) -> Sequence[Array]:
         self._begin("evaluating the reference")
-        results = self.app.build().reference(**self.inputs)
-        return results if isinstance(results, tuple) else (results,)
+        return several(self.app.build().reference(**self.inputs))
 
     def _agrees(self, contender: Contender, expected: Sequence[Array], authority: str) -> bool:
         if contender.differs:

@@ -22,7 +22,7 @@ import pantile as pt
 
 from ..tuning_results import Winner
 from .agreement import disagreement
-from .contender import Array, seconds
+from .contender import Array, seconds, several
 
 FINDING, PROPOSALS, NEIGHBOURS = 0.2, 0.5, 0.8  # of the time, when each part ends
 PREDICTING = 0.3  # of the time for neighbours, to predict what they take
@@ -170,7 +170,7 @@ class Tuning:
 
     def _measure(self, name: str, schedule: pt.Schedule, pipeline: pt.Pipeline) -> None:
         try:
-            results = _several(pipeline(num_threads=self.threads, **self.arguments))
+            results = several(pipeline(num_threads=self.threads, **self.arguments))
         except pt.PantileError:
             if not self.trials:
                 raise
@@ -195,7 +195,3 @@ class Tuning:
 
     def _is_left(self, part: float) -> bool:
         return self.elapsed < part * self.seconds
-
-
-def _several(results: Any) -> tuple[Array, ...]:
-    return results if isinstance(results, tuple) else (results,)
