@@ -105,6 +105,11 @@ def _identical(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
     return len(new) == len(old) and all(map(is_, new, old))
 
 
+def map_children(s: Stmt, f: Callable[[Stmt], Stmt]) -> Stmt:
+    """Apply `f` to the statements directly inside."""
+    return rebuild(s, expressions(s), tuple([f(c) for c in children(s)]))
+
+
 def transform(s: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt:
     """Rewrite bottom-up: inner statements first, then `change` on the rebuilt one (None keeps it)."""
     shape = _SHAPES[type(s)]
@@ -142,6 +147,11 @@ def walk_program(program: Program) -> Iterator[Stmt]:
         if isinstance(node, Launch) and node.kernel in kernels:
             stack.append(kernels.pop(node.kernel))
         stack.extend(reversed(children(node)))
+
+
+def bound_names(s: Stmt) -> set[str]:
+    """The names that loops and lets inside the statement bind."""
+    return {i.var if isinstance(i, For) else i.name for i in walk(s) if isinstance(i, (For, Let))}
 
 
 def all_loads(s: Stmt) -> Iterator[Load]:

@@ -16,14 +16,16 @@ import math
 from collections import Counter
 from collections.abc import Container, Iterator
 from dataclasses import replace
+from functools import partial, reduce
 
 from ..expr.linear import linear
-from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const, op
+from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Var, const, op
 from ..expr.types import INDEX
 from ..expr.visit import children, loaded, operands_first, substitute, walk_values
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, Let, Manner, Stmt, Store
 from ..target.kinds import Kind
+from .lanes import first_lane
 
 _EXTREMES = ("min", "max")
 
@@ -43,7 +45,7 @@ def _sooner(s: Stmt) -> Stmt | None:
 
 def _in_iteration(s: Stmt, loop: str) -> Stmt:
     if isinstance(s, (Block, Let)):
-        return ir.rebuild(s, ir.expressions(s), tuple([_in_iteration(c, loop) for c in ir.children(s)]))
+        return ir.map_children(s, lambda c: _in_iteration(c, loop))
     if not isinstance(s, Store) or s.buffer not in loaded(s.value) or s.manner is Manner.ATOMIC:
         return s
     if not isinstance(s.value, Op) or s.value.op not in _EXTREMES or s.value.dtype is INDEX:
@@ -55,11 +57,8 @@ def _carried_last(root: Op, store: Store, loop: str) -> Expr:
     """The terms in their original order, except that loop-carried ones come last."""
     waits = _waiting(root, store, loop)
     terms = list(_terms(root, waits)) if id(root) in waits else []
-    value, *others = sorted(terms, key=lambda t: t[0]) or [(False, root)]
-    result = value[1]
-    for _, term in others:
-        result = op(root.op, result, term)
-    return result
+    value, *others = [term for _, term in sorted(terms, key=lambda t: t[0])] or [root]
+    return reduce(partial(op, root.op), others, value)
 
 
 def _waiting(root: Expr, store: Store, loop: str) -> set[int]:
@@ -75,13 +74,9 @@ def _is_carried(e: Load, store: Store, loop: str) -> bool:
     """Whether the load reads what the store wrote in the previous iteration."""
     if e.buffer != store.buffer or e.mask is not None or e.lanes != store.value.lanes:
         return False
-    previous = substitute(_first(store.indices[0]), {loop: Var(INDEX, 1, loop) - const(1, INDEX)})
-    distance = linear(_first(e.indices[0])).plus(linear(previous), -1)
+    previous = substitute(first_lane(store.indices[0]), {loop: Var(INDEX, 1, loop) - const(1, INDEX)})
+    distance = linear(first_lane(e.indices[0])).plus(linear(previous), -1)
     return not distance.terms and distance.constant == 0
-
-
-def _first(index: Expr) -> Expr:
-    return index.base if isinstance(index, Ramp) else index
 
 
 def _terms(root: Op, waits: Container[int]) -> Iterator[tuple[bool, Expr]]:
@@ -99,10 +94,7 @@ def _terms(root: Op, waits: Container[int]) -> Iterator[tuple[bool, Expr]]:
         elif apart and (parts := _plus_constant(e, root.op)):
             pending.append((parts[0], (parts[1], *added)))
         else:
-            term = e
-            for number in added:
-                term = op("add", term, number)
-            yield id(e) in waits, term
+            yield id(e) in waits, reduce(partial(op, "add"), added, e)
 
 
 def _plus_constant(e: Expr, extreme: str) -> tuple[Expr, Expr] | None:

@@ -56,7 +56,7 @@ class _Collector:
             low, extent = s.box[-1]
             self.columns[s.buffer] = low, low + extent - 1
         if not isinstance(s, Block):
-            return ir.rebuild(s, ir.expressions(s), tuple([self.visit(c) for c in ir.children(s)]))
+            return ir.map_children(s, self.visit)
         parts: list[Stmt] = []
         for is_store, together in groupby(s.stmts, lambda i: isinstance(i, Store)):
             run = list(together)

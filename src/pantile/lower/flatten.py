@@ -11,6 +11,7 @@ lifetimes share memory: a buffer's offset in the arena is the end of those that 
 from __future__ import annotations
 
 from dataclasses import field, replace
+from functools import reduce
 
 from ..analysis.channels import MOST_CHANNELS
 from ..analysis.interval import Scope, interval
@@ -66,10 +67,8 @@ class _Arena:
 
     def most(self) -> Expr:
         """The upper bound of the bytes that the loop needs."""
-        result: Expr = const(0, INDEX)
-        for p in self.peaks:
-            result = maximum(result, p)
-        return result
+        nothing: Expr = const(0, INDEX)
+        return reduce(maximum, self.peaks, nothing)
 
 
 class _Flattener:

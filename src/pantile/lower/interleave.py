@@ -29,6 +29,7 @@ from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shu
 from ..expr.visit import children, loaded, rebuild, same, walk_loads
 from ..ir import visit as ir
 from ..ir.nodes import Block, Stmt, Store
+from .lanes import constant_stride
 
 CHANNELS = range(2, 5)
 _FARTHEST = 64  # statements searched for other channels: unrolled loops may leave many
@@ -69,10 +70,8 @@ def _channels(s: Stmt) -> int | None:
     """The number of channels of the pixels of which this statement stores one channel."""
     if not isinstance(s, Store) or s.mask is not None or s.value.lanes == 1:
         return None
-    index = s.indices[0]
-    if not (isinstance(index, Ramp) and isinstance(index.stride, Const) and int(index.stride.value) in CHANNELS):
-        return None
-    return int(index.stride.value)
+    stride = constant_stride(s.indices[0])
+    return stride if stride in CHANNELS else None
 
 
 def _group(stmts: Sequence[Stmt], start: int, channels: int) -> list[int] | None:
@@ -133,14 +132,10 @@ def _reads_own_channel(e: Expr, buffer: str, zero: Stmt, channel: int, channels:
     assert isinstance(zero, Store)
     for load in walk_loads(e):
         if load.buffer == buffer:
-            apart = _apart(load.indices[0], zero.indices[0]) if _stride(load.indices[0]) == channels else None
+            apart = _apart(load.indices[0], zero.indices[0]) if constant_stride(load.indices[0]) == channels else None
             if apart is None or apart % channels != channel:
                 return False
     return True
-
-
-def _stride(index: Expr) -> int | None:
-    return int(index.stride.value) if isinstance(index, Ramp) and isinstance(index.stride, Const) else None
 
 
 def _joined_store(stores: Sequence[Store]) -> Stmt:
@@ -218,7 +213,7 @@ def leaf(nodes: Channels, part: int, store: Store) -> Expr | None:
         return first
     if all(isinstance(e, Const) for e in nodes):
         return Shuffle(first.dtype, lanes, nodes, _order(len(nodes), lanes)[part * lanes : (part + 1) * lanes])
-    loads = [e for e in nodes if isinstance(e, Load) and e.mask is None and _stride(e.indices[0]) == len(nodes)]
+    loads = [e for e in nodes if isinstance(e, Load) and e.mask is None and constant_stride(e.indices[0]) == len(nodes)]
     if len(loads) < len(nodes) or len({e.buffer for e in loads}) > 1:
         return None
     start = loads[0].indices[0]

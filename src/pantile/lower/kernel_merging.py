@@ -21,6 +21,7 @@ from ..expr.visit import walk as walk_expr
 from ..ir.nodes import Alloc, Block, Evaluate, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
 from ..ir.visit import expressions, walk
 from ..target.kinds import Kind
+from .lanes import constant_stride
 
 MOST_PARAMETERS = 8  # more would slow down the code
 _INDEX_OPS = frozenset({"add", "mul", "select"})
@@ -179,7 +180,7 @@ class _Reader:
             return e.op
         if isinstance(e, Load):
             number, index = self.buffer(e.buffer), e.indices[0]
-            if e.lanes > 1 and isinstance(index, Ramp) and not _is_dense(index):
+            if e.lanes > 1 and isinstance(index, Ramp) and constant_stride(index) not in _TOGETHER:
                 return number, len(e.indices), e.mask is None, self._distance(number, index.base)
             return number, len(e.indices), e.mask is None
         if isinstance(e, Broadcast) and isinstance(e.value, Load):
@@ -200,10 +201,6 @@ def _is_loop_of_known_extent(s: For) -> bool:
 
 def _is_product(e: Expr) -> bool:
     return isinstance(e, Op) and e.op == "mul" and not any(isinstance(a, Const) for a in e.args)
-
-
-def _is_dense(index: Ramp) -> bool:
-    return isinstance(index.stride, Const) and index.stride.value in _TOGETHER
 
 
 def _gap(e: Expr) -> Const | None:

@@ -17,6 +17,16 @@ from ..expr.visit import children, loaded, names, rebuild, rebuild_op, walk
 Order = tuple[int, ...]
 
 
+def first_lane(index: Expr) -> Expr:
+    """The index of the first lane of a ramp, or the one index of all lanes."""
+    return index.base if isinstance(index, Ramp) else index
+
+
+def constant_stride(index: Expr) -> int | None:
+    """The stride of a ramp, if it is constant."""
+    return int(index.stride.value) if isinstance(index, Ramp) and isinstance(index.stride, Const) else None
+
+
 def known_lanes(e: Expr) -> tuple[Const, ...] | None:
     """One constant per lane, if all of them are known."""
     if isinstance(e, Const):

@@ -29,7 +29,7 @@ from ..expr.visit import Key, each_once, key
 from ..expr.visit import rebuild as rebuild_expr
 from ..ir.nodes import Alloc, CapturedBuffer, For, Kernel, Launch, Program, Stmt
 from ..ir.overlap import overlaps
-from ..ir.visit import children, expressions, rebuild, walk
+from ..ir.visit import children, expressions, map_children, rebuild, walk
 from ..target.gpu import LONGEST_ACCESS
 from ..target.kinds import Kind
 from .kernel_merging import Constant, Family, SerializedLoop, Spot, is_added, read, starts_at_zero
@@ -147,7 +147,7 @@ def _with_launches(s: Stmt, launches: Mapping[int, Stmt]) -> Stmt:
     launch = launches.get(id(s))
     if launch is not None:
         return launch
-    return rebuild(s, expressions(s), tuple([_with_launches(c, launches) for c in children(s)]))
+    return map_children(s, lambda c: _with_launches(c, launches))
 
 
 # Constants that become parameters

@@ -12,9 +12,9 @@ add more to an outermost loop, or to the program, than stated, a loop stays as i
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
+from functools import reduce
 
 from ..analysis.interval import Interval, Scope, interval
 from ..dataclass import dataclass
@@ -22,7 +22,7 @@ from ..expr.build import expr, maximum, minimum, select
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, Var, const, var
 from ..expr.types import BOOL, INDEX
-from ..expr.visit import children, depends, key, loaded, names, same, walk
+from ..expr.visit import depends, key, loaded, names, operands_first, same, walk
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Let, Stmt, Store
 from ..target.kinds import ITERATED, Kind
@@ -74,7 +74,7 @@ class _Partitioner:
         if isinstance(s, For):
             room = Room(_MOST_OF_A_LOOP, self.room)
             return _Partitioner(self.facts, self.modes, self.ordered, room, self.refused).visit(s, 1)
-        return ir.rebuild(s, ir.expressions(s), tuple(map(self.outermost, ir.children(s))))
+        return ir.map_children(s, self.outermost)
 
     def visit(self, s: Stmt, repeated: int) -> Stmt:
         """Visit a statement; `repeated` says how often unrolled loops around will repeat it."""
@@ -99,17 +99,13 @@ class _Partitioner:
         end = simplify(s.min + s.extent, self.facts)
         block = None if middle.lower else last_block(s, middle.choices, self.facts)
         if block is not None:
-            whole = functools.reduce(minimum, middle.upper, end)
+            whole = reduce(minimum, middle.upper, end)
             return block.shared(simplify(maximum(whole, s.min), self.facts), self.facts)
         if not self.room.take(size(s) * repeated):
             self.refused(s.var)
             return s
         steady = Decided(middle.choices).statement(s.body)
-        low, high = s.min, end
-        for bound in middle.lower:
-            low = maximum(low, bound)
-        for bound in middle.upper:
-            high = minimum(high, bound)
+        low, high = reduce(maximum, middle.lower, s.min), reduce(minimum, middle.upper, end)
         low = simplify(minimum(low, end), self.facts) if middle.lower else s.min
         name_low, name_high = (var(of_loop(s.var, word)) for word in ("steady", "steady_end"))
         high = simplify(maximum(high, name_low), self.facts) if middle.upper else end
@@ -218,7 +214,7 @@ class Steady:
             self.statement(inner, inner_scope)
 
     def expression(self, e: Expr, scope: Scope) -> None:
-        for node in _bottom_up(e):
+        for node in operands_first(e, lambda n: n.operands[::-1]):
             if isinstance(node, Op) and node.lanes == 1:
                 if node.op in ("min", "max") and node.dtype == INDEX:
                     self.clamp(node, scope)
@@ -308,17 +304,3 @@ class Steady:
             self.seen.add(k)
             (self.lower if is_lower else self.upper).append(bound)
         return True
-
-
-def _bottom_up(e: Expr) -> Iterator[Expr]:
-    """Every node once, operands first."""
-    done: set[int] = set()
-    stack: list[tuple[Expr, bool]] = [(e, False)]
-    while stack:
-        node, ready = stack.pop()
-        if ready:
-            yield node
-        elif id(node) not in done:
-            done.add(id(node))
-            stack.append((node, True))
-            stack.extend((c, False) for c in children(node))

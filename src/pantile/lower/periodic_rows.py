@@ -19,7 +19,7 @@ from ..expr.build import maximum, minimum, ramp, select
 from ..expr.linear import linear, simplify
 from ..expr.nodes import Expr, Load, Op, Var, const, var
 from ..expr.types import INDEX
-from ..expr.visit import Key, key, names, substitute
+from ..expr.visit import Key, conjuncts, key, names, substitute
 from ..ir import visit as ir
 from ..ir.nodes import For, Let, Stmt, Store
 from ..target.kinds import Kind
@@ -45,7 +45,7 @@ class InteriorRange:
         if linear(inside).coefficient(number.name) != 1 or number.name in names(begin):
             return None
         ends: dict[bool, list[Expr]] = {True: [], False: []}
-        for condition in _conditions(holds):
+        for condition in conjuncts(holds):
             bound = _bound(condition, number)
             if bound is None:
                 return None
@@ -106,11 +106,6 @@ class FoldedRows:
     def _load(self, row: Load, at: Expr) -> Load:
         place = ramp(simplify(self.folded.begin + self.first) + at, 1, self.half)
         return Load(row.dtype, self.half, row.buffer, (*row.indices[:-1], place))
-
-
-def _conditions(e: Expr) -> list[Expr]:
-    """The conjuncts of a condition."""
-    return [c for a in e.args for c in _conditions(a)] if isinstance(e, Op) and e.op == "and" else [e]
 
 
 def _bound(e: Expr, number: Var) -> tuple[bool, Expr] | None:

@@ -21,6 +21,7 @@ from ..ir import visit as ir
 from ..ir.nodes import Alloc, Block, Stmt, Store
 from ..target.kinds import Memory
 from .interleave import Channels, groups, leaf, rows
+from .lanes import constant_stride, first_lane
 
 Places = tuple[int, ...]  # the first lane of each channel of some pixels
 
@@ -137,5 +138,5 @@ def _stored_together(s: Stmt) -> Iterator[list[Store]]:
 
 def _first(index: Expr) -> int | None:
     """The first lane of a dense index, if it is constant."""
-    dense = isinstance(index, Ramp) and isinstance(index.stride, Const) and int(index.stride.value) == 1
-    return int(index.base.value) if isinstance(index, Ramp) and dense and isinstance(index.base, Const) else None
+    first = first_lane(index)
+    return int(first.value) if constant_stride(index) == 1 and isinstance(first, Const) else None

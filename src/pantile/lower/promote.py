@@ -25,12 +25,13 @@ from itertools import combinations
 from ..dataclass import dataclass
 from ..expr.build import ramp, select
 from ..expr.linear import linear
-from ..expr.nodes import Const, Expr, Load, Ramp, const
+from ..expr.nodes import Const, Expr, Load, const
 from ..expr.types import INDEX, DType
 from ..expr.visit import key, loaded, names, transform, union, walk_loads
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Let, Manner, Prefetch, Realize, Stmt, Store
 from ..target.kinds import Kind, Memory
+from .lanes import constant_stride, first_lane
 from .names import of_buffer
 
 # As large as register files get; more accumulators than that are better off in memory.
@@ -67,7 +68,7 @@ class _Promoter:
         for h in promoted:
             s = h.inside(s)
             self.registers.add(h.name)
-        s = ir.rebuild(s, ir.expressions(s), tuple([self.visit(c) for c in ir.children(s)]))
+        s = ir.map_children(s, self.visit)
         for h in promoted:
             s = h.around(s)
         return s
@@ -158,21 +159,12 @@ class _PromotedBuffer:
 
 def _promotable(loops: Stmt, buffers: Sequence[str], written: Set[str]) -> list[_PromotedBuffer]:
     """The buffers that loops access at a few loop-invariant, non-aliasing indices only."""
-    places = _places(loops, buffers, set(_bound(loops)), written) if buffers else {}
+    places = _places(loops, buffers, ir.bound_names(loops), written) if buffers else {}
     return [
         _PromotedBuffer(buffer, accumulators)
         for buffer, accumulators in places.items()
         if accumulators and all(_apart(a, b) for a, b in combinations(accumulators.values(), 2))
     ]
-
-
-def _bound(s: Stmt) -> Iterator[str]:
-    """The names bound inside a statement."""
-    for inner in ir.walk(s):
-        if isinstance(inner, For):
-            yield inner.var
-        elif isinstance(inner, Let):
-            yield inner.name
 
 
 def _places(
@@ -241,20 +233,13 @@ def _apart(a: _Accumulator, b: _Accumulator) -> bool:
 
 def _distance(a: Expr, b: Expr) -> int:
     """The distance of the first elements of two indices; 0 if it is not constant."""
-    difference = linear(_first(a)).plus(linear(_first(b)), -1)
+    difference = linear(first_lane(a)).plus(linear(first_lane(b)), -1)
     return 0 if difference.terms else abs(difference.constant)
-
-
-def _first(index: Expr) -> Expr:
-    return index.base if isinstance(index, Ramp) else index
 
 
 def _width(index: Expr) -> int:
     """The number of adjacent elements that an index covers; very many if its lanes are not adjacent."""
-    if index.lanes == 1:
-        return 1
-    dense = isinstance(index, Ramp) and isinstance(index.stride, Const) and index.stride.value == 1
-    return index.lanes if dense else 1 << 62
+    return index.lanes if index.lanes == 1 or constant_stride(index) == 1 else 1 << 62
 
 
 def _key(indices: tuple[Expr, ...]) -> _Key:

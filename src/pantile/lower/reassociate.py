@@ -13,15 +13,17 @@ way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial, reduce
 from itertools import combinations
 
 from ..dataclass import dataclass
 from ..expr.linear import Linear, linear
-from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const, neutral, op
+from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Var, const, neutral, op
 from ..expr.types import INDEX
 from ..expr.visit import Key, children, each_once, key, loaded, rebuild, walk_values
 from ..ir import visit as ir
 from ..ir.nodes import Block, Stmt, Store
+from .lanes import constant_stride, first_lane
 from .names import of_buffer
 
 _OPERATIONS = ("add", "min", "max")
@@ -77,11 +79,7 @@ def _may_move(run: Sequence[Stmt]) -> bool:
 
 def _start(index: Expr) -> Expr | None:
     """The index of the first element of a dense vector, or of the only one."""
-    if index.lanes == 1:
-        return index
-    if not isinstance(index, Ramp) or not isinstance(index.stride, Const) or index.stride.value != 1:
-        return None
-    return index.base
+    return first_lane(index) if index.lanes == 1 or constant_stride(index) == 1 else None
 
 
 def _are_apart(a: tuple[Expr | None, int], b: tuple[Expr | None, int], buffer: str) -> bool:
@@ -165,9 +163,7 @@ def _terms(root: Op, uses: dict[int, int]) -> list[Expr]:
 def _is_neutral(operation: str, e: Expr) -> bool:
     """Whether a term is the neutral element, with which accumulators begin, so that all have it in common."""
     e = e.value if isinstance(e, Broadcast) else e
-    if not isinstance(e, Const):
-        return False
-    return e.value == neutral(operation, e.dtype).value
+    return isinstance(e, Const) and e.value == neutral(operation, e.dtype).value
 
 
 def _families(sums: Sequence[_Sum]) -> Iterator[list[_Sum]]:
@@ -203,14 +199,8 @@ def _reordered(family: Sequence[_Sum]) -> list[tuple[Op, Expr]]:
     earlier = sorted((k for k, (a, b) in spans.items() if a == 0 and b < last), key=lambda k: -spans[k][1])
     later = sorted((k for k, (a, b) in spans.items() if a > 0 and b == last), key=lambda k: spans[k][0])
     before = sum(len(s.terms) - 1 for s in family)
-    after = (
-        len(common)
-        + len(earlier)
-        + len(later)
-        + len(family)
-        - 2
-        + sum(len(s.terms.keys() - {*common, *earlier, *later}) for s in family)
-    )
+    shared = {*common, *earlier, *later}
+    after = len(shared) + len(family) - 2 + sum(len(s.terms.keys() - shared) for s in family)
     if 4 * after > 3 * before:
         return []
     result: list[tuple[Op, Expr]] = []
@@ -219,10 +209,7 @@ def _reordered(family: Sequence[_Sum]) -> list[tuple[Op, Expr]]:
         behind = [t for t in later if spans[t][0] <= k]
         own = [t for t in s.terms if t not in {*chain, *behind}]
         parts = [_combined(s, keys) for keys in (chain, behind, own) if keys]
-        value = parts[0]
-        for part in parts[1:]:
-            value = op(s.root.op, value, part)
-        result.append((s.root, value))
+        result.append((s.root, reduce(partial(op, s.root.op), parts)))
     return result
 
 
@@ -236,10 +223,7 @@ def _spans(family: Sequence[_Sum]) -> dict[Key, tuple[int, int]]:
 
 
 def _combined(s: _Sum, keys: Sequence[Key]) -> Expr:
-    value = s.terms[keys[0]]
-    for k in keys[1:]:
-        value = op(s.root.op, value, s.terms[k])
-    return value
+    return reduce(partial(op, s.root.op), [s.terms[k] for k in keys])
 
 
 def _rewritten(s: Stmt, new: dict[int, Expr]) -> Stmt:

@@ -44,7 +44,7 @@ def _visit(s: Stmt, facts: Facts, granted: frozenset[Key]) -> Stmt:
             if any(loaded(n.gap) for n in needs.values()):
                 needs = {k: n for k, n in needs.items() if _is_invariant(n.gap, s)}
             return _trimmed(s, needs, facts, granted)
-    return ir.rebuild(s, ir.expressions(s), tuple([_visit(c, facts, granted) for c in ir.children(s)]))
+    return ir.map_children(s, lambda c: _visit(c, facts, granted))
 
 
 def _is_invariant(e: Expr, s: For) -> bool:

@@ -18,7 +18,7 @@ from ..expr.nodes import Expr, Op, const
 from ..expr.types import BOOL
 from ..expr.visit import depends, key, loaded, transform
 from ..ir import visit as ir
-from ..ir.nodes import For, If, Let, Stmt, Store
+from ..ir.nodes import For, If, Stmt, Store
 from ..target.kinds import Kind
 from .size import Room, copies, size
 
@@ -35,7 +35,7 @@ def unswitch(body: Stmt) -> Stmt:
 def _outermost(s: Stmt, room: Room) -> Stmt:
     if isinstance(s, For):
         return _Unswitch(Room(_MOST_OF_A_LOOP, room)).inside(s)
-    return ir.rebuild(s, ir.expressions(s), tuple([_outermost(c, room) for c in ir.children(s)]))
+    return ir.map_children(s, lambda c: _outermost(c, room))
 
 
 def branch(s: Store, room: Room) -> Stmt:
@@ -63,7 +63,7 @@ class _Unswitch:
 
     def parts(self, s: Stmt) -> Stmt:
         within = _Unswitch(self.room, self.repeated * copies(s))
-        return ir.rebuild(s, ir.expressions(s), tuple([within.inside(c) for c in ir.children(s)]))
+        return ir.map_children(s, within.inside)
 
 
 def _with_condition(s: Stmt, condition: Expr, holds: bool) -> Stmt:
@@ -78,7 +78,7 @@ def _with_condition(s: Stmt, condition: Expr, holds: bool) -> Stmt:
 
 def _invariant_conditions(s: Stmt) -> Iterator[Expr]:
     """The largest parts of masks that depend neither on names bound in the statement nor on memory."""
-    bound = {i.var if isinstance(i, For) else i.name for i in ir.walk(s) if isinstance(i, (For, Let))}
+    bound = ir.bound_names(s)
     pending = [e.mask for e in ir.all_loads(s) if e.mask is not None][::-1]
     seen: set[int] = set()  # masks share most of their nodes
     while pending:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial, reduce
 from math import ceil
 
-from ...analysis.interval import Interval, LazyInterval, Scope, interval
+from ...analysis.interval import Interval, LazyInterval, interval
 from ...analysis.load_boxes import Box
 from ...dataclass import dataclass
 from ...expr.build import expr, maximum, minimum
@@ -92,9 +93,12 @@ def _slide_along(request: SlideRequest, loop: OpenLoop, inner: list[OpenLoop]) -
         return None
     rest_start = loop.start(request.rest)
     iterations = {v.name: Interval(loop.first - rest_start, loop.last)}
-    scope = iterations | {name: _later(value, iterations) for name, value in request.lets.items()}
+    scope = iterations | {
+        name: LazyInterval(partial(interval, value, iterations)) for name, value in request.lets.items()
+    }
     reads = (read_by(request.rest, m.buffers, scope, request.ranges, m.name) for m in members)
-    first = _least([b[k].low for b in reads if b is not None], facts)
+    lows = [b[k].low for b in reads if b is not None]
+    first = simplify(reduce(minimum, lows[1:], expr(lows[0], INDEX)), facts)
     gap = simplify(substitute(unclipped, {v.name: loop.first}) - first + 1, facts)  # rows of the first iteration
     plan = _start(gap, advance, rate, facts, lambda: request.is_computable(k))
     if plan is None:
@@ -110,10 +114,6 @@ def _slide_along(request: SlideRequest, loop: OpenLoop, inner: list[OpenLoop]) -
     never_negative = even and facts.ge(_at_the_end(high, v), begins - 1)
     swept = frozenset(j for j, side in enumerate(box) if _moves(side, inner))
     return Sliding(loop, k, tuple(sides), max(window, _most_at_once(unclipped, v)), start, never_negative, swept)
-
-
-def _later(e: Expr, scope: Scope) -> Interval:
-    return LazyInterval(lambda: interval(e, scope))
 
 
 def _moves(side: Interval, loops: list[OpenLoop]) -> bool:
@@ -136,13 +136,6 @@ def _start(
     most = facts.upper(gap)
     start = None if most is None else max(ceil((most + 1) / rate), 0)
     return None if start is None or start > _MOST_EARLY else (start, False)
-
-
-def _least(values: list[Expr], facts: Facts) -> Expr:
-    result = expr(values[0], INDEX)
-    for x in values[1:]:
-        result = minimum(result, x)
-    return simplify(result, facts)
 
 
 def _updates_along(members: list[Stage], k: int) -> bool:
