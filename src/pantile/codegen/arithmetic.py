@@ -14,7 +14,7 @@ from .division import write_floordiv, write_mod
 from .fixed_point import FIXED_POINT_WRITERS
 from .opaque_bounds import cut_inside
 from .rounding import by_bfloats, fma_16bit, negated_bfloat, round_bfloat
-from .types import constant, integer, mangled, value_type
+from .types import constant, integer, integer_type, mangled, value_type
 from .vectors import gather, pick
 
 Writer = Callable[[Context, Op, list[str]], str]
@@ -26,12 +26,6 @@ def write(ctx: Context, e: Op, args: list[str]) -> str:
     if e.dtype.kind == "bfloat" and e.op in _INEXACT:
         return round_bfloat(ctx.fn, result, e.lanes)
     return result
-
-
-def call(ctx: Context, name: str, type_: str, *args: str, flags: str = "") -> str:
-    """Call an intrinsic that is overloaded on the one type of all its arguments."""
-    operands = ", ".join([f"{type_} {a}" for a in args])
-    return ctx.fn.value(f"call {flags}{type_} @llvm.{name}.{mangled(type_)}({operands})")
 
 
 def _type(e: Op) -> str:
@@ -61,8 +55,8 @@ def _extreme(name: str, on_conditions: str) -> Writer:
             flags = "" if ctx.module.strict else "nsz "
             if e.dtype.kind == "bfloat" and ctx.fn.has_bfloats:
                 return by_bfloats(ctx.fn, f"{name}imum", args, e.lanes, flags)
-            return call(ctx, f"{name}imum", _type(e), *args, flags=flags)
-        return cut_inside(ctx.fn, e, call(ctx, f"{'s' if e.dtype.is_signed else 'u'}{name}", _type(e), *args))
+            return ctx.fn.intrinsic(f"{name}imum", _type(e), *args, flags=flags)
+        return cut_inside(ctx.fn, e, ctx.fn.intrinsic(f"{'s' if e.dtype.is_signed else 'u'}{name}", _type(e), *args))
 
     return writer
 
@@ -86,7 +80,7 @@ def _neg(ctx: Context, e: Op, args: list[str]) -> str:
 
 def _abs(ctx: Context, e: Op, args: list[str]) -> str:
     if e.dtype.is_float:
-        return call(ctx, "fabs", _type(e), args[0])
+        return ctx.fn.intrinsic("fabs", _type(e), args[0])
     if not e.dtype.is_signed:
         return args[0]
     if ctx.threads and e.dtype.bits == 16:
@@ -96,11 +90,11 @@ def _abs(ctx: Context, e: Op, args: list[str]) -> str:
 
 
 def _intrinsic(name: str) -> Writer:
-    return lambda ctx, e, args: call(ctx, name, _type(e), *args)
+    return lambda ctx, e, args: ctx.fn.intrinsic(name, _type(e), *args)
 
 
 def _rsqrt(ctx: Context, e: Op, args: list[str]) -> str:
-    root = call(ctx, "sqrt", _type(e), args[0])
+    root = ctx.fn.intrinsic("sqrt", _type(e), args[0])
     if e.dtype.kind == "bfloat":
         root = round_bfloat(ctx.fn, root, e.lanes)
     return ctx.fn.value(f"fdiv {_type(e)} {constant(e.dtype, e.lanes, 1.0)}, {root}")
@@ -111,7 +105,7 @@ def _fma(ctx: Context, e: Op, args: list[str]) -> str:
         return by_bfloats(ctx.fn, "fma", args, e.lanes)
     if e.dtype.bits == 16 and (e.dtype.kind == "bfloat" or not ctx.module.target.native_half):
         return fma_16bit(ctx.fn, e.dtype, e.lanes, args)
-    return call(ctx, "fma", _type(e), *args)
+    return ctx.fn.intrinsic("fma", _type(e), *args)
 
 
 def _bitwise(name: str) -> Writer:
@@ -138,7 +132,7 @@ def _shr(ctx: Context, e: Op, args: list[str]) -> str:
     if e.dtype.is_signed:
         last = integer(bits - 1, bits, e.lanes)
         if amount is None:  # an amount out of range, negative ones too, fills with the sign
-            return ctx.fn.value(f"ashr {t} {args[0]}, {call(ctx, 'umin', t, args[1], last)}")
+            return ctx.fn.value(f"ashr {t} {args[0]}, {ctx.fn.intrinsic('umin', t, args[1], last)}")
         return ctx.fn.value(f"ashr {t} {args[0]}, {args[1] if 0 <= amount < bits else last}")
     zero = integer(0, bits, e.lanes)
     if amount is not None and amount >= bits:
@@ -154,7 +148,7 @@ def _valid_amount(ctx: Context, e: Op, amount: str) -> str:
     """
     if not ctx.threads or e.dtype.bits < 64 or _constant_shift(e) is not None:
         return amount
-    return call(ctx, "umin", _type(e), amount, integer(63, 64, e.lanes))
+    return ctx.fn.intrinsic("umin", _type(e), amount, integer(63, 64, e.lanes))
 
 
 def _constant_shift(e: Op) -> int | None:
@@ -170,8 +164,7 @@ def _where_in_range(ctx: Context, e: Op, amount: str, shifted: str, otherwise: s
 
 def select(ctx: Context, type_: str, lanes: int, condition: str, then: str, otherwise: str) -> str:
     """`then` in the lanes where `condition` holds, else the other value."""
-    bools = "i1" if lanes == 1 else f"<{lanes} x i1>"
-    return ctx.fn.value(f"select {bools} {condition}, {type_} {then}, {type_} {otherwise}")
+    return ctx.fn.value(f"select {integer_type(1, lanes)} {condition}, {type_} {then}, {type_} {otherwise}")
 
 
 def _select(ctx: Context, e: Op, args: list[str]) -> str:

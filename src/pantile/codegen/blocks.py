@@ -49,7 +49,7 @@ def begin_block(module: Module, kernel: Kernel, symbol: str, lows: Mapping[str, 
     fn.has_bfloats = module.target.native_bfloat
     for b in kernel.buffers:
         pointer = fn.resolve(global_pointer(b.name), "ptr addrspace(1)")
-        fn.bind(buffer_pointer(b.name), _generic(fn, pointer, 1))
+        fn.bind(buffer_pointer(b.name), fn.value(f"addrspacecast ptr addrspace(1) {pointer} to ptr"))
     for v in kernel.scalars:
         if v.dtype.kind == "bfloat":
             fn.bind(v.name, bfloat_from_bits(fn, fn.resolve(v.name, "i16"), 1))
@@ -75,10 +75,6 @@ def _blocks_at_once(kernel: Kernel) -> int:
         return 1
     held = max([int_of(s.size) * s.dtype.bytes // 4 for s in allocations if s.memory is Memory.REGISTER], default=0)
     return REGISTERS // (_OF_A_THREAD * kernel.threads) if held <= _OF_A_THREAD * 3 // 4 else 1
-
-
-def _generic(fn: Function, pointer: str, space: int) -> str:
-    return fn.value(f"addrspacecast ptr addrspace({space}) {pointer} to ptr")
 
 
 def _number(module: Module, fn: Function, register: str, end: int) -> str:

@@ -83,7 +83,7 @@ def _float_to_int(ctx: Context, e: Cast, value: str) -> str:
         return _by_instruction(ctx, to, lanes, value)
     if _converts_by_saturating(ctx):
         return _narrowed(ctx, t, to, lanes, value) if to.bits == 8 else _saturated(ctx, t, to, lanes, value)
-    if to.bits <= 16 and _is_clamped(e.value, to):
+    if to.bits <= 16 and _limit(e.value, "min", to) and _limit(e.value, "max", to):  # it is visibly clamped
         return _clamped_to_int(ctx, t, to, lanes, value)
     return _between_ends(ctx, source, to, lanes, value) if lanes > 1 else _saturated(ctx, t, to, lanes, value)
 
@@ -117,8 +117,7 @@ def _limited(ctx: Context, to: DType, source: DType, lanes: int, result: str) ->
     """An integer clamped to the range of a type of fewer bits."""
     wide, sign = value_type(source, lanes), "s" if to.is_signed else "u"
     for limit, bound in (("min", to.max), ("max", to.min))[: 2 if to.is_signed else 1]:
-        name = f"llvm.{sign}{limit}.{mangled(wide)}"
-        result = ctx.fn.value(f"call {wide} @{name}({wide} {result}, {wide} {constant(source, lanes, bound)})")
+        result = ctx.fn.intrinsic(f"{sign}{limit}", wide, result, constant(source, lanes, bound))
     return ctx.fn.value(f"trunc {wide} {result} to {value_type(to, lanes)}")
 
 
@@ -169,21 +168,13 @@ def _between_ends(ctx: Context, source: DType, to: DType, lanes: int, value: str
     return chosen(is_number, i, result, constant(to, lanes, 0)) if to.is_signed else result
 
 
-def _is_clamped(e: Expr, to: DType) -> bool:
-    """Whether the value is visibly clamped, from both sides, to the range of `to`."""
-    return _limit(e, "min", to) and _limit(e, "max", to)
-
-
-_STEPS = ("floor", "ceil", "round", "trunc")  # these stay within a range with integral ends
-
-
 def _limit(e: Expr, name: str, to: DType) -> bool:
     """Whether a min (or max) with a constant inside the range of `to` bounds e on that side."""
     if isinstance(e, Const):
         return to.min <= e.value <= to.max
     if not isinstance(e, Op):
         return False
-    if e.op in _STEPS:
+    if e.op in ("floor", "ceil", "round", "trunc"):  # these stay within a range with integral ends
         return _limit(e.args[0], name, to)
     if e.op == name:
         return any(_limit(a, name, to) for a in e.args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..expr.nodes import Const, Op
 from .context import Context
 from .rounding import round_bfloat
-from .types import integer, integer_type, mangled, value_type
+from .types import integer, integer_type, value_type
 
 
 def write_floordiv(ctx: Context, e: Op, args: list[str]) -> str:
@@ -31,7 +31,7 @@ def _floor_quotient(ctx: Context, e: Op, args: list[str]) -> str:
     quotient = ctx.fn.value(f"fdiv {t} {args[0]}, {args[1]}")
     if e.dtype.kind == "bfloat":
         quotient = round_bfloat(ctx.fn, quotient, e.lanes)
-    return ctx.fn.value(f"call {t} @llvm.floor.{mangled(t)}({t} {quotient})")
+    return ctx.fn.intrinsic("floor", t, quotient)
 
 
 def _float_mod(ctx: Context, e: Op, args: list[str]) -> str:

@@ -9,8 +9,6 @@ For GPUs the module has the kernels alone (see `blocks`): what the host part doe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ..errors import InternalError
 from ..ir.nodes import Alloc, Kernel, Prefetch, Program
 from ..ir.visit import walk_program
@@ -20,7 +18,7 @@ from .alignment import AlignmentFacts, alignment_facts
 from .blocks import SHARED_MEMORY, begin_block
 from .checks import REPORT, REPORTING, bind_argument_limits
 from .context import Context, Module
-from .entry import KernelEntry, entries
+from .entry import entries
 from .expressions import write_expression
 from .function import Function
 from .indices import narrowed
@@ -97,22 +95,14 @@ def emit(program: Program, target: Target, *, strict: bool = False, debug: bool 
     module = Module(program.name, target, strict, debug, dtypes, ordinals, alias.notes, kernels)
     lows = least_of_kernels(program)
     if target.has_blocks:
-        functions = [
-            _block(k, entry.symbol, program, module, lows.get(k.name, {})) for k, entry in _entries(program, target)
-        ]
+        kernels_with_entries = zip(program.kernels, entries(program, target.index_bits), strict=True)
+        functions = [_block(k, x.symbol, program, module, lows.get(k.name, {})) for k, x in kernels_with_entries]
         return "\n".join([*functions, SHARED_MEMORY, _METADATA, *alias.lines, ""])
     functions = [*(_kernel(k, module, lows.get(k.name, {})) for k in program.kernels), _host(program, module)]
-    attributes = _PREFETCHING_ATTRIBUTES if _prefetches(program) else _ATTRIBUTES
+    prefetches = any(isinstance(s, Prefetch) for s in walk_program(program))
+    attributes = _PREFETCHING_ATTRIBUTES if prefetches else _ATTRIBUTES
     common = [attributes, *[REPORTING] * debug, _DECLARATIONS + _METADATA, *alias.lines, ""]
     return "\n".join([*functions, *common])
-
-
-def _entries(program: Program, target: Target) -> Iterator[tuple[Kernel, KernelEntry]]:
-    return zip(program.kernels, entries(program, target.index_bits), strict=True)
-
-
-def _prefetches(program: Program) -> bool:
-    return any(isinstance(s, Prefetch) for s in walk_program(program))
 
 
 def _kernel(kernel: Kernel, module: Module, lows: dict[str, int]) -> str:
@@ -141,7 +131,9 @@ def _host(program: Program, module: Module) -> str:
     fn = Function(head, HostArguments(program), "%args")
     fn.bind(THREADS, "%num_threads")
     ctx = Context(module, fn, write_expression, places=AlignmentFacts(lows=least_of_arguments(program)))
-    _bind_bfloat_scalars(program, fn)
+    for a in program.scalars:
+        if a.dtype.kind == "bfloat":  # 16 bits in its slot, but a float32 in registers
+            fn.bind(a.name, bfloat_from_bits(fn, fn.resolve(a.name, "i16"), 1))
     if module.debug:
         for b in program.buffers:
             bind_argument_limits(ctx, b)
@@ -150,11 +142,3 @@ def _host(program: Program, module: Module) -> str:
     if len(fn.lines) > _LONG and not fn.has_loops:
         fn.head += _RUNS_ONCE
     return fn.text()
-
-
-def _bind_bfloat_scalars(program: Program, fn: Function) -> None:
-    """Bind bfloat16 arguments, which are 16 bits in their slots but float32s in registers."""
-    for a in program.scalars:
-        if a.dtype.kind == "bfloat":
-            bits = fn.resolve(a.name, "i16")
-            fn.bind(a.name, bfloat_from_bits(fn, bits, 1))

@@ -33,14 +33,6 @@ def write_expression(ctx: Context, e: Expr) -> str:
     return operand
 
 
-def _const(ctx: Context, e: Const) -> str:
-    return constant(e.dtype, e.lanes, e.value)
-
-
-def _var(ctx: Context, e: Var) -> str:
-    return ctx.fn.resolve(e.name, value_type(e.dtype, e.lanes))
-
-
 def _op(ctx: Context, e: Op) -> str:
     if e.op == "within":
         return write_expression(ctx, e.args[0])
@@ -63,10 +55,6 @@ def _cast(ctx: Context, e: Cast) -> str:
     if rounded is not None:
         return round_to_small(ctx, e.dtype, e.lanes, write_expression(ctx, rounded))
     return write_cast(ctx, e, write_expression(ctx, cast_operand(ctx, e)))
-
-
-def _bits(ctx: Context, e: Bits) -> str:
-    return write_bits(ctx, e, write_expression(ctx, e.value))
 
 
 def _broadcast(ctx: Context, e: Broadcast) -> str:
@@ -115,19 +103,15 @@ def _copied(ctx: Context, vector: str, type_: str, bits: int) -> str:
     return hidden(ctx.fn, vector, type_, "v")
 
 
-def _instruction(ctx: Context, e: Instruction) -> str:
-    return write_instruction(ctx, e, [write_expression(ctx, a) for a in e.args])
-
-
 _WRITERS: dict[type[Expr], Callable[[Context, Any], str]] = {
-    Const: _const,
-    Var: _var,
+    Const: lambda ctx, e: constant(e.dtype, e.lanes, e.value),
+    Var: lambda ctx, e: ctx.fn.resolve(e.name, value_type(e.dtype, e.lanes)),
     Op: _op,
     Cast: _cast,
-    Bits: _bits,
+    Bits: lambda ctx, e: write_bits(ctx, e, write_expression(ctx, e.value)),
     Load: write_load,
     Broadcast: _broadcast,
     Ramp: _ramp,
     Shuffle: _shuffle,
-    Instruction: _instruction,
+    Instruction: lambda ctx, e: write_instruction(ctx, e, [write_expression(ctx, a) for a in e.args]),
 }

@@ -14,20 +14,22 @@ from .vectors import shuffle
 
 def _halving_add(ctx: Context, e: Op, args: list[str]) -> str:
     """Write (a & b) + ((a ^ b) >> 1)."""
-    if _has_average(ctx, e):
-        return _native_average(ctx, e, args, "hadd")
-    half = _half_difference(ctx, e, args)
-    t = value_type(e.dtype, e.lanes)
-    return ctx.fn.value(f"add {t} {ctx.fn.value(f'and {t} {args[0]}, {args[1]}')}, {half}")
+    return _average(ctx, e, args, "hadd", "add", "and")
 
 
 def _rounding_halving_add(ctx: Context, e: Op, args: list[str]) -> str:
     """Write (a | b) - ((a ^ b) >> 1): vpavg."""
+    return _average(ctx, e, args, "rhadd", "sub", "or")
+
+
+def _average(ctx: Context, e: Op, args: list[str], native: str, last: str, common: str) -> str:
     if _has_average(ctx, e):
-        return _native_average(ctx, e, args, "rhadd")
-    half = _half_difference(ctx, e, args)
+        return _native_average(ctx, e, args, native)
     t = value_type(e.dtype, e.lanes)
-    return ctx.fn.value(f"sub {t} {ctx.fn.value(f'or {t} {args[0]}, {args[1]}')}, {half}")
+    differs = ctx.fn.value(f"xor {t} {args[0]}, {args[1]}")
+    shift = "ashr" if e.dtype.is_signed else "lshr"
+    half = ctx.fn.value(f"{shift} {t} {differs}, {integer(1, e.dtype.bits, e.lanes)}")
+    return ctx.fn.value(f"{last} {t} {ctx.fn.value(f'{common} {t} {args[0]}, {args[1]}')}, {half}")
 
 
 def _has_average(ctx: Context, e: Op) -> bool:
@@ -52,18 +54,10 @@ def _native_average(ctx: Context, e: Op, args: list[str], name: str) -> str:
     return parts[0] if len(parts) == 1 else shuffle(ctx.fn, parts, element, lanes, range(e.lanes))
 
 
-def _half_difference(ctx: Context, e: Op, args: list[str]) -> str:
-    t = value_type(e.dtype, e.lanes)
-    differs = ctx.fn.value(f"xor {t} {args[0]}, {args[1]}")
-    shift = "ashr" if e.dtype.is_signed else "lshr"
-    return ctx.fn.value(f"{shift} {t} {differs}, {integer(1, e.dtype.bits, e.lanes)}")
-
-
 def _saturating(name: str) -> Callable[[Context, Op, list[str]], str]:
     def writer(ctx: Context, e: Op, args: list[str]) -> str:
-        t = value_type(e.dtype, e.lanes)
         sign = "s" if e.dtype.is_signed else "u"
-        return ctx.fn.value(f"call {t} @llvm.{sign}{name}.sat.{mangled(t)}({t} {args[0]}, {t} {args[1]})")
+        return ctx.fn.intrinsic(f"{sign}{name}.sat", value_type(e.dtype, e.lanes), *args)
 
     return writer
 
@@ -72,12 +66,9 @@ def _absd(ctx: Context, e: Op, args: list[str]) -> str:
     """Write max - min: uabd, sabd."""
     t = value_type(e.dtype, e.lanes)
     if e.dtype.is_float:
-        difference = ctx.fn.value(f"fsub {t} {args[0]}, {args[1]}")
-        return ctx.fn.value(f"call {t} @llvm.fabs.{mangled(t)}({t} {difference})")
+        return ctx.fn.intrinsic("fabs", t, ctx.fn.value(f"fsub {t} {args[0]}, {args[1]}"))
     sign = "s" if e.args[0].dtype.is_signed else "u"
-    operands = f"({t} {args[0]}, {t} {args[1]})"
-    larger = ctx.fn.value(f"call {t} @llvm.{sign}max.{mangled(t)}{operands}")
-    smaller = ctx.fn.value(f"call {t} @llvm.{sign}min.{mangled(t)}{operands}")
+    larger, smaller = (ctx.fn.intrinsic(f"{sign}{name}", t, *args) for name in ("max", "min"))
     return ctx.fn.value(f"sub {t} {larger}, {smaller}")
 
 
@@ -124,8 +115,7 @@ class _WideProduct:
 
     def limited(self, name: str, limit: int, value: str) -> str:
         sign = "s" if self.t.is_signed else "u"
-        operands = f"({self.wide} {value}, {self.wide} {self.number(limit)})"
-        return self.fn.value(f"call {self.wide} @llvm.{sign}{name}.{mangled(self.wide)}{operands}")
+        return self.fn.intrinsic(f"{sign}{name}", self.wide, value, self.number(limit))
 
 
 def _mul_shift(ctx: Context, e: Op, args: list[str]) -> str:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from .names import readable
+from .types import mangled
 
 # Unrolling with a remainder loop is the schedule's to decide; full unrolling of short loops is left to LLVM. Where
 # there are many loops, it is allowed only for those that are certainly short: with each loop that LLVM unrolls it
@@ -77,6 +78,11 @@ class Function:
             self._numbers[instruction] = name
             self._added.append(instruction)
         return name
+
+    def intrinsic(self, name: str, type_: str, *args: str, flags: str = "") -> str:
+        """Call one of LLVM's intrinsics that is overloaded on the one type of all its arguments."""
+        operands = ", ".join([f"{type_} {a}" for a in args])
+        return self.value(f"call {flags}{type_} @llvm.{name}.{mangled(type_)}({operands})")
 
     def once(self, asked: Hashable, write: Callable[[], T]) -> T:
         """The result of `write`, whose instructions have no effects; nothing is written where the result is known."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ..expr.nodes import Cast, Const, Expr, Op
 from ..expr.types import FLOAT32, DType
 from .context import Context
-from .types import constant, integer, integer_type, mangled, value_type
+from .types import constant, integer, integer_type, value_type
 
 _ONES = 2.0**23  # the least float32 whose last mantissa bit is worth 1
 _UPPER = 0x4B00  # the upper half of its bits
@@ -86,7 +86,7 @@ def round_to_small(ctx: Context, to: DType, lanes: int, value: str) -> str:
         value = ctx.fn.value(f"select <{lanes} x i1> {ordered}, {t} {value}, {t} {zero}")
     for name, end in (("max", to.min), ("min", to.max)):
         limit = constant(FLOAT32, lanes, float(end))
-        value = ctx.fn.value(f"call {t} @llvm.{name}num.{mangled(t)}({t} {value}, {t} {limit})")
+        value = ctx.fn.intrinsic(f"{name}num", t, value, limit)
     start = constant(FLOAT32, lanes, _OF_BOTH_SIGNS if to.is_signed else _ONES)
     moved = ctx.fn.value(f"fadd {t} {value}, {start}")
     whole = ctx.fn.value(f"bitcast {t} {moved} to {integer_type(32, lanes)}")

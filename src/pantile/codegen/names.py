@@ -10,12 +10,8 @@ _LONGEST = 64
 
 def symbol(name: str) -> str:
     """The symbol of a function: the bytes of its name, quoted and escaped. f.x is @"f.x", and é is @"\\C3\\A9"."""
-    shown = [c if _PLAIN.match(c) else "".join(f"\\{b:02X}" for b in _bytes(c)) for c in name]
+    shown = [c if _PLAIN.match(c) else "".join(f"\\{b:02X}" for b in c.encode("utf-8", "surrogatepass")) for c in name]
     return '@"' + "".join(shown) + '"'
-
-
-def _bytes(c: str) -> bytes:
-    return c.encode("utf-8", "surrogatepass")
 
 
 def readable(name: str) -> str:

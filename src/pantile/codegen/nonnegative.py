@@ -26,66 +26,50 @@ class _Least:
 
     def __init__(self, lows: Mapping[str, int]) -> None:
         self._lows = lows
-        self._found: dict[int, int | None] = {}
+        self._known: dict[int, int | None] = {}
 
     def of(self, e: Expr) -> int | None:
         if isinstance(e, Const):
             return int(e.value)
         if isinstance(e, Var):
             return self._lows.get(e.name)
-        if not isinstance(e, Op) or e.lanes != 1 or e.op not in _RULES:
+        if not isinstance(e, Op) or e.lanes != 1 or e.op not in _BOUNDED:
             return None
-        if id(e) not in self._found:
-            self._found[id(e)] = _RULES[e.op](e, [self.of(a) for a in e.args])
-        return self._found[id(e)]
+        if id(e) not in self._known:
+            self._known[id(e)] = _of_operation(e, [self.of(a) for a in e.args])
+        return self._known[id(e)]
 
 
-def _sum(e: Op, lows: list[int | None]) -> int | None:
+def _of_operation(e: Op, lows: list[int | None]) -> int | None:
+    """A lower bound of an operation, given those of its operands."""
     a, b = lows
-    return None if a is None or b is None else a + b
+    if e.op == "max":
+        return max((low for low in lows if low is not None), default=None)
+    if e.op == "mod":
+        return 0 if b is not None and b >= 0 else None
+    if e.op == "sub":
+        return a - int(e.args[1].value) if a is not None and isinstance(e.args[1], Const) else None
+    return None if a is None or b is None else _OF_BOTH[e.op](e, a, b)
 
 
-def _difference(e: Op, lows: list[int | None]) -> int | None:
-    return lows[0] - int(e.args[1].value) if lows[0] is not None and isinstance(e.args[1], Const) else None
-
-
-def _product(e: Op, lows: list[int | None]) -> int | None:
-    a, b = lows
-    if a is None or b is None:
-        return None
+def _product(e: Op, a: int, b: int) -> int | None:
     return a * b if (a >= 0 and b >= 0) or any(isinstance(x, Const) and x.value >= 0 for x in e.args) else None
 
 
-def _quotient(e: Op, lows: list[int | None]) -> int | None:
+def _quotient(e: Op, a: int, b: int) -> int | None:
     """A lower bound of a quotient; a division by 0 gives 0."""
-    a, b = lows
-    if a is None or b is None or b < 0:
+    if b < 0:
         return None
     return a // b if isinstance(e.args[1], Const) and b > 0 else min(a, 0)
 
 
-def _rest(e: Op, lows: list[int | None]) -> int | None:
-    return 0 if lows[1] is not None and lows[1] >= 0 else None
-
-
-def _smaller(e: Op, lows: list[int | None]) -> int | None:
-    a, b = lows
-    return None if a is None or b is None else min(a, b)
-
-
-def _larger(e: Op, lows: list[int | None]) -> int | None:
-    return max((low for low in lows if low is not None), default=None)
-
-
-_RULES: dict[str, Callable[[Op, list[int | None]], int | None]] = {
-    "add": _sum,
-    "sub": _difference,
+_OF_BOTH: dict[str, Callable[[Op, int, int], int | None]] = {
+    "add": lambda e, a, b: a + b,
     "mul": _product,
     "floordiv": _quotient,
-    "mod": _rest,
-    "min": _smaller,
-    "max": _larger,
+    "min": lambda e, a, b: min(a, b),
 }
+_BOUNDED = frozenset({"sub", "mod", "max", *_OF_BOTH})
 
 
 def _inside(lows: _Lows, s: Stmt) -> _Lows:

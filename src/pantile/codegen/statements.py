@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import InternalError
 from ..expr.linear import linear
-from ..expr.nodes import Const, Expr, Op
+from ..expr.nodes import Const, Op
 from ..expr.visit import Key, key
 from ..ir.nodes import Alloc, Block, Evaluate, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
 from ..ir.visit import walk
@@ -108,7 +108,7 @@ def _serial_for(ctx: Context, s: For) -> None:
     """Write a serial loop. guard: at least one iteration; body: the variable counts up while it stays below the end."""
     fn, index = ctx.fn, ctx.module.index
     low, extent = ctx.value(s.min), ctx.value(s.extent)
-    end = extent if low == "0" else _sum(ctx, s.min, s.extent)
+    end = extent if low == "0" else ctx.value(ctx.keep(Op(s.min.dtype, 1, "add", (s.min, s.extent))))
     body, after = fn.new_label("loop"), fn.new_label("done")
     if not isinstance(s.extent, Const):
         first = fn.new_label("first")
@@ -141,19 +141,11 @@ def _rows(ctx: Context, s: For) -> LoopRows:
     fn, rows = ctx.fn, dict[tuple[str, Key], Row]()
     for b in row_starts(s):
         pointer, element = fn.resolve(buffer_pointer(b.buffer), "ptr"), memory_type(ctx.module.dtypes[b.buffer])
-        if pointer in fn.stack and _is_short(s):
+        if pointer in fn.stack and isinstance(s.extent, Const) and int(s.extent.value) <= SHORT:
             continue  # once the loop is unrolled, these buffers may be registers
         begin = fn.value(f"getelementptr {element}, ptr {pointer}, i64 {ctx.value(ctx.keep(b.begin))}")
         rows[b.buffer, key(b.index)] = Row(hidden(fn, begin, "ptr"), b.rest)
     return LoopRows(rows)
-
-
-def _is_short(s: For) -> bool:
-    return isinstance(s.extent, Const) and int(s.extent.value) <= SHORT
-
-
-def _sum(ctx: Context, a: Expr, b: Expr) -> str:
-    return ctx.value(ctx.keep(Op(a.dtype, 1, "add", (a, b))))
 
 
 # Memory

@@ -23,27 +23,28 @@ def scalar_type(t: DType) -> str:
     return _FLOATS[t.bits] if t.is_float else f"i{t.bits}"
 
 
-def _vector(element: str, lanes: int) -> str:
+def vector_type(element: str, lanes: int) -> str:
+    """The LLVM type of so many elements; one is a scalar."""
     return element if lanes == 1 else f"<{lanes} x {element}>"
 
 
 @cache
 def value_type(t: DType, lanes: int = 1) -> str:
     """The LLVM type of `lanes` values in registers."""
-    return _vector(scalar_type(t), lanes)
+    return vector_type(scalar_type(t), lanes)
 
 
 @cache
 def memory_type(t: DType, lanes: int = 1) -> str:
     """The LLVM type of `lanes` elements in memory."""
     if t.is_bool or t.kind == "bfloat":
-        return _vector(f"i{t.bytes * 8}", lanes)
+        return vector_type(f"i{t.bytes * 8}", lanes)
     return value_type(t, lanes)
 
 
 @cache
 def integer_type(bits: int, lanes: int = 1) -> str:
-    return _vector(f"i{bits}", lanes)
+    return vector_type(f"i{bits}", lanes)
 
 
 @cache
@@ -79,7 +80,7 @@ def _scalar(t: DType, value: Number) -> str:
 def _float(t: DType, value: float) -> str:
     """Floats are written as their bits; LLVM writes a float32 as the float64 of equal value."""
     if t.kind == "bfloat":
-        value = _round_bfloat(value)
+        value = float(np.uint32(bfloat_pattern(value) << 16).view(np.float32))
     elif t.bits < 64:
         with np.errstate(over="ignore"):
             value = float(t.numpy.type(value))
@@ -95,7 +96,3 @@ def bfloat_pattern(value: float) -> int:
     if not np.isnan(value):
         bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
     return bits >> 16
-
-
-def _round_bfloat(value: float) -> float:
-    return float(np.uint32(bfloat_pattern(value) << 16).view(np.float32))
