@@ -95,10 +95,7 @@ _SHUFFLE = InstructionSpec(
     in_words=True,
 )
 _BARRIER = InstructionSpec(
-    "barrier",
-    ThreadGroup.BLOCK,
-    "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)",
-    effect=Effect.BARRIER,
+    "barrier", ThreadGroup.BLOCK, "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)", effect=Effect.BARRIER
 )
 _COMMIT_GROUP = InstructionSpec(
     "commit_group",

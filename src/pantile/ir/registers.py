@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..expr.nodes import Expr
+from ..expr.nodes import Const, Expr
 from ..expr.visit import operands_first
 from ..target.gpu import MOST_REGISTERS
 from ..target.kinds import Memory
@@ -18,19 +18,14 @@ def estimated_registers(kernel: Kernel) -> int:
 
 
 def _needed(s: Stmt) -> int:
-    own = _words(s.dtype.bytes) * _constant(s.size) if isinstance(s, Alloc) and s.memory in _PRIVATE else 0
+    own = 0
+    if isinstance(s, Alloc) and s.memory in (Memory.REGISTER, Memory.STACK) and isinstance(s.size, Const):
+        own = _words(s.dtype.bytes) * int(s.size.value)
     return own + max([_for_expression(e) for e in expressions(s)] + [_needed(c) for c in children(s)], default=0)
-
-
-_PRIVATE = (Memory.REGISTER, Memory.STACK)
 
 
 def _words(size: int) -> int:
     return -(-size // 4)
-
-
-def _constant(e: Expr) -> int:
-    return int(getattr(e, "value", 0))
 
 
 def _for_expression(root: Expr) -> int:

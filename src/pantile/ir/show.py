@@ -67,12 +67,8 @@ def _show_kernel(k: Kernel) -> list[str]:
 
 
 def _show_argument(b: BufferArg) -> str:
-    dims = ", ".join(_show_stride(s) for s in b.known_strides)
+    dims = ", ".join(":" if n is None else "dense" if n == 1 else f"stride {n}" for n in b.known_strides)
     return f"{'out ' if b.writable else ''}{b.name}: {b.dtype}[{dims}]"
-
-
-def _show_stride(known: int | None) -> str:
-    return ":" if known is None else "dense" if known == 1 else f"stride {known}"
 
 
 def _lines(s: Stmt) -> list[str]:
@@ -159,10 +155,6 @@ def _place(memory: Memory) -> str:
     return "" if memory is Memory.AUTO else f" in {memory.value}"
 
 
-def _list(items: tuple[Expr, ...]) -> str:
-    return ", ".join(show_expr(i) for i in items)
-
-
 _SHOW: dict[type[Stmt], Callable[[Any], list[str]]] = {
     For: _show_for,
     Let: _show_let,
@@ -172,7 +164,7 @@ _SHOW: dict[type[Stmt], Callable[[Any], list[str]]] = {
     Produce: lambda s: [f"produce {s.stage}:", *_indented(s.body)],
     Realize: _show_realize,
     Alloc: _show_alloc,
-    Prefetch: lambda s: [f"prefetch {s.buffer}[{_list(s.indices)}]"],
+    Prefetch: lambda s: [f"prefetch {s.buffer}[{', '.join(map(show_expr, s.indices))}]"],
     Evaluate: lambda s: [show_expr(s.value)],
     Launch: _show_launch,
 }

@@ -76,6 +76,16 @@ class Property(Enum):
 FOR_KERNELS = frozenset({Property.NO_VECTOR_LOOPS, Property.NO_UNROLLED_LOOPS, Property.FLAT})
 FOR_CODE = FOR_KERNELS | {Property.NO_PARALLEL_LOOPS}
 
+# The properties of programs without loops of a kind.
+_FORBIDDING = {
+    Kind.VECTOR: Property.NO_VECTOR_LOOPS,
+    Kind.UNROLL: Property.NO_UNROLLED_LOOPS,
+    Kind.PARALLEL: Property.NO_PARALLEL_LOOPS,
+    Kind.BLOCK: Property.NO_BLOCK_LOOPS,
+    Kind.WARP: Property.THREAD_LOOPS,
+    Kind.LANE: Property.THREAD_LOOPS,
+}
+
 
 def verify(program: Program, has: Collection[Property] = (), after: str = "") -> None:
     """Raise InternalError unless the program is well formed and has these properties.
@@ -217,20 +227,12 @@ class Verifier:
         for role, e in (("min", s.min), ("extent", s.extent), ("scratch", s.scratch)):
             if e is not None:
                 self._index(e, f"the {role} of loop {s.var}")
-        if s.kind is Kind.VECTOR and Property.NO_VECTOR_LOOPS in self._has:
-            raise self._fail(f"loop {s.var} is still marked vector")
-        if s.kind is Kind.UNROLL and Property.NO_UNROLLED_LOOPS in self._has:
-            raise self._fail(f"loop {s.var} is still marked unroll")
-        if s.kind is Kind.PARALLEL and Property.NO_PARALLEL_LOOPS in self._has:
-            raise self._fail(f"loop {s.var} is still marked parallel")
-        if s.kind is Kind.BLOCK and Property.NO_BLOCK_LOOPS in self._has:
-            raise self._fail(f"loop {s.var} is still marked block")
+        if _FORBIDDING.get(s.kind) in self._has:
+            raise self._fail(f"loop {s.var} is still marked {s.kind.value}")
         if s.kind is Kind.THREAD and self._inside is not None and Property.THREAD_LOOPS in self._has:
             raise self._fail(f"the threads of loop {s.var} are in a loop of threads already, {self._inside}")
         if s.kind is Kind.THREAD and Property.THREAD_LOOPS in self._has and not _is_counted(s):
             raise self._fail(f"the threads of loop {s.var} do not know how often it runs")
-        if s.kind in (Kind.WARP, Kind.LANE) and Property.THREAD_LOOPS in self._has:
-            raise self._fail(f"loop {s.var} is still marked {s.kind.value}")
         if s.kind in WRITTEN_OUT and Property.CONSTANT_LANES in self._has and not isinstance(s.extent, Const):
             raise self._fail(f"loop {s.var} is marked {s.kind.value}, but its extent {s.extent} is not constant")
         if Property.CLEAN in self._has and isinstance(s.extent, Const) and int(s.extent.value) <= 0:

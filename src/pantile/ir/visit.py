@@ -10,21 +10,7 @@ from ..dataclass import value
 from ..errors import InternalError
 from ..expr.nodes import Expr, Instruction, Load
 from ..expr.visit import walk_loads
-from .nodes import (
-    Alloc,
-    Block,
-    Evaluate,
-    For,
-    If,
-    Launch,
-    Let,
-    Prefetch,
-    Produce,
-    Program,
-    Realize,
-    Stmt,
-    Store,
-)
+from .nodes import Alloc, Block, Evaluate, For, If, Launch, Let, Prefetch, Produce, Program, Realize, Stmt, Store
 
 
 @value(eq=False)

@@ -26,14 +26,14 @@ GpuName = Literal[
 _K, _M, _G = 1 << 10, 1 << 20, 1e9
 
 
+def _caches(ghz: float, *levels: tuple[int, int, int, float]) -> tuple[Cache, ...]:
+    """Caches with lines of 64 bytes: their sizes, ways and sharing, and the bytes that come from them per cycle."""
+    return tuple([Cache(size, 64, ways, shared, per_cycle * ghz * _G) for size, ways, shared, per_cycle in levels])
+
+
 def _intel(name: str, cores: int, threads: int, ghz: float, l3: int, sockets: int, memory: float) -> Cpu:
     """Haswell, Broadwell, Skylake (client): two 32-byte loads and one store per cycle, 64 bytes a cycle from L2."""
-    per_socket = cores // sockets
-    caches = (
-        Cache(32 * _K, 64, 8, 1, 64 * ghz * _G),
-        Cache(256 * _K, 64, 8, 1, 32 * ghz * _G),
-        Cache(l3, 64, 20, per_socket, 16 * ghz * _G),
-    )
+    caches = _caches(ghz, (32 * _K, 8, 1, 64), (256 * _K, 8, 1, 32), (l3, 20, cores // sockets, 16))
     issue = Issue(fma=2, int=2, load=2, store=1)
     return Cpu(name, "x86_64", cores, threads, ghz, 256, issue, caches, min(12 * _G, memory), memory)
 
@@ -54,43 +54,27 @@ NAMED = {
         # polymage-plus §7.1; AMD 15h optimization guide: a pair of cores shares two 128-bit FMA units and its L2.
         Cpu(
             "opteron-6386-se", "x86_64", 16, 16, 1.4, 256, Issue(fma=0.5, int=0.5, load=1, store=0.5),
-            (
-                Cache(16 * _K, 64, 4, 1, 32 * 1.4 * _G),
-                Cache(2 * _M, 64, 16, 2, 16 * 1.4 * _G),
-                Cache(12 * _M, 64, 64, 8, 8 * 1.4 * _G),
-            ),
-            5 * _G, 25 * _G,
+            _caches(1.4, (16 * _K, 4, 1, 32), (2 * _M, 16, 2, 16), (12 * _M, 64, 8, 8)), 5 * _G, 25 * _G,
         ),
         # sioutas-thesis Tables 4.3 and 5.2: 512 KB of L2 per core, 2 MB in all. Arm Cortex-A15 TRM.
         Cpu(
             "cortex-a15", "armv7", 4, 4, 2.3, 128, Issue(fma=1, int=2, load=1, store=1),
-            (Cache(32 * _K, 64, 2, 1, 16 * 2.3 * _G), Cache(2 * _M, 64, 16, 4, 8 * 2.3 * _G)),
-            6 * _G, 15 * _G,
+            _caches(2.3, (32 * _K, 2, 1, 16), (2 * _M, 16, 4, 8)), 6 * _G, 15 * _G,
         ),
         # halide-autoscheduler §5.4: Tegra X1, "1.9 GHz, shared 2MB L2 cache". Arm Cortex-A57 optimization guide.
         Cpu(
             "cortex-a57", "aarch64", 4, 4, 1.9, 128, Issue(fma=2, int=2, load=1, store=1),
-            (Cache(32 * _K, 64, 2, 1, 16 * 1.9 * _G), Cache(2 * _M, 64, 16, 4, 16 * 1.9 * _G)),
-            8 * _G, 25 * _G,
+            _caches(1.9, (32 * _K, 2, 1, 16), (2 * _M, 16, 4, 16)), 8 * _G, 25 * _G,
         ),
         # AWS Graviton2: Arm Neoverse N1 optimization guide; eight channels of DDR4-3200.
         Cpu(
             "neoverse-n1", "aarch64", 64, 64, 2.5, 128, Issue(fma=2, int=2, load=2, store=1),
-            (
-                Cache(64 * _K, 64, 4, 1, 32 * 2.5 * _G),
-                Cache(1 * _M, 64, 8, 1, 16 * 2.5 * _G),
-                Cache(32 * _M, 64, 16, 64, 8 * 2.5 * _G),
-            ),
-            15 * _G, 204 * _G,
+            _caches(2.5, (64 * _K, 4, 1, 32), (1 * _M, 8, 1, 16), (32 * _M, 16, 64, 8)), 15 * _G, 204 * _G,
         ),
         # Intel Xeon Platinum 8480+ (Sapphire Rapids), one socket: 8 channels of DDR5-4800.
         Cpu(
             "sapphire-rapids-8480", "x86_64", 56, 112, 2.0, 512, Issue(fma=2, int=2, load=2, store=1),
-            (
-                Cache(48 * _K, 64, 12, 1, 128 * 2.0 * _G),
-                Cache(2 * _M, 64, 16, 1, 64 * 2.0 * _G),
-                Cache(105 * _M, 64, 15, 56, 16 * 2.0 * _G),
-            ),
+            _caches(2.0, (48 * _K, 12, 1, 128), (2 * _M, 16, 1, 64), (105 * _M, 15, 56, 16)),
             14 * _G, 307 * _G, of_core({}, 512, gathers=True),
         ),
     )

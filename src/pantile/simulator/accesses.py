@@ -73,6 +73,14 @@ def failure(around: Around, block: int, thread: int | None, message: str) -> Sim
     return SimulationError(around.kernel_name, around.first_block + block, thread, message)
 
 
+def refuse(around: Around, access: ThreadAccess, wrong: Array, message: Callable[[int], str]) -> None:
+    """Raise the error of the first access for which `wrong` holds, with the message for its index."""
+    failing = access.first(wrong)
+    if failing is not None:
+        block, thread, index = failing
+        raise failure(around, block, thread, message(index))
+
+
 def who(around: Around, touch: Touch) -> tuple[Array, Array]:
     """The block of each entry, counted in the launch, and its epoch."""
     return touch.block + around.first_block, around.epochs[touch.block]

@@ -80,7 +80,10 @@ class Active:
         """The elements that active threads access at `index`, in the lanes where `mask` holds."""
         chosen = self.lanes(mask, lanes)
         shape = self.mask.shape if lanes == 1 else (*self.mask.shape, lanes)
-        block, thread = self._own if mask is None and lanes == 1 else np.nonzero(_whole(chosen, shape))[:2]
+        if mask is None and lanes == 1:
+            block, thread = self._own
+        else:
+            block, thread = np.nonzero(np.ones(shape, np.bool_) if chosen is None else chosen)[:2]
         touch = Touch(index, block, thread, shape, chosen)
         return touch._replace(element=touch.values(index).astype(np.int64))
 
@@ -89,7 +92,3 @@ class Active:
         """The block and the thread number of each active thread."""
         block, thread = np.nonzero(self.mask)
         return block, thread
-
-
-def _whole(chosen: Array | None, shape: tuple[int, ...]) -> Array:
-    return np.ones(shape, np.bool_) if chosen is None else chosen

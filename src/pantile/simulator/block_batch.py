@@ -14,20 +14,7 @@ from ..errors import InternalError
 from ..expr.nodes import Const, Expr
 from ..ir.atomic import combined
 from ..ir.instructions import INSTRUCTIONS, Effect
-from ..ir.nodes import (
-    Alloc,
-    Block,
-    Evaluate,
-    For,
-    If,
-    Kernel,
-    Let,
-    Manner,
-    Prefetch,
-    Produce,
-    Stmt,
-    Store,
-)
+from ..ir.nodes import Alloc, Block, Evaluate, For, If, Kernel, Let, Manner, Prefetch, Produce, Stmt, Store
 from ..target.kinds import Kind, Memory
 from .accesses import Buffer, ThreadAccess, failure
 from .active import Active, Array

@@ -103,7 +103,7 @@ class Expressions:
     def _const(self, e: Const) -> _Rule:
         t = self._type(e.dtype)
         number = np.asarray(e.value)
-        value = (rounded(number, t) if t.is_float else number.astype(held(t))).reshape(_ones(e))
+        value = (rounded(number, t) if t.is_float else number.astype(held(t))).reshape((1,) * (2 + (e.lanes > 1)))
         return lambda scope, args: value
 
     def _var(self, e: Var) -> _Rule:
@@ -171,10 +171,6 @@ _RULES: dict[type[Expr], Callable[[Expressions, Any], _Rule]] = {
     Shuffle: Expressions._shuffle,
     Instruction: Expressions._instruction,
 }
-
-
-def _ones(e: Expr) -> tuple[int, ...]:
-    return (1, 1) if e.lanes == 1 else (1, 1, 1)
 
 
 def _kind(e: Expr) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 from ..dataclass import dataclass
 from ..expr.types import DType
 from ..reference.floats import held
-from .accesses import COMBINE, Around, ThreadAccess, bits, failure, from_memory, race, to_memory, who
+from .accesses import COMBINE, Around, ThreadAccess, bits, failure, from_memory, race, refuse, to_memory, who
 from .active import Array
 from .races import Accesses
 from .traffic import Traffic
@@ -130,19 +130,17 @@ class GlobalInLaunch:
         outside = (place < 0) | (place >= len(m.data))
         if m.legal is not None:
             outside |= ~m.legal.take(place, mode="clip")
-        failing = access.first(outside)
-        if failing is not None:
-            block, thread, index = failing
+
+        def message(index: int) -> str:
             has = f"elements {m.low} .. {m.low + len(m.data) - 1}" if len(m.data) else "no elements"
             gaps = "" if m.legal is None or not m.low <= index < m.low + len(m.data) else ", but not this one"
-            text = f"{m.name} is {action} at element {index} of its memory, which has {has}{gaps}"
-            raise failure(self._around, block, thread, text)
+            return f"{m.name} is {action} at element {index} of its memory, which has {has}{gaps}"
+
+        refuse(self._around, access, outside, message)
         return place
 
     def _check_written(self, access: ThreadAccess, place: Array, action: str) -> None:
         m = self._memory
-        missing = None if m.written is None else access.first(~m.written.take(place, mode="clip"))
-        if missing is not None:
-            block, thread, index = missing
-            text = f"{m.name} is {action} at element {index} of its memory, which nobody has written"
-            raise failure(self._around, block, thread, text)
+        if m.written is not None:
+            missing, why = ~m.written.take(place, mode="clip"), "of its memory, which nobody has written"
+            refuse(self._around, access, missing, lambda k: f"{m.name} is {action} at element {k} {why}")

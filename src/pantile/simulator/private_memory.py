@@ -6,7 +6,7 @@ import numpy as np
 
 from ..expr.types import DType
 from ..reference.floats import held
-from .accesses import Around, ThreadAccess, failure
+from .accesses import Around, ThreadAccess, failure, refuse
 from .active import Array
 
 
@@ -26,11 +26,8 @@ class Private:
         else:
             place = self._place(access)
             written, value = self._written[place], self._data[place]
-        missing = access.first(~written)
-        if missing is not None:
-            block, thread, index = missing
-            text = f"{self._name} is read at element {index} of registers, which the thread has not written"
-            raise failure(self._around, block, thread, text)
+        why = "of registers, which the thread has not written"
+        refuse(self._around, access, ~written, lambda k: f"{self._name} is read at element {k} {why}")
         return access.masked(value, self._dtype)
 
     def store(self, access: ThreadAccess, value: Array, loop: int) -> None:
@@ -67,8 +64,6 @@ class Private:
         )
 
     def _check(self, access: ThreadAccess, action: str) -> None:
-        failing = access.first((access.element < 0) | (access.element >= self._elements))
-        if failing is not None:
-            block, thread, index = failing
-            text = f"{self._name} is {action} at element {index} of registers, where it has {self._elements}"
-            raise failure(self._around, block, thread, text)
+        outside = (access.element < 0) | (access.element >= self._elements)
+        where = f"of registers, where it has {self._elements}"
+        refuse(self._around, access, outside, lambda k: f"{self._name} is {action} at element {k} {where}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..expr.types import DType
-from .accesses import COMBINE, Around, ThreadAccess, bits, failure, from_memory, race, to_memory, who
+from .accesses import COMBINE, Around, ThreadAccess, bits, failure, from_memory, race, refuse, to_memory, who
 from .active import Array, Touch
 from .copies import Copies
 from .failures import SimulationError
@@ -108,11 +108,9 @@ class SharedBuffer:
             self._traffic.of_shared("store", access, self._offset, self._dtype.bytes)
 
     def _touch(self, access: ThreadAccess, action: str) -> Touch:
-        failing = access.first((access.element < 0) | (access.element >= self._elements))
-        if failing is not None:
-            block, thread, index = failing
-            text = f"{self._name} is {action} at element {index} of shared memory, where it has {self._elements}"
-            raise failure(self._around, block, thread, text)
+        outside = (access.element < 0) | (access.element >= self._elements)
+        where = f"of shared memory, where it has {self._elements}"
+        refuse(self._around, access, outside, lambda k: f"{self._name} is {action} at element {k} {where}")
         return access.touch()
 
     def _places(self, touch: Touch) -> list[Array]:

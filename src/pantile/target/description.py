@@ -18,6 +18,7 @@ _ARCHITECTURES = {"x86_64": "x86", "amd64": "x86", "arm64": "aarch64", "riscv64"
 _GATHERING = ("sapphirerapids", "emeraldrapids", "graniterapids")
 _V3 = frozenset({"avx2"})
 _V4 = frozenset({"avx2", "avx512f"})
+# The features that a CPU's name implies and that detection may leave out.
 _IMPLIED: tuple[tuple[str, frozenset[str]], ...] = (
     ("x86-64-v4", _V4),
     ("x86-64-v3", _V3),
@@ -122,9 +123,5 @@ GENERIC = cpu_target("generic", 128)
 
 def has_feature(cpu: str, features: str, feature: str) -> bool:
     """Whether a CPU has a feature, both by their names in LLVM."""
-    return f"+{feature}" in features.split(",") or feature in _implied(cpu)
-
-
-def _implied(cpu: str) -> frozenset[str]:
-    """The features that a CPU's name implies and that detection may leave out."""
-    return next((features for prefix, features in _IMPLIED if cpu.startswith(prefix)), frozenset())
+    implied: frozenset[str] = next((known for prefix, known in _IMPLIED if cpu.startswith(prefix)), frozenset())
+    return f"+{feature}" in features.split(",") or feature in implied
