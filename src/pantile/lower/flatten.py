@@ -77,7 +77,7 @@ class _Flattener:
         self.plan = plan
         self.facts = facts
         self.line = plan.target.line
-        self.layouts: dict[str, _Layout] = {b.name: _argument(b) for b in buffers}
+        self.layouts: dict[str, _Layout] = {b.name: _Layout((None,) * b.ndim, _strides(b)) for b in buffers}
         self.places: dict[tuple[int, ...], tuple[_Layout, tuple[Expr, ...], Expr]] = {}  # by the ids of the operands
         self.has_blocks = plan.target.has_blocks
         self.in_block = self.in_thread = False
@@ -277,15 +277,10 @@ def _offset(layout: _Layout, indices: tuple[Expr, ...]) -> Expr:
     return total
 
 
-def _argument(b: BufferArg) -> _Layout:
-    return _Layout((None,) * b.ndim, tuple(_stride(b, k, known) for k, known in enumerate(b.known_strides)))
-
-
-def _stride(b: BufferArg, axis: int, known: int | None) -> Expr | None:
-    """None stands for 1."""
-    if known is None:
-        return var(b.stride(axis))
-    return None if known == 1 else const(known, INDEX)
+def _strides(b: BufferArg) -> tuple[Expr | None, ...]:
+    """The strides of an array, None for 1."""
+    known = enumerate(b.known_strides)
+    return tuple(var(b.stride(k)) if n is None else None if n == 1 else const(n, INDEX) for k, n in known)
 
 
 def _is_shorter(size: Expr, dtype: DType, line: int) -> bool:

@@ -215,13 +215,10 @@ def _gap(e: Expr) -> Const | None:
     if e.lanes > 1 or constant.dtype is not INDEX:
         return None
     if e.op == "floordiv":
-        return _exponent(int(constant.value))
+        divisor = int(constant.value)
+        is_power = divisor > 0 and divisor & (divisor - 1) == 0
+        return const(divisor.bit_length() - 1, INDEX) if is_power else None  # the bits by which an index is shifted
     return constant if e.op in _INDEX_OPS or e.op in COMPARISON else None
-
-
-def _exponent(divisor: int) -> Const | None:
-    """The number of bits by which an index is shifted when it is divided by this."""
-    return const(divisor.bit_length() - 1, INDEX) if divisor > 0 and divisor & (divisor - 1) == 0 else None
 
 
 def _constant(e: Const) -> Constant:

@@ -95,15 +95,10 @@ class _Choice:
             return chosen_ramp(e, self.order)
         if isinstance(e, Shuffle):
             return chosen_shuffle(e, self.order)
-        if isinstance(e, Load) and not _is_lanewise(e):
+        if isinstance(e, Load) and not any(isinstance(i, Shuffle) for i in e.indices):  # dense loads stay whole
             return Shuffle(e.dtype, lanes, (e,), self.order)
         old = children(e)
         return rebuild(e, tuple([self.visit(c) for c in old])) if old else Shuffle(e.dtype, lanes, (e,), self.order)
-
-
-def _is_lanewise(e: Load) -> bool:
-    """Whether choosing lanes leaves the indices regular: dense loads stay whole."""
-    return any(isinstance(i, Shuffle) for i in e.indices)
 
 
 def chosen_ramp(e: Ramp, order: Order) -> Expr:

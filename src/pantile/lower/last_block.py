@@ -78,15 +78,12 @@ def last_block(s: For, choices: Mapping[int, tuple[Expr, Expr]], facts: Facts) -
         inside.add(let.name)
         let = let.body
     limit = node.args[1 if node.args[0] is moving else 0]
-    if not isinstance(let, Let) or depends(limit, {s.var, *inside}) or depends(moving, inside) or _uses(s, node):
+    if not isinstance(let, Let) or depends(limit, {s.var, *inside}) or depends(moving, inside):
+        return None
+    if any(depends(e, [s.var]) for i in ir.walk(s.body) for e in ir.expressions(i) if e is not node):
         return None
     block = LastBlock(s, let, moving, limit)
     return block if block.keeps_alignment(facts) else None
-
-
-def _uses(s: For, besides: Expr) -> bool:
-    """Whether the body uses the loop's variable outside of one expression."""
-    return any(depends(e, [s.var]) for i in ir.walk(s.body) for e in ir.expressions(i) if e is not besides)
 
 
 def _divided(s: Stmt, moving: set[str]) -> Iterator[Op]:

@@ -122,13 +122,8 @@ def _kernel(loop: For, family: Family, number: int, dtypes: Mapping[str, DType])
         tuple([CapturedBuffer(b, dtypes[b]) for b in first.buffers]),
         body,
         loop.threads,
-        _shared_bytes(loop),
+        int(loop.scratch.value) if loop.kind is Kind.BLOCK and isinstance(loop.scratch, Const) else 0,
     )
-
-
-def _shared_bytes(loop: For) -> int:
-    """The bytes of shared memory of a block."""
-    return int(loop.scratch.value) if loop.kind is Kind.BLOCK and isinstance(loop.scratch, Const) else 0
 
 
 def _launch(kernel: Kernel, loop: For, reading: SerializedLoop, family: Family) -> Launch:

@@ -140,7 +140,10 @@ def _edge(body: Stmt, room: Room) -> Stmt:
     def change(s: Stmt) -> Stmt | None:
         if not isinstance(s, For):
             return None
-        if s.kind is Kind.VECTOR and (_masked_by(s.var, s.body) or _gathered(s) > _MOST_GATHERED):
+        if s.kind is Kind.VECTOR and (
+            any(e.mask is not None and depends(e.mask, [s.var]) for e in ir.all_loads(s.body))
+            or _gathered(s) > _MOST_GATHERED
+        ):
             one_by_one.add(s.var)
             branches = ir.transform(s.body, lambda i: branch(i, room) if isinstance(i, Store) else None)
             return For(s.var, s.min, s.extent, Kind.SERIAL, branches)
@@ -149,11 +152,6 @@ def _edge(body: Stmt, room: Room) -> Stmt:
         return None
 
     return ir.transform(body, change)
-
-
-def _masked_by(lane: str, body: Stmt) -> bool:
-    """Whether lanes load under masks of their own."""
-    return any(e.mask is not None and depends(e.mask, [lane]) for e in ir.all_loads(body))
 
 
 def _gathered(lanes: For) -> int:

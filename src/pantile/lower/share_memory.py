@@ -116,7 +116,7 @@ class _Renaming:
         return Prefetch(self.homes[s.buffer], s.indices) if isinstance(s, Prefetch) and s.buffer in self.homes else s
 
     def expression(self, e: Expr) -> Expr:
-        return transform(e, self.load, self.memo, self.has_moved) if self.has_moved(e) else e
+        return transform(e, self.load, self.memo, self.has_moved)
 
     def load(self, e: Expr) -> Expr | None:
         if isinstance(e, Load) and e.buffer in self.homes:

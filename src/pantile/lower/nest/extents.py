@@ -64,12 +64,8 @@ def _bounded(e: Expr, above: bool, bound: _TermBound) -> Expr:
         side = above == (times > 0)
         if k == bound.term and side == bound.above:
             result = result + (bound.value - term) * times
-        elif isinstance(term, Op) and term.op == "floordiv" and _is_positive(term.args[1]):
+        elif isinstance(term, Op) and term.op == "floordiv" and isinstance(d := term.args[1], Const) and d.value > 0:
             inner = _bounded(term.args[0], side, bound)
             if inner is not term.args[0]:
                 result = result + (inner // term.args[1] - term) * times
     return result
-
-
-def _is_positive(e: Expr) -> bool:
-    return isinstance(e, Const) and int(e.value) > 0

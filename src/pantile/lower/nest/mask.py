@@ -17,7 +17,7 @@ by whether any of them is taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial, reduce
 
 from ...analysis.interval import MOST_SCOPES, Evaluator, Interval, Scope, interval, refine
@@ -158,11 +158,12 @@ class _Masker:
 
     def branch(self, path: _Path, condition: Expr, holds: bool, e: Expr) -> _Path:
         """The path into a branch of a select; unchanged where its condition says nothing about what is read."""
-        compared = _compared(condition, holds, self.whole)
+        comparisons = list(_deciding(condition, holds))
+        compared = union([_compared(c, self.whole) for c in comparisons])
         certain = self.perhaps_empty.isdisjoint(loaded(e)) and not (compared and any(map(self.is_inside, loaded(e))))
         known = (id(path), id(condition), holds, certain)
         if known not in self.branches:
-            inner, by_scalars = path.refined(condition, holds), _asks_scalars(condition, holds, self.whole)
+            inner, by_scalars = path.refined(condition, holds), any(_is_of_scalars(c, self.whole) for c in comparisons)
             self.branches[known] = (
                 path
                 if inner is path.scope and not by_scalars and certain
@@ -294,37 +295,33 @@ class _Masker:
         return self.facts.ge(low[0], low[1]) and self.facts.ge(high[0], high[1])
 
 
-def _asks_scalars(condition: Expr, holds: bool, coordinates: Scope) -> bool:
-    """Whether a comparison that `refine` would use is of scalars, so that no range shows where it rules out
-    everything."""
+def _deciding(condition: Expr, holds: bool) -> Iterator[Op]:
+    """The comparisons that `refine` uses of a condition that holds, or does not."""
     if not isinstance(condition, Op):
-        return False
+        return
     if condition.op == "not":
-        return _asks_scalars(condition.args[0], not holds, coordinates)
-    if condition.op == ("and" if holds else "or"):
-        return any(_asks_scalars(c, holds, coordinates) for c in condition.args)
-    if condition.op not in COMPARISON or not condition.args[0].dtype.is_int or loaded(condition):
+        yield from _deciding(condition.args[0], not holds)
+    elif condition.op == ("and" if holds else "or"):
+        for c in condition.args:
+            yield from _deciding(c, holds)
+    elif condition.op in COMPARISON:
+        yield condition
+
+
+def _is_of_scalars(comparison: Op, coordinates: Scope) -> bool:
+    """Whether a comparison is of scalars, so that no range shows where it rules out everything."""
+    if not comparison.args[0].dtype.is_int or loaded(comparison):
         return False
-    terms = linear(condition.args[0]).plus(linear(condition.args[1]), -1).terms.values()
+    terms = linear(comparison.args[0]).plus(linear(comparison.args[1]), -1).terms.values()
     moves = any(isinstance(atom, Var) and atom.name in coordinates for atom, _ in terms)
     return not moves and any(not names(atom) <= coordinates.keys() for atom, _ in terms)
 
 
-def _compared(condition: Expr, holds: bool, coordinates: Scope) -> frozenset[str]:
-    """The coordinates of comparisons that involve several of them.
-
-    The range of one then depends on the other, which its range over all of them does not show.
-    """
-    if not isinstance(condition, Op):
-        return frozenset()
-    if condition.op == "not":
-        return _compared(condition.args[0], not holds, coordinates)
-    if condition.op == ("and" if holds else "or"):
-        return union([_compared(c, holds, coordinates) for c in condition.args])
-    if condition.op not in COMPARISON or condition.args[0].dtype is not INDEX:
-        return frozenset()
-    compared = names(condition) & coordinates.keys()
-    return compared if len(compared) > 1 else frozenset()
+def _compared(comparison: Op, coordinates: Scope) -> frozenset[str]:
+    """The coordinates of a comparison of several of them: the range of one depends on the other, which its range over
+    all of them does not show."""
+    compared = names(comparison) & coordinates.keys()
+    return compared if comparison.args[0].dtype is INDEX and len(compared) > 1 else frozenset()
 
 
 def _unpromised(e: Expr) -> Expr | None:

@@ -53,7 +53,9 @@ def point(
     indices = tuple(simplify(masked(i), context.facts) for i in d.indices)
     along_lanes = [k for k, i in enumerate(indices) if not loops.made_of(i).isdisjoint(lanes)]
     condition = None if d.condition is None else masked(d.condition)
-    mask = condition if condition is not None and _varies_by_lane(loops, lanes, condition) else None
+    mask = None  # where the condition differs between the lanes of a vector, at indices that do not
+    if condition is not None and depends(condition, lanes) and not any(map(loaded, (condition, *d.indices))):
+        mask = condition
     values = [masked(v) for v in d.values]
     if mask is not None:
         known = {n: Interval(*(substitute(e, context.values) for e in (r.low, r.high))) for n, r in scope.items()}
@@ -67,11 +69,6 @@ def point(
         else:
             guards.append(condition)
     return Point(If(logical_and(*guards), body) if guards else body, along_lanes)
-
-
-def _varies_by_lane(loops: DefinitionLoops, lanes: list[str], condition: Expr) -> bool:
-    """Whether a condition on coordinates differs between the lanes of a vector, at indices that do not."""
-    return depends(condition, lanes) and not any(loaded(e) for e in (condition, *loops.definition.indices))
 
 
 def _everywhere(loops: DefinitionLoops) -> dict[str, Interval]:

@@ -27,7 +27,7 @@ def lets(nest: Nest, split: Split) -> set[tuple[str, str, int | None]]:
     """The lets of a split, and of all that its two loops are rewritten into: loop, word and number (see `of_loop`)."""
     made = names(nest, split, split.outer) | names(nest, split, split.inner)
     result: set[tuple[str, str, int | None]] = {(split.inner, "lo", None), (split.inner, "at", None)}
-    for r in nest.rewrites[nest.rewrites.index(split) + 1 :]:
+    for r in _after(nest, split):
         if isinstance(r, Split) and r.old in made:
             result |= {(r.inner, "lo", None), (r.inner, "at", None)}
         if isinstance(r, Fuse) and made & {r.outer, r.inner}:
@@ -41,11 +41,16 @@ def times_before(nest: Nest, f: Fuse) -> int | None:
     return sum(isinstance(r, Fuse) and r.fused == f.fused for r in earlier) or None
 
 
+def _after(nest: Nest, rewrite: Split | Fuse) -> tuple[Split | Fuse, ...]:
+    """The rewrites after `rewrite`."""
+    return nest.rewrites[next(k for k, r in enumerate(nest.rewrites) if r is rewrite) + 1 :]
+
+
 def _later(nest: Nest, rewrite: Split | Fuse) -> list[tuple[set[str], set[str]]]:
     """The rewrites after `rewrite`, as removed and added names."""
     return [
         ({r.old}, {r.outer, r.inner}) if isinstance(r, Split) else ({r.outer, r.inner}, {r.fused})
-        for r in nest.rewrites[nest.rewrites.index(rewrite) + 1 :]
+        for r in _after(nest, rewrite)
     ]
 
 
