@@ -27,9 +27,7 @@ from .backend import Values
 
 
 class SimulatedArrays(NumpyArrays):
-    """NumPy arrays treated as if they were on a device: aligned ones have wider accesses, and code of their own for
-    these.
-    """
+    """NumPy arrays treated as if they were on a device: aligned ones have wider accesses, and code for these."""
 
     @staticmethod
     def layouts(arrays: Sequence[Any]) -> tuple[object, ...]:

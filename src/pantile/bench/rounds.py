@@ -78,8 +78,7 @@ def race(contenders: Sequence[Contender], limit: Limit, progress: Callable[[int]
 
 
 def calls_per_slice(runners: Sequence[Runner]) -> int:
-    """How many calls every contender makes in a slice: enough for the fastest one to fill it. All make as many, since a
-    minimum of more calls is smaller."""
+    """How many calls every contender makes in a slice, which the fastest fills: a minimum of more calls is smaller."""
     for runner in runners:
         runner.trial_ms = max(min(runner.time(1), default=math.inf), 1e-6)
     least, most = CALLS

@@ -12,8 +12,7 @@ from .vectors import gather, pick
 
 
 def write_cast(ctx: Context, e: Cast, value: str) -> str:
-    """Convert by value: integers wrap; floats truncate and saturate into integers, NaN to 0; anything but zero is
-    true."""
+    """Convert by value: integers wrap, floats truncate and saturate into integers (NaN to 0), all but zero is true."""
     source, to, lanes = e.value.dtype, e.dtype, e.lanes
     if source == to:
         return value

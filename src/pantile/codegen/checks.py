@@ -80,8 +80,7 @@ def check_access(ctx: Context, kind: str, buffer: str, index: Expr, mask: Expr |
 
 
 def _ends(ctx: Context, first: Expr, span: int, low: str, high: str) -> tuple[str, Callable[[], str]]:
-    """Whether either end of a ramp is out of bounds, and a writer of the one that is; all other lanes lie between
-    them."""
+    """Whether either end of a ramp, and so any lane, is out of bounds, and a writer of the end that is."""
     fn = ctx.fn
     a = fn.value(f"freeze i64 {ctx.value(first)}")
     b = fn.value(f"add i64 {a}, {span}")

@@ -91,8 +91,7 @@ def assembly(text: str, target: Target, debug: bool = False) -> str:
 
 
 def _emitter(text: str, target: Target, debug: bool) -> llvm.TargetMachine:
-    """The target machine that selects and schedules the instructions of a module; passes before use the target's
-    own."""
+    """The target machine that selects and schedules instructions; earlier passes use the target's own."""
     if debug:
         return target_machine(target, _SELECT_FOR_DEBUGGING)
     ordered = replace(target, cpu=_ORDERED_AS.get(target.cpu, target.cpu))

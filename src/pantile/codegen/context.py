@@ -64,9 +64,7 @@ class Context:
         return self.emit(self, e)
 
     def begin_statement(self) -> None:
-        """Forget the operands of expressions, since loads may differ from here on; value-numbered instructions are
-        kept.
-        """
+        """Forget the operands of expressions, since loads may differ; value-numbered instructions are kept."""
         self.memo.clear()
         self.alive.clear()
 

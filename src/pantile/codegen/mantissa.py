@@ -56,9 +56,7 @@ def small_to_float(ctx: Context, source: DType, lanes: int, value: str) -> str:
 
 
 def rounded_operand(ctx: Context, e: Cast) -> Expr | None:
-    """The operand that a conversion rounds to a small integer, without redundant clamps; None if the conversion does
-    not round.
-    """
+    """The operand that a conversion rounds to a small integer, without redundant clamps; None if it does not round."""
     rounded = without_limits(e.value, e.dtype)
     if e.value.dtype != FLOAT32 or not is_slow(ctx, e.dtype, e.lanes):
         return None

@@ -177,9 +177,7 @@ def _gathered(ctx: Context, e: Load, run: Run, mask: str) -> str:
 
 
 def _gathered_words(ctx: Context, e: Load, pointer: str, by: str, mask: str) -> str:
-    """Gather small elements by the aligned words that contain them, which never cross a page, and shift them into
-    place.
-    """
+    """Gather small elements by the aligned words around them, which never cross a page, and shift these."""
     fn, lanes, index, size = ctx.fn, e.lanes, ctx.module.index, e.dtype.bytes
     word, words, part = integer_type(8 * _WORD), integer_type(8 * _WORD, lanes), integer_type(8 * size, lanes)
     moved = f"<{lanes} x {index}>"
@@ -344,8 +342,7 @@ def write_store(ctx: Context, s: Store) -> None:
 
 
 def _copy(ctx: Context, s: Store, e: Load) -> bool:
-    """Write an asynchronous copy, in accesses as wide as the alignment allows; return False if the target has none, or
-    none that is so narrow."""
+    """Write an asynchronous copy, as wide as the alignment allows; return False if the target has none so narrow."""
     if not copies_asynchronously(ctx.module.target.cpu):
         return False
     t, lanes = e.dtype, e.lanes

@@ -79,9 +79,7 @@ def double_to_16bit(fn: Function, value: str, to: DType, lanes: int) -> str:
 
 
 def _odd_float(fn: Function, value: str, lanes: int) -> str:
-    """Round a float64 to odd: to the neighbouring float32 with an odd last bit where inexact, so that rounding it again
-    is exact.
-    """
+    """Round a float64 to odd, to a float32 whose last bit is odd where inexact: rounding it again is exact."""
     f, d, i = vector_type("float", lanes), vector_type("double", lanes), integer_type(32, lanes)
     near = fn.value(f"fptrunc {d} {value} to {f}")
     back = fn.value(f"fpext {f} {near} to {d}")

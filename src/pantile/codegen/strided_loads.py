@@ -82,9 +82,7 @@ def split_offset(e: Expr) -> tuple[Expr | None, int]:
 
 
 class Groups:
-    """The strided loads and gathers that a statement executes unconditionally, grouped by the common part of their
-    indices.
-    """
+    """The strided loads and gathers that a statement executes unconditionally, by the common part of their indices."""
 
     def __init__(self, s: Stmt) -> None:
         self._stmt = s

@@ -98,8 +98,7 @@ def _terms(root: Op, waits: Container[int]) -> Iterator[tuple[bool, Expr]]:
 
 
 def _plus_constant(e: Expr, extreme: str) -> tuple[Expr, Expr] | None:
-    """A minimum or maximum of floats and a constant added to it, which must be finite: infinity minus infinity is
-    NaN."""
+    """A minimum or maximum of floats, and a finite constant added to it: infinity minus infinity is NaN."""
     if not isinstance(e, Op) or e.op != "add" or not e.dtype.is_float:
         return None
     for value, number in (e.args, e.args[::-1]):

@@ -36,8 +36,7 @@ def limit(holds: Expr, name: str, facts: Facts) -> tuple[bool, Expr] | None:
 
 
 class Decided:
-    """Replaces nodes by identity, before their operands are visited, and removes branches and masks that became
-    true."""
+    """Replaces nodes by identity, before their operands are visited, and removes branches and masks that are true."""
 
     def __init__(self, choices: Mapping[int, tuple[Expr, Expr]]) -> None:
         self.choices = choices  # id(node) -> (node, replacement)

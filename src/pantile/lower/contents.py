@@ -61,9 +61,7 @@ class Contents:
             s = reading[0]
 
     def loads(self, e: Expr, buffers: tuple[str, ...]) -> list[Expr]:
-        """The parts of an expression that load from the buffers: the loads, or all of the expression if it contains
-        selects.
-        """
+        """The loads from the buffers in an expression, or the whole expression if it contains selects."""
         reads = self._loads_and_selects(e)
         return [load for b in buffers for load in (reads.loads.get(b, ()) if not reads.selects else (e,))]
 

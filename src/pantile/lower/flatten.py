@@ -58,8 +58,7 @@ def flatten(body: Stmt, graph: Graph, plan: Plan, buffers: tuple[BufferArg, ...]
 
 
 class _Arena:
-    """Scratch memory of the innermost parallel loop: the bytes in use here; all nested arenas share one list of
-    peaks."""
+    """Scratch memory of the innermost parallel loop: the bytes in use here, and peaks, which nested arenas share."""
 
     def __init__(self, used: Expr, peaks: list[Expr]) -> None:
         self.used = used
@@ -185,9 +184,7 @@ class _Flattener:
         return Memory.HEAP if arena is None else Memory.SCRATCH
 
     def of_gpu(self, s: Realize, number: int | None) -> Memory:
-        """The memory of a buffer on a GPU: a thread's own inside of threads, the block's inside of blocks, else global
-        memory.
-        """
+        """The memory of a buffer on a GPU: private inside of threads, shared inside of blocks, else global."""
         if not self.in_block or number is None:
             return Memory.HEAP
         return self.take_stack(s, Memory.REGISTER, number) if self.in_thread else Memory.SHARED

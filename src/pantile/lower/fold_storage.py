@@ -73,8 +73,7 @@ class _Folder:
 
 
 def _inside(s: Stmt, lets: _Lets) -> _Lets:
-    """The lets and unrolled variables inside `s` in terms of other names; of an unrolled loop, v - min stays
-    symbolic."""
+    """The lets and unrolled variables inside `s` in terms of other names; of unrolled ones, v - min is symbolic."""
     if isinstance(s, Let) and s.value.dtype == INDEX:
         return {**lets, s.name: substitute(s.value, lets)}
     if isinstance(s, For) and s.kind is Kind.UNROLL:
@@ -108,9 +107,7 @@ def _accesses(
 
 
 def _steps(s: Stmt, lets: _Lets) -> _Lets:
-    """The names inside a statement as `_inside` has them, with the steps of unrolled loops, which will be constants,
-    dropped.
-    """
+    """The names inside a statement as in `_inside`, without the steps of unrolled loops, which will be constants."""
     if isinstance(s, For) and s.kind is Kind.UNROLL:
         return {**lets, s.var: substitute(s.min, lets)}
     return _inside(s, lets)

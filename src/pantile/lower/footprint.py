@@ -154,9 +154,7 @@ def _limited(bounds: tuple[int | None, int | None], v: Expr) -> Interval:
 
 
 def _indices(s: Stmt, params: Collection[str]) -> dict[str, Expr]:
-    """Those of some params that are parts of indices and bounds without having been computed with before, each as an
-    index.
-    """
+    """Those of some params that are parts of indices and bounds, and not yet computed with, each as an index."""
     if not params:
         return {}
     exprs = [e for inner in walk_statements(s) for e in expressions(inner)]

@@ -34,9 +34,7 @@ Spot = For | Op  # whose constant may differ: an extent, a second operand
 
 
 class SerializedLoop(NamedTuple):
-    """A serialized loop: the structure that loops of one kernel share, the constants in its holes, and what it
-    captures.
-    """
+    """A serialized loop: the structure that a kernel's loops share, the constants in its holes, and its captures."""
 
     shape: tuple[object, ...]
     constants: tuple[Constant, ...]
@@ -79,9 +77,7 @@ def starts_at_zero(loop: For) -> bool:
 
 
 def is_added(spot: Spot | Expr) -> bool:
-    """Whether the constant is a summand of an index: a parameter is added before it, so that the constant stays last,
-    where addressing modes take it.
-    """
+    """Whether the constant is a summand of an index: it stays last, where addressing modes take it."""
     return isinstance(spot, Op) and spot.op == "add" and spot.dtype is INDEX
 
 
@@ -159,9 +155,7 @@ class _Reader:
         self.scalars.setdefault(key(e), e)
 
     def _is_of_captures(self, e: Expr) -> bool:
-        """Whether an expression consists of captured scalars alone; products may need more bits than the captured
-        scalars have.
-        """
+        """Whether an expression is made of captured scalars, without products, which may need more bits."""
         return (
             isinstance(e, Op)
             and e.dtype is INDEX
@@ -262,8 +256,7 @@ class Family:
         ]
 
     def join(self, loop: SerializedLoop) -> bool:
-        """Add one more loop, unless it would need too many parameters or has different scalars where the first has
-        one."""
+        """Add a loop, unless it needs too many parameters or has different scalars where the first has one."""
         if len(set(zip(self.first.captures, loop.captures, strict=True))) > len(self.first.scalars):
             return False
         member = loop.constants

@@ -48,9 +48,7 @@ def known_lanes(e: Expr) -> tuple[Const, ...] | None:
 
 
 def split_select(e: Op) -> Expr | None:
-    """A select between vectors that repeat lanes, as a shuffle of only the lanes that are chosen; None if it is not
-    one.
-    """
+    """A select between vectors that repeat lanes, as a shuffle of only the lanes that are chosen, or None."""
     condition, then, otherwise = e.args
     chosen = known_lanes(condition)
     if chosen is None or not (_repeats_lanes(then) or _repeats_lanes(otherwise)):

@@ -161,9 +161,7 @@ def _gathered(lanes: For) -> int:
 
 
 def _clamps_lanes(loop: For) -> bool:
-    """Whether this loop, and no loop inside of it, moves the clamps of lanes, so that only partitioning it removes
-    them.
-    """
+    """Whether this loop moves clamps of lanes that no loop inside moves, so that only partitioning removes them."""
 
     def visit(s: Stmt, moves: Mapping[str, frozenset[str]]) -> bool:
         def moved_by(e: Expr) -> frozenset[str]:
@@ -229,9 +227,7 @@ class Steady:
         return False
 
     def decided(self, node: Op, scope: Scope, decide: Callable[[Op, Scope], int | None]) -> int | None:
-        """Decide about a node, or reuse the decision for an equal node with equal ranges: many reads have the same
-        clamp.
-        """
+        """Decide about a node, or reuse the decision for an equal one: many reads have the same clamp."""
         ranges = [id(scope[name]) for name in sorted(names(node)) if name in scope]
         known = (key(node), *ranges)
         if known not in self.alike:

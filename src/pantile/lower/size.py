@@ -17,9 +17,7 @@ from ..target.kinds import Kind
 
 
 def size(s: Stmt, unrolled: bool = True) -> int:
-    """The number of expressions of a statement and of all inside it, times the trip counts of unrolled loops if these
-    count.
-    """
+    """The number of expressions in a statement, times the trip counts of unrolled loops if these count."""
     inside = 1 + sum(1 for _ in walk(*ir.expressions(s))) + sum(size(c, unrolled) for c in ir.children(s))
     return inside * copies(s) if unrolled else inside
 

@@ -48,8 +48,7 @@ def _visit(s: Stmt, facts: Facts, granted: frozenset[Key]) -> Stmt:
 
 
 def _is_invariant(e: Expr, s: For) -> bool:
-    """Whether data in an expression is known before a loop: none of it is stored inside, nor, on a GPU, decides about
-    blocks."""
+    """Whether data in an expression is known before a loop: not stored inside, nor, on a GPU, deciding about blocks."""
     data = loaded(e)
     return not data or not any(
         isinstance(inner, For) and inner.kind is Kind.BLOCK or isinstance(inner, Store) and inner.buffer in data
@@ -59,8 +58,7 @@ def _is_invariant(e: Expr, s: For) -> bool:
 
 @dataclass(frozen=True)
 class _Requirement:
-    """The condition gap >= 0, without which a loop has no effect, and the original conditions that it is equivalent
-    to."""
+    """The condition gap >= 0, without which a loop has no effect, and the original conditions that it stands for."""
 
     gap: Expr
     settles: tuple[Expr, ...]
@@ -92,9 +90,7 @@ def _trimmed(s: For, needs: dict[Key, _Requirement], facts: Facts, granted: froz
 
 @dataclass(frozen=True)
 class _LoopContext:
-    """The context inside a loop: its variable, the ranges of names bound inside, and which of these are loops that can
-    be trimmed or depend on one.
-    """
+    """A loop's variable, the ranges of names bound inside, and those of trimmable loops or depending on one."""
 
     name: str
     scope: Scope

@@ -138,12 +138,10 @@ def multiprocessor(capability: Capability) -> Multiprocessor:
 
 
 def like(capability: Capability) -> Multiprocessor:
-    """The multiprocessor of the newest compute capability that is known and not newer: for GPUs that nobody has
-    described yet."""
+    """The multiprocessor of the newest known compute capability that is not newer, for GPUs not described yet."""
     return multiprocessor(max((c for c in MULTIPROCESSORS if c <= capability), default=capability))
 
 
 def occupancy_of(name: str, threads: int, shared: int, registers: int) -> Occupancy:
-    """The occupancy on a GPU, by its name in LLVM, for so many threads per block, bytes of shared memory per block and
-    registers per thread."""
+    """The occupancy on a GPU, by its LLVM name, for threads and shared bytes per block and registers per thread."""
     return occupancy(multiprocessor(compute_capability(name)), threads, shared, registers)

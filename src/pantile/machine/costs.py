@@ -14,8 +14,7 @@ from ..parameters import Rate, check_fields
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs of instructions, in cycles unless they say otherwise. Plain arithmetic, loads and stores are in
-    `Issue`."""
+    """The costs of instructions, in cycles unless they say otherwise; `Issue` has arithmetic, loads and stores."""
 
     mul: Rate = 2.0  # of integers
     shift: Rate = 0.6

@@ -107,8 +107,7 @@ def _read(kept: Path | None) -> dict[str, Rates]:
 
 
 def cpu_name() -> str:
-    """The name of the CPU as the kernel prints it, or LLVM's name where it prints numbers only (Linux on ARM) or
-    nothing."""
+    """The name of the CPU as the kernel prints it, or LLVM's where it prints numbers only (Linux on ARM) or nothing."""
     for line in (_text(CPU_INFO) or "").splitlines():
         key, _, value = line.partition(":")
         if key.strip() == "model name":

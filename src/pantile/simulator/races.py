@@ -86,8 +86,7 @@ class Accesses:
         return clash
 
     def overwritten(self, place: Array, by: Touch, block: Array, epoch: Array, unlike: Array) -> Clash | None:
-        """After writes: an entry whose element another entry of the statement has changed, given by the mask
-        `unlike`."""
+        """After writes: an entry whose element another entry has changed, as the mask `unlike` tells."""
         if not unlike.any():
             return None
         _, own = self._marks(by, epoch)

@@ -30,8 +30,7 @@ _IMPLIED: tuple[tuple[str, frozenset[str]], ...] = (
 
 @dataclass(frozen=True)
 class Target:
-    """The instructions and memory of a machine. One that has no LLVM triple can be scheduled for, but not compiled
-    for."""
+    """The instructions and memory of a machine. Without an LLVM triple, it can be scheduled for, but not compiled."""
 
     architecture: str  # x86, aarch64, riscv, cuda, or as others call it
     vector_bits: int  # bits of the preferred vector registers

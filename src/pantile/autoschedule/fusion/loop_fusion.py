@@ -52,8 +52,7 @@ def _innermost(stage: Stage, chain: StageSchedule) -> str:
 
 
 class _Uses:
-    """The required regions of the members of a group for a tile of its output, as numbers; every consumer is visited
-    once."""
+    """The regions that a tile of a group's output requires of its members, as numbers; a consumer is visited once."""
 
     def __init__(self, graph: Graph, output: str, members: Sequence[str]) -> None:
         self.graph = graph

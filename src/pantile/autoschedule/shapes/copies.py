@@ -38,8 +38,7 @@ MOST_DEAD = 0.25  # parts of one live-out are put together if the box around the
 
 @dataclass(frozen=True)
 class StagePart:
-    """A required box of a stage, the live-outs that require it, and the reads that do: (reader, number of the
-    place)."""
+    """A required box of a stage, the live-outs that require it, and the reads that do: (reader, number of place)."""
 
     box: Box
     liveouts: frozenset[str]

@@ -141,8 +141,7 @@ class _TileCostModel:
         self.count = len(candidates.sizes)
 
     def seconds(self, limits: FusionLimits) -> Numbers:
-        """The seconds of all candidates; infinite for tiles that store too much unless spaces are left out, if others
-        do not."""
+        """The seconds of all candidates, infinite for tiles that store too much, if others do not."""
         fused, group = self._fused(replace(limits, stored=np.inf), limits.stored)
         fits = group.stored <= limits.stored
         if fits.any():
@@ -242,8 +241,7 @@ class _TileCostModel:
     # ---- reads down columns
 
     def _transposed_reads(self, fused: Mapping[str, Numbers]) -> dict[tuple[str, str], Numbers]:
-        """The sources that stages read down columns as they go along rows, and for which tiles they are outside of the
-        tile."""
+        """The sources that stages read down columns, and for which tiles they are outside of the tile."""
         transposed = {}
         for name in fused:
             stage = self.facts.graph.stage[name]

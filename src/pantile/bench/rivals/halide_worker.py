@@ -217,8 +217,7 @@ def _bind_image(name: str, array: HalideArray) -> tuple[hl.ImageParam, HalideArr
 
 
 def _autoschedule(pipeline: hl.Pipeline, target: hl.Target, name: str, threads: int, beam_size: int | None) -> None:
-    """Let the autoscheduler `name` schedule `pipeline`; `beam_size` is for those that
-    search, whose own choice is None."""
+    """Let the autoscheduler `name` schedule `pipeline`; those that search have a `beam_size`, None for their own."""
     if name not in AUTOSCHEDULERS:
         raise ValueError(f"unknown schedule {name!r}; known: manual, {', '.join(AUTOSCHEDULERS)}")
     hl.load_plugin(_plugin_path(name))

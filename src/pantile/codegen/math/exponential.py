@@ -112,8 +112,7 @@ def cbrt(x: Expr) -> Expr:
 
 
 def _cube_root(m: Expr, r: Expr) -> Expr:
-    """The cube root of w = m * 2**r: w z z with a guess z of w**(-1/3), and a Newton step, whose divisor is 3 / (z
-    z)."""
+    """The cube root of w = m * 2**r: w z z with a guess z of w**(-1/3), and a Newton step divided by 3 / (z z)."""
     fmt = format_of(m)
 
     def by_r(minus: float, plus: float) -> Expr:

@@ -46,8 +46,7 @@ class OpenLoop:
         return max([self.current, *(self.starts[p.stage] for p in self._early_stages(s) if _reads(p, buffers))])
 
     def _early_stages(self, s: Stmt) -> Iterator[Produce]:
-        """The stages computed in a statement that start early; the statement is not walked in the common case of
-        none."""
+        """The stages computed in a statement that start early; mostly none do, and nothing is walked."""
         return (p for p in walk(s) if isinstance(p, Produce) and self.starts.get(p.stage)) if self.starts else iter(())
 
     def guarded(self, s: Stmt, start: int) -> Stmt:

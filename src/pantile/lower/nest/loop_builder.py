@@ -236,9 +236,7 @@ class LoopBuilder:
         return body
 
     def _with_updates(self, loops: DefinitionLoops, loop: str, body: Stmt) -> Stmt:
-        """Run the inner loops of updates in this loop, after those of the pure definition (compute_with the stage
-        itself).
-        """
+        """Run the inner loops of updates here, after those of the pure definition (compute_with the stage itself)."""
         within = self._plan.stages[loops.stage.name].within if loops.index == 0 else {}
         for k in (k for k, at in within.items() if at == loop):
             inner = self._if_needed(loops.stage, k, self._inner(loops.stage, k, loops, loop))

@@ -151,9 +151,7 @@ class DefinitionLoops:
         return result.renamed(values)
 
     def tail(self, outermost: str) -> tuple[DefinitionLoops, str, Expr]:
-        """The loops over the tail of a peeled split, and the name to which its first coordinate must be bound, with its
-        value.
-        """
+        """The loops over the tail of a peeled split, and the name and the value of its first coordinate."""
         of, left = self.peel[outermost][0].loops, self.peel[outermost][0].left
         split, run = of.split, of.rest
         gone = {*of.blocks, *of.inside} - {run}

@@ -318,8 +318,7 @@ def _is_of_scalars(comparison: Op, coordinates: Scope) -> bool:
 
 
 def _compared(comparison: Op, coordinates: Scope) -> frozenset[str]:
-    """The coordinates of a comparison of several of them: the range of one depends on the other, which its range over
-    all of them does not show."""
+    """The coordinates of a comparison of several, which limits each by the others as no range of one shows."""
     compared = names(comparison) & coordinates.keys()
     return compared if comparison.args[0].dtype is INDEX and len(compared) > 1 else frozenset()
 

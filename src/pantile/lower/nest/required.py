@@ -64,9 +64,7 @@ class Required:
         self._is_loose = False
 
     def of(self, stage: Stage) -> Box:
-        """The region of a stage that may be computed; EVERYTHING where it can be computed anywhere, or where it has no
-        reader left.
-        """
+        """The region of a stage that may be computed; EVERYTHING if it is unlimited or nothing reads the stage."""
         return self._boxes.get(stage.name, (EVERYTHING,) * stage.ndim)
 
     def is_computable(self, stage: Stage, k: int) -> bool:
@@ -81,9 +79,7 @@ class Required:
         return stage.name not in self._reading_pixels or not self.is_conditional
 
     def is_limited(self, stage: Stage) -> bool:
-        """Whether some calls require less of the stage, or of its readers, than the ends of what reads it say, perhaps
-        nothing.
-        """
+        """Whether some calls require less of the stage, perhaps nothing, than the ends of what reads it say."""
         return self.is_conditional and bool(self._boxes) and stage.name in self._limited
 
     @cached_property
@@ -135,8 +131,7 @@ class Required:
             self._few.add((key(low), key(high)))
 
     def _limit(self, buffer: str) -> None:
-        """Note that nothing may be required of a stage, so that it is not computable anywhere even if its readers
-        are."""
+        """Note that nothing may be required of a stage, which then is not computable anywhere."""
         if buffer in self.graph.producer:
             self._limited.add(self.graph.producer[buffer].name)
 
