@@ -52,10 +52,7 @@ class Executable(Protocol):
         numbers: Sequence[DType],
         labels: Mapping[str, str],
     ) -> PreparedCall:
-        """Prepare calls with such arrays, of which only layouts count, and params.
-
-        `labels` has the names of buffers in messages.
-        """
+        """Prepare calls with params and arrays of such layouts; `labels` has the names of buffers in messages."""
 
 
 class Backend(Protocol):

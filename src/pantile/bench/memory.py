@@ -36,10 +36,7 @@ def main(app: str, schedule: str, size: str) -> None:
 
 
 def peak_bytes() -> int:
-    """The most memory this process has held so far.
-
-    Linux tells it apart from that of the process it was forked from, which `ru_maxrss` includes.
-    """
+    """The most memory this process has held; `ru_maxrss` includes that of the process it was forked from."""
     found = _kilobytes(STATUS, "VmHWM")
     if found is not None:
         return found << 10

@@ -62,10 +62,7 @@ def _extreme(name: str, on_conditions: str) -> Writer:
 
 
 def _abs_16bit(ctx: Context, value: str) -> str:
-    """abs of 16-bit integers on GPUs, where abs.s16 of -32768 is 32768 wherever it is widened.
-
-    LLVM turns other formulas into abs.s16.
-    """
+    """abs of 16-bit integers on GPUs: LLVM makes abs.s16 of formulas, which turns -32768 into 32768 when widened."""
     text = "{ .reg .b16 negative; neg.s16 negative, $1; max.s16 $0, $1, negative; }"
     return ctx.fn.value(f'call i16 asm "{text}", "=h,h"(i16 {value})')
 

@@ -35,10 +35,7 @@ _OF_A_THREAD = 128  # registers per thread, where several blocks shall be reside
 
 
 def begin_block(module: Module, kernel: Kernel, symbol: str, lows: Mapping[str, int]) -> Function:
-    """Begin the function of a kernel, with its variable and captures bound; the caller writes its body.
-
-    `lows` has lower bounds of scalars; LLVM divides faster what is not negative.
-    """
+    """Begin a kernel's function, its variable and captures bound; `lows` has lower bounds of scalars."""
     frame = KernelFrame(kernel)
     takes = f"ptr byval([{frame.size} x i8]) align 8 %frame"
     attributes = f'"nvvm.reqntid"="{kernel.threads}"'

@@ -141,10 +141,7 @@ def _clamped_to_int(ctx: Context, t: str, to: DType, lanes: int, value: str) -> 
 
 
 def _between_ends(ctx: Context, source: DType, to: DType, lanes: int, value: str) -> str:
-    """Clamp a vector to the range of the type, as LLVM (22) would do element by element.
-
-    NaN becomes the lower limit first.
-    """
+    """Clamp a vector to the range of the type, as LLVM (22) would element by element; NaN becomes the lower limit."""
     fn, t, i = ctx.fn, value_type(source, lanes), value_type(to, lanes)
 
     def chosen(condition: str, of: str, a: str, b: str) -> str:

@@ -126,10 +126,7 @@ def _leave_with_report(
 
 
 def _reporting() -> str:
-    """The function that writes a report.
-
-    Its text ends on the line of its last instruction, so that each part of a long module has it (see `parts`).
-    """
+    """The function that writes a report. It ends on its last instruction's line, so that each of the `parts` has it."""
     slots = range(5)
     stores = [
         f"  %place{k} = getelementptr inbounds i64, ptr %report, i64 {k}\n  store i64 %slot{k}, ptr %place{k}, align 8"

@@ -20,10 +20,7 @@ class ClosureSlot:
 
 
 class Closure:
-    """The frame of a kernel's function.
-
-    It holds the values that code uses, which may be fewer than the kernel captures.
-    """
+    """The frame of a kernel's function: the values that its code uses, of those that the kernel captures."""
 
     def __init__(self, kernel: str, captures: Iterable[str]) -> None:
         self._kernel = kernel

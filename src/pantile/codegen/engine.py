@@ -46,10 +46,7 @@ _linker: _Linker | None = None
 
 
 def load(objects: Sequence[bytes], name: str, symbols: Mapping[str, int]) -> LoadedCode:
-    """Link a kernel's object code, in one part or several.
-
-    `symbols` has the addresses of the runtime functions it calls.
-    """
+    """Link a kernel's object code, perhaps in parts; `symbols` has the addresses of the runtime's functions."""
     global _linker
     check_llvm()
     library = llvm.JITLibraryBuilder().add_current_process().export_symbol(name)

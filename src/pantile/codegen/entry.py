@@ -66,10 +66,7 @@ class KernelEntry:
         return max(SLOT * len(self.slots), SLOT)
 
     def pack(self, scalars: Sequence[Number], addresses: Sequence[int]) -> bytes:
-        """Pack the frame of a launch from the values that the kernel captures, in its order.
-
-        Raise a struct.error if an index is too large.
-        """
+        """Pack the frame of a launch from the captured values, in order; a struct.error if an index is too large."""
         values = [bfloat_pattern(float(v)) if k in self._bfloats else v for k, v in enumerate(scalars)]
         return self._struct.pack(*values, *addresses)
 

@@ -21,10 +21,7 @@ _LANES, _REGISTER = 4, 128  # float32 lanes of a register, and its bits
 
 
 def is_slow(ctx: Context, small: DType, lanes: int) -> bool:
-    """Whether a target has slow conversions between whole vectors of a small integer type and float32.
-
-    On ARM's cores, one of two or four units executes them, some of them in two cycles.
-    """
+    """Whether conversions between whole vectors of a small integer type and float32 are slow, as on ARM's cores."""
     is_small = small.is_int and small.bits <= 16
     return ctx.module.target.architecture == "aarch64" and is_small and lanes % _LANES == 0
 

@@ -158,10 +158,7 @@ def _is_gathered(ctx: Context, e: Load, width: int = 1) -> bool:
 
 
 def _gathered(ctx: Context, e: Load, run: Run, mask: str) -> str:
-    """Gather all lanes at once: one element of each, or a run of adjacent ones as one word, which are then separated.
-
-    Inactive lanes of a mask read nothing, and are zero.
-    """
+    """Gather all lanes at once, of each an element or a run of adjacent ones as one word; inactive lanes are zero."""
     lanes, size, element = e.lanes, e.dtype.bytes, memory_type(e.dtype)
     pointer, by = _apart(ctx, e, run)
     if size < _WORD and run.width == 1:

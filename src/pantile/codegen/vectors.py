@@ -28,10 +28,7 @@ def pick(fn: Function, vector: str, element: str, lanes: int, lane: int) -> str:
 
 
 def pick_integer(fn: Function, vector: str, bits: int, lanes: int, lane: int, signed: bool) -> str:
-    """Extract one lane of integers as an i64.
-
-    Small ones leave the vector registers many at a time, which is the slow part.
-    """
+    """Extract one lane of integers as an i64; small ones leave the vector registers many at a time."""
     extend = "sext" if signed else "zext"
     if bits > 16 or lanes * bits % 64:
         return fn.value(f"{extend} i{bits} {pick(fn, vector, f'i{bits}', lanes, lane)} to i64")

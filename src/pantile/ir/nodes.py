@@ -204,10 +204,7 @@ class CapturedBuffer:
 
 @node()
 class Kernel:
-    """The body of a parallel loop as a function of all that it uses from around it.
-
-    Launches of equal loops share a kernel; its names are those of the first of these loops.
-    """
+    """The body of a parallel loop as a function of what it captures; names are those of the first of its loops."""
 
     name: str
     var: str

@@ -88,10 +88,7 @@ _FORBIDDING = {
 
 
 def verify(program: Program, has: Collection[Property] = (), after: str = "") -> None:
-    """Raise InternalError unless the program is well formed and has these properties.
-
-    `after` names the pass that made it.
-    """
+    """Raise InternalError unless the program, made by the pass `after`, is well formed and has these properties."""
     Verifier(program.name, program.buffers, program.scalars).check_program(program, has, after)
 
 

@@ -121,10 +121,7 @@ def _written_out(e: Expr, scope: Scope) -> Expr:
 
 
 def _without_floors(form: Linear) -> Iterator[int]:
-    """Bounds by real division: x//n is at most x/n, and less by at most (n - 1)/n; x%n is at most n - 1.
-
-    If all other terms cancel, this is a bound.
-    """
+    """Bounds, if all other terms cancel: x//n is at most x/n, and less by at most (n - 1)/n; x%n is at most n - 1."""
     constant, rest = Fraction(0), dict[Key, Fraction]()
 
     def add(part: Linear, times: Fraction) -> None:

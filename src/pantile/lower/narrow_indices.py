@@ -27,10 +27,7 @@ _MOST_CONDITIONS = 2
 
 
 def narrow_indices(body: Stmt, facts: Facts, shapes: Iterable[Expr]) -> Stmt:
-    """Compute indices in 32 bits where they fit.
-
-    `shapes` has the extents of arrays, which fit 32 bits as those of inputs do.
-    """
+    """Compute indices in 32 bits where they fit, as the extents of arrays in `shapes` do."""
     known = {name: (low, INT32.max) for name, (low, _) in facts.bounds.items()}
     for extent in shapes:
         for name in names(extent) & known.keys():

@@ -317,10 +317,7 @@ def arguments(
 
 
 def storage_folds(graph: Graph, plan: Plan, slid: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, int]]:
-    """Circular extents: what sliding needs, or the larger one requested.
-
-    Neither the contiguous dim nor a split one is folded.
-    """
+    """Circular extents: what sliding needs or the schedule requests, of dims neither contiguous nor split."""
     folds: dict[str, dict[int, int]] = {}
     for stage in graph.stages:
         p = plan.stages[stage.name]

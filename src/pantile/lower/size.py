@@ -28,10 +28,7 @@ def copies(s: Stmt) -> int:
 
 
 class Room:
-    """The budget left, for a part of a program and for all of it.
-
-    If the size `larger()`, computed on demand, exceeds `most`, it is the budget instead.
-    """
+    """The budget left, for a part and for the whole; if the size `larger()` exceeds `most`, that is the budget."""
 
     def __init__(self, most: int, whole: Room | None = None, larger: Callable[[], int] | None = None) -> None:
         self.most = self.left = most

@@ -33,10 +33,7 @@ _WIDEST = 4  # a load may read this many times as many elements as it needs
 
 
 def vectorize(body: Stmt) -> Stmt:
-    """Replace every vector loop.
-
-    Promises are dropped here: bounds have been derived from them, and they would hide ramps.
-    """
+    """Replace every vector loop. Promises, from which bounds have been derived, are dropped: they would hide ramps."""
     memo: dict[int, Expr] = {}
     return _visit(ir.map_exprs(body, lambda e: transform(e, _promised, memo, _has_promises)), {})
 

@@ -59,10 +59,7 @@ def detect() -> Cpu:
 
 
 def calibrate(told: Callable[[str], None] = lambda _: None) -> Cpu:
-    """Measure all of this machine's rates and costs anew, and keep them for other processes. It should be idle.
-
-    `told` is called with what is being measured.
-    """
+    """Measure all rates and costs of this machine, which should be idle, and keep them; `told` is called with each."""
     cores, caches = usable_cores(), data_caches() or _USUAL_CACHES
     bits = host().vector_bits
     told("measuring clock, units and bandwidths")

@@ -27,10 +27,7 @@ from .shared_memory import SharedBuffer, SharedMemory
 
 
 class BlockBatch:
-    """A batch of `blocks` blocks from number `first_block` on.
-
-    `unit` is the size of the smallest element in shared memory.
-    """
+    """A batch of blocks from `first_block` on; `unit` is the size of the smallest element in shared memory."""
 
     def __init__(
         self,

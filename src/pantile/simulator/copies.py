@@ -34,10 +34,7 @@ class Copies:
         self._ended[active.mask] += 1
 
     def wait(self, active: Active, groups: int, epochs: Array, accesses: Accesses) -> None:
-        """Complete all but the last groups of these threads.
-
-        Other threads see their elements as written at this time.
-        """
+        """Complete all but the last groups of these threads; others see their elements as written at this time."""
         coming = np.flatnonzero(self.group)
         block, thread = coming // self._units, self._thread[coming]
         arrived = active.mask[block, thread] & (self.group[coming] <= self._ended[block, thread] - groups)

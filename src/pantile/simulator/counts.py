@@ -47,10 +47,7 @@ _collecting: ContextVar[list[Counts] | None] = ContextVar("counts", default=None
 
 @contextmanager
 def counting() -> Iterator[list[Counts]]:
-    """Collect counters of all launches simulated meanwhile, in order.
-
-    Without it nothing is counted, which is faster.
-    """
+    """Collect counters of all launches simulated meanwhile, in order; otherwise nothing is counted."""
     counts: list[Counts] = []
     before = _collecting.set(counts)
     try:

@@ -28,10 +28,7 @@ _SHARED_AT_ONCE = 1 << 23  # bytes
 def simulate(
     kernel: Kernel, scalars: Sequence[Number], buffers: Sequence[Global], blocks: int, index_bits: int = 32
 ) -> None:
-    """Run a kernel on global memory, given its captures in order.
-
-    Raise a SimulationError where the behaviour of a GPU would be undefined.
-    """
+    """Run a kernel on global memory, given its captures in order; undefined behaviour is a SimulationError."""
     if kernel.threads % WARP_SIZE or not 0 < kernel.threads <= MOST_THREADS:
         raise InternalError(f"kernel {kernel.name} has blocks of {kernel.threads} threads")
     launch = _Launch(kernel, scalars, buffers, blocks, index_bits)

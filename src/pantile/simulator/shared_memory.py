@@ -15,10 +15,7 @@ from .traffic import Traffic
 
 
 class SharedMemory:
-    """The shared memory of all blocks of a batch.
-
-    Its state is tracked in units, which are as long as the smallest element of a buffer in it.
-    """
+    """The shared memory of all blocks of a batch, in units that are as long as the smallest element in it."""
 
     def __init__(self, blocks: int, size: int, unit: int, threads: int) -> None:
         self.size, self.unit = size, unit

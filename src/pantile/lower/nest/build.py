@@ -30,11 +30,7 @@ from .storage import realize
 
 @dataclass(frozen=True)
 class LoopNest:
-    """The loop nest, the circular extents of folded dims per buffer, and the loops whose iterations depend on earlier
-    ones.
-
-    These are loops of updates and loops along which a stage slides.
-    """
+    """The loop nest, the circular extents of folded dims, and the loops whose iterations depend on earlier ones."""
 
     body: Stmt
     folds: dict[str, dict[int, int]]
@@ -42,10 +38,7 @@ class LoopNest:
 
 
 def build_nest(graph: Graph, checked: Graph, plan: Plan, facts: Facts, small: bool = False) -> LoopNest:
-    """Build the loops of all stages that have loops, nested as the plan says; `small` is for small arrays.
-
-    `checked` is the graph before stages were inlined.
-    """
+    """Build all loops, for small arrays if `small`; `checked` is the graph before stages were inlined."""
     builder = _StageBuilder(graph, plan, BuildContext(facts, Required(graph, checked, facts)), small)
     body = builder.stages_at(None, Block(()))
     return LoopNest(body, builder.rows.folds(), builder.loops.ordered)

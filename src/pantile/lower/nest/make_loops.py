@@ -31,10 +31,7 @@ def make_loops(
     facts: Facts,
     at_least: Callable[[Expr, int], bool],
 ) -> DefinitionLoops:
-    """Apply the nest's rewrites to the ranges of the dims.
-
-    `at_least(extent, n)` tells whether extent >= n is certain.
-    """
+    """Apply the nest's rewrites to the ranges of dims; `at_least(extent, n)` says whether extent >= n is certain."""
     named = {dim: Range(*region_names(stage, dim)) for dim in pure_dims(stage, stage.definitions[index])}
     everywhere = {dim: named.get(dim, r) for dim, r in ranges.items()}
     draft = _Draft(stage, index, nest, dict(ranges), dict(everywhere))

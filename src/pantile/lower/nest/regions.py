@@ -38,10 +38,7 @@ _LONGEST_TILE = 1 << 13  # longer constant extents come from a type rather than 
 
 @dataclass(frozen=True)
 class Region:
-    """The region of a stage that is computed.
-
-    `clipped` maps clipped dims to their extent before, if that is constant.
-    """
+    """The region of a stage that is computed; `clipped` maps clipped dims to their extent before, if constant."""
 
     box: Box
     clipped: dict[int, int | None]
