@@ -39,51 +39,18 @@ from .app import SCHEDULES, App
 from .photo import Layout, Photo
 
 _MODULES = (
-    bilateral_grid,
-    blur,
-    unsharp,
-    harris,
-    hist_eq,
-    iir_blur,
-    copies,
-    transposes,
-    matmul,
-    conv_layer,
-    products,
-    triangles,
-    covariance,
-    gemver,
-    conv2d,
-    equake,
-    max_filter,
-    minifluxdiv,
-    multigrid,
-    camera_pipe,
-    local_laplacian,
-    interpolate,
-    vdsr,
-    vgg16,
-    conv_bn_relu,
-    nl_means,
-    pyramid_blend,
-    lens_blur,
-    stencil_chain,
-    everyday,
-    library,
-)
+    bilateral_grid, blur, unsharp, harris, hist_eq, iir_blur, copies, transposes, matmul, conv_layer, products,
+    triangles, covariance, gemver, conv2d, equake, max_filter, minifluxdiv, multigrid, camera_pipe, local_laplacian,
+    interpolate, vdsr, vgg16, conv_bn_relu, nl_means, pyramid_blend, lens_blur, stencil_chain, everyday, library,
+)  # fmt: skip
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}
 # Names for several apps: filters as new users write them, and what libraries have as one call.
 GROUPS = {
     "everyday": tuple(app.name for app in everyday.APPS),
     "library": (
-        *(app.name for app in library.APPS),
-        "median",
-        "bicubic_resize",
-        "affine_warp",
-        "large_kernel",
-        "clahe",
+        *(app.name for app in library.APPS), "median", "bicubic_resize", "affine_warp", "large_kernel", "clahe",
     ),
-}
+}  # fmt: skip
 
 __all__ = ["APPS", "GROUPS", "SCHEDULES", "App", "Layout", "Photo"]

@@ -11,6 +11,7 @@ import numpy as np
 import pantile as pt
 from pantile.target import Target
 
+from .data import Array, Make, Shape
 from .photo import Photo
 
 # How an app can be scheduled: by its author, plainly, or by a strategy.
@@ -29,8 +30,8 @@ class App:
     description: str
     build: Callable[[], pt.Pipeline]
     expert: Expert | None
-    sizes: Mapping[str, Mapping[str, tuple[int, ...]]]  # size name -> input name -> shape
-    make: Callable[[str, tuple[int, ...], np.random.Generator], np.ndarray[Any, Any]]  # input name, shape -> data
+    sizes: Mapping[str, Mapping[str, Shape]]  # size name -> input name -> shape
+    make: Make
     # What results of other systems and schedules may differ by, where rounding does more than usual (bench/agreement):
     # floats relative to the largest, integers absolutely.
     tolerance: float | None = None
@@ -52,7 +53,7 @@ class App:
             return self.expert(target, pt.machine.usable_cores() if cores is None else cores)
         return self.called(how)
 
-    def random(self, shapes: Mapping[str, tuple[int, ...]], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+    def random(self, shapes: Mapping[str, Shape], seed: int = 0) -> dict[str, Array]:
         """Random data of such shapes, by the names of the inputs."""
         rng = np.random.default_rng(seed)
         return {name: self.make(name, shape, rng) for name, shape in shapes.items()}
@@ -65,6 +66,6 @@ class App:
         """Of a call: random data of one of the sizes, and params."""
         return {**self.inputs(size), **self.params}
 
-    def inputs(self, size: str, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+    def inputs(self, size: str, seed: int = 0) -> dict[str, Array]:
         """Random data of one of the sizes."""
         return self.random(self.sizes[size], seed)

@@ -7,14 +7,11 @@ vectors are wide, memory alone is waited for: two rows share four sums of three 
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 import pantile as pt
 from pantile.target import Target
 
 from .app import App
+from .data import below
 from .photo import Layout, Photo
 from .threads import in_thread, pixels
 
@@ -61,10 +58,6 @@ def expert(target: Target, cores: int) -> pt.Schedule:
     )
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.integers(0, 4096, shape, dtype=np.uint16)
-
-
 TWELVE_BITS = Layout("each", "uint16", white=4095)  # so that sums of three fit
 
 
@@ -80,7 +73,7 @@ APPS = (
         build,
         expert,
         {"small": {"img": (242, 322)}, "paper": {"img": (4802, 6402)}},
-        _make,
+        below(2**12, "uint16"),
         photo=Photo({"img": TWELVE_BITS}, gives=TWELVE_BITS),
         on_gpu=on_gpu,
     ),

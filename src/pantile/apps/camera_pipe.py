@@ -23,6 +23,7 @@ import pantile as pt
 from pantile.target import Target
 
 from .app import App
+from .data import Array, Shape
 from .photo import BYTES_RGB, Layout, Photo
 from .threads import in_block, inlined, pixels
 
@@ -272,13 +273,13 @@ def expert_polymage(target: Target, cores: int) -> pt.Schedule:
     )
 
 
-def _make(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _make(name: str, shape: Shape, rng: np.random.Generator) -> Array:
     if name in MATRICES:
         return _MATRICES[name]
     return rng.integers(0, 1024, shape, dtype=np.uint16)
 
 
-def _make_signed(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _make_signed(name: str, shape: Shape, rng: np.random.Generator) -> Array:
     made = _make(name, shape, rng)
     return made if name in MATRICES else made.astype(np.int16)
 

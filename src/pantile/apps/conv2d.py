@@ -12,14 +12,13 @@ over them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import pantile as pt
 from pantile.target import Target
 
 from .app import App
+from .data import between
 from .photo import FLOAT_CHANNELS, Layout, Photo
 
 WINDOW = 3
@@ -76,10 +75,6 @@ def on_gpu() -> pt.Schedule:
     )
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return np.asarray(rng.random(shape, dtype=np.float32) * 4 - 2, np.float32)
-
-
 APPS = (
     App(
         "conv2d",
@@ -90,7 +85,7 @@ APPS = (
             "small": {"img": (200, 300), "kernel": (WINDOW, WINDOW)},
             "paper": {"img": (2050, 2050), "kernel": (WINDOW, WINDOW)},
         },
-        _make,
+        between(-2, 2),
         photo=Photo({"img": FLOAT_CHANNELS}, gives=Layout("each", "float32", white=64), fixed={"kernel": _SHARPEN}),
         on_gpu=on_gpu,
     ),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from pantile.target import Target
 
 from .app import App
 from .convolution import copied_in_threads, copies, elements, in_threads, padded, scaled, tiles, weighted_sums
+from .data import Array, Shape
 
 EPSILON = 1e-5
 _STATISTICS = ("gamma", "beta", "mean", "variance")
@@ -58,7 +58,7 @@ def shapes(size: int, images: int, image: int, inputs: int, outputs: int) -> dic
     return {"img": (images, image, image, inputs), "filter": (inputs, size, size, outputs), **statistics}
 
 
-def _make(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _make(name: str, shape: Shape, rng: np.random.Generator) -> Array:
     if name == "variance":
         return rng.uniform(0.5, 1.5, shape).astype(np.float32)
     return scaled(shape, rng, int(np.prod(shape[:-1])) if name == "filter" else 2)

@@ -15,6 +15,8 @@ import numpy as np
 import pantile as pt
 from pantile.target import Target
 
+from .data import Array, Shape
+
 LINE = 16  # channels: a cache line of float32
 _STEPS = 4  # input channels at a time: a vector of them is loaded from each pixel
 # Pixels and output channels of a tile, by width of vectors: as many as leave registers for the weights. Those of
@@ -136,7 +138,7 @@ def copied_in_threads(name: str) -> pt.StageSchedule:
     return around.reorder("n", "y", "xb", "tx", "c").block("n", "y", "xb").thread("tx", "c")
 
 
-def scaled(shape: tuple[int, ...], rng: np.random.Generator, summands: int) -> np.ndarray[Any, Any]:
+def scaled(shape: Shape, rng: np.random.Generator, summands: int) -> Array:
     """Random weights of sums of so many terms, such that ReLU of the sums is about as large as the terms."""
     values = rng.standard_normal(shape, dtype=np.float32)
     values *= np.float32(np.sqrt(2 / summands))

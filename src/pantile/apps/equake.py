@@ -25,6 +25,7 @@ import pantile as pt
 from pantile.target import Target
 
 from .app import App
+from .data import Array, Shape
 
 SIDE = 3
 
@@ -103,7 +104,7 @@ ROW = 8  # blocks in every row of the matrices we make up
 BAND = 1000  # how far they are from the diagonal
 
 
-def _make(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _make(name: str, shape: Shape, rng: np.random.Generator) -> Array:
     if name == "start":
         return np.arange(shape[0], dtype=np.int32) * ROW
     rows = np.arange(shape[0], dtype=np.int32) // ROW

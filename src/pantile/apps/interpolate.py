@@ -15,12 +15,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 from pantile.target import Target
 
 from .app import App
+from .data import between
 from .photo import FLOAT_RGB, Layout, Photo
 from .threads import in_block, in_thread, inlined, pixels
 
@@ -147,10 +146,6 @@ def expert(target: Target, cores: int, depth: int = DEPTH) -> pt.Schedule:
     return pt.Schedule(*stages, *(pt.on(name).compute_inline() for name in inlined))
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return np.asarray(rng.random(shape, dtype=np.float32) * 0.9 + 0.1, np.float32)
-
-
 def on_gpu(depth: int = DEPTH) -> pt.Schedule:
     """Kernels for the fine levels, on the way down. One for all coarse levels, down and up: each of its blocks computes
     whatever its tile needs of them. One for the middle levels on the way up, and one for the finest two."""
@@ -201,7 +196,7 @@ APPS = (
         build,
         expert,
         {"small": {"img": (4, 200, 300)}, "paper": {"img": (4, 2560, 1536)}},
-        _make,
+        between(0.1, 1),
         photo=PHOTO,
         on_gpu=on_gpu,
     ),
@@ -211,7 +206,7 @@ APPS = (
         functools.partial(build, "polymage"),
         expert,
         {"small": {"img": (4, 202, 302)}, "paper": {"img": (4, 2562, 1538)}},
-        _make,
+        between(0.1, 1),
         photo=PHOTO,
         on_gpu=on_gpu_by_levels,
     ),

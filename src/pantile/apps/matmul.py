@@ -6,14 +6,13 @@ The formula is plain; panels are its schedule's (`packed`).
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 import pantile as pt
 
 from .app import App
-from .data import floats
+from .data import Array, Shape, floats
 from .packed import Factors, multiplied
 from .tiled import product
 
@@ -27,7 +26,7 @@ def build(dtype: str = "float32") -> pt.Pipeline:
     return pt.Pipeline(out, shape=(a.shape[0], b.shape[1]), name="matmul")
 
 
-def _halves(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _halves(name: str, shape: Shape, rng: np.random.Generator) -> Array:
     return floats(name, shape, rng).astype(np.float16)
 
 

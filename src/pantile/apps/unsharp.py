@@ -13,12 +13,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 from pantile.target import Target
 
 from .app import MANY_CORES, App
+from .data import between
 from .photo import FLOAT_RGB, Photo
 from .rows import two_rows
 from .threads import columns_in_block, inlined, pixels
@@ -119,10 +118,6 @@ def expert_of_channels(target: Target, cores: int) -> pt.Schedule:
     )
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return np.asarray(rng.random(shape, dtype=np.float32) + 0.1, np.float32)
-
-
 def on_gpu() -> pt.Schedule:
     """Columns are blurred into shared memory, eight rows at a time; gray is made again where it is read."""
     return pt.Schedule(
@@ -139,7 +134,7 @@ APPS = (
         build,
         expert,
         {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
-        _make,
+        between(0.1, 1.1),
         photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
         on_gpu=on_gpu,
     ),
@@ -149,7 +144,7 @@ APPS = (
         partial(build, "polymage"),
         expert_of_channels,
         {"small": {"img": (3, 204, 304)}, "paper": {"img": (3, 4260, 2836)}},
-        _make,
+        between(0.1, 1.1),
         photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
     ),
 )

@@ -6,8 +6,6 @@ for the next layer, which costs a hundredth of the layer itself.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import pantile as pt
@@ -15,6 +13,7 @@ from pantile.target import Target
 
 from .app import App
 from .convolution import copied_in_threads, copies, elements, in_threads, layer, padded, scaled, tiles
+from .data import Array, Shape
 
 LAYERS, FEATURES = 20, 64
 
@@ -77,7 +76,7 @@ def on_gpu(layers: int = LAYERS) -> pt.Schedule:
     return pt.Schedule(*stages, out, residual)
 
 
-def _make(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _make(name: str, shape: Shape, rng: np.random.Generator) -> Array:
     """Weights that keep the size of what they are applied to."""
     summands = {"first": 9, "filters": 9 * FEATURES, "last": 9 * FEATURES, "biases": 1000, "last_bias": 1000}
     return scaled(shape, rng, summands.get(name, 2))

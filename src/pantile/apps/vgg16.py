@@ -16,6 +16,7 @@ from pantile.target import Target
 
 from .app import App
 from .convolution import LINE, copied_in_threads, copies, elements, in_threads, layer, padded, scaled, tiles
+from .data import Array, Shape
 
 GROUPS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))  # channels, convolutions
 DENSE = (4096, 4096, 1000)
@@ -175,7 +176,7 @@ def shapes(
     return found
 
 
-def _make(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _make(name: str, shape: Shape, rng: np.random.Generator) -> Array:
     """Weights that keep the size of what they are applied to, and small biases."""
     summands = 1000 if "bias" in name else 2 if name == "img" else 9 * shape[0] if "filter" in name else shape[:-1]
     return scaled(shape, rng, int(np.prod(summands)))

@@ -20,20 +20,8 @@ from . import (
 )
 
 _MODULES = (
-    guided_filter,
-    canny,
-    lucas_kanade,
-    clahe,
-    demosaic,
-    blend,
-    median,
-    chamfer,
-    large_kernel,
-    temporal_denoise,
-    bicubic_resize,
-    affine_warp,
-    undistort,
-    colour_table,
-)
+    guided_filter, canny, lucas_kanade, clahe, demosaic, blend, median, chamfer, large_kernel, temporal_denoise,
+    bicubic_resize, affine_warp, undistort, colour_table,
+)  # fmt: skip
 
 APPS = tuple(app for module in _MODULES for app in module.APPS)

@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import pantile as pt
 
+from ..data import Array, Shape
 from ..photo import PIXELS, Photo
-from .filter import Shape, colours, everyday, photograph
+from .filter import colours, everyday, photograph
 
 TURN = ((0.985, -0.173, 12.25), (0.173, 0.985, -7.5))  # by ten degrees
 
@@ -33,7 +32,7 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(out, shape=img.shape, name="affine_warp")
 
 
-def _make(name: str, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _make(name: str, shape: Shape, rng: np.random.Generator) -> Array:
     return photograph(name, shape, rng) if name == "img" else np.array(TURN, np.float32)
 
 

@@ -6,14 +6,13 @@ sums them in fixed point, with sixteen bits after the point.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import pantile as pt
 
+from ..data import Array, Shape
 from ..photo import Layout, Photo
-from .filter import Shape, everyday
+from .filter import everyday
 
 STRAIGHT, DIAGONAL = 0.955, 1.3693
 FAR = 1e6
@@ -41,7 +40,7 @@ def _sweep(distance: pt.Func, y: pt.Expr, x: pt.Expr, back: int) -> None:
     distance[y, x] = pt.minimum(distance[y, x], nearest)
 
 
-def _dots(_: str, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _dots(_: str, shape: Shape, rng: np.random.Generator) -> Array:
     """One pixel in a thousand is dark, and the first one."""
     img = np.where(rng.random(shape) < 1e-3, 0, 255).astype(np.uint8)
     img.flat[:1] = 0

@@ -9,8 +9,9 @@ import numpy as np
 
 import pantile as pt
 
+from ..data import Array, Shape
 from ..photo import PIXELS, Photo
-from .filter import Shape, colours, everyday, photograph
+from .filter import colours, everyday, photograph
 
 SIZE = 33  # colours along each axis
 
@@ -33,7 +34,7 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(out, shape=img.shape, name="colour_table")
 
 
-def _make(name: str, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _make(name: str, shape: Shape, rng: np.random.Generator) -> Array:
     """A picture, or a table that turns colours a little and lifts shadows."""
     return photograph(name, shape, rng) if name == "img" else _graded()
 

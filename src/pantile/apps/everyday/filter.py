@@ -10,15 +10,13 @@ import numpy as np
 import pantile as pt
 
 from ..app import App
-
-Shape = tuple[int, ...]
-Make = Callable[[str, Shape, np.random.Generator], np.ndarray[Any, Any]]
+from ..data import Array, Make, Shape
 
 SMALL, LARGE = (240, 320), (2000, 3000)  # both in whole tiles of an 8 x 8 grid, as OpenCV's CLAHE wants it
 OCTAVES = (1, 2, 4, 16, 64, 256)  # sizes of patches
 
 
-def photograph(_: str, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def photograph(_: str, shape: Shape, rng: np.random.Generator) -> Array:
     """Bytes with edges and noise at all scales, as in photographs; a rival that branches on pixels guesses as it does
     there, and not wrong at every other pixel as on white noise. Axes before height and width count pictures.
     """

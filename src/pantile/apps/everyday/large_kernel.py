@@ -12,8 +12,9 @@ import numpy as np
 
 import pantile as pt
 
+from ..data import Array, Shape
 from ..photo import BYTES_CHANNELS, Photo
-from .filter import Shape, everyday, photograph
+from .filter import everyday, photograph
 
 SIDE = 31
 
@@ -30,7 +31,7 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(out, shape=img.shape, name="large_kernel")
 
 
-def _make(name: str, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _make(name: str, shape: Shape, rng: np.random.Generator) -> Array:
     """No two weights alike, and their sum is one."""
     if name == "img":
         return photograph(name, shape, rng)

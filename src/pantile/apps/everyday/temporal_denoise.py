@@ -6,14 +6,14 @@ A frame's weight at a pixel is exp(-d / 2s^2), where d is the square of the dist
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 import pantile as pt
 
+from ..data import Array, Shape
 from ..photo import PIXELS, Photo
-from .filter import Shape, everyday, photograph
+from .filter import everyday, photograph
 
 FRAMES = 5
 SIGMA = 20.0  # grey levels
@@ -35,7 +35,7 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(out, shape=frames.shape[1:], name="temporal_denoise")
 
 
-def _make(name: str, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _make(name: str, shape: Shape, rng: np.random.Generator) -> Array:
     """Five noisy frames of one still picture."""
     still = photograph(name, shape[1:], rng)
     noise = rng.standard_normal(shape, dtype=np.float32) * np.float32(NOISE)
