@@ -182,7 +182,7 @@ def _stated(pipeline: pt.Pipeline) -> dict[str, tuple[int, ...]]:
 def _shapes(text: str, pipeline: pt.Pipeline, given: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """Of --shape NAME=1080x1920, or --shape 1080x1920 where there is one input."""
     ndims = {i.name: i.ndim for i in pipeline.graph.arguments}
-    found: dict[str, tuple[int, ...]] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     for item in given:
         name, equals, extents = item.rpartition("=")
         if not equals:
@@ -196,10 +196,10 @@ def _shapes(text: str, pipeline: pt.Pipeline, given: Sequence[str]) -> dict[str,
             raise WrongArgument(f"--shape {item}: {extents!r} is no shape; write it in NumPy's order, like 1080x1920x3")
         if len(parts) != ndims[name]:
             raise WrongArgument(f"--shape {item}: {name} has {ndims[name]} axes, and this shape {len(parts)}")
-        found[name] = tuple(map(int, parts))
-        if np.prod(found[name], dtype=np.int64) > _LARGEST:
+        shapes[name] = tuple(map(int, parts))
+        if np.prod(shapes[name], dtype=np.int64) > _LARGEST:
             raise WrongArgument(f"--shape {item} is too large")
-    return found
+    return shapes
 
 
 def _all_of(text: str, pipeline: pt.Pipeline, stated: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

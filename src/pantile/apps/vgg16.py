@@ -163,17 +163,17 @@ def shapes(
     images: int, height: int, width: int, groups: Groups = GROUPS, dense: Sequence[int] = DENSE
 ) -> dict[str, tuple[int, ...]]:
     """Of all inputs, for images of this size."""
-    found: dict[str, tuple[int, ...]] = {"img": (images, height, width, 3)}
+    result: dict[str, tuple[int, ...]] = {"img": (images, height, width, 3)}
     channels = 3
     for k, (features, convolutions) in enumerate(groups, 1):
         for name in _names(k, convolutions):
-            found |= {f"filter{name}": (channels, 3, 3, features), f"bias{name}": (features,)}
+            result |= {f"filter{name}": (channels, 3, 3, features), f"bias{name}": (features,)}
             channels = features
     inputs: tuple[int, ...] = (height // 2 ** len(groups), width // 2 ** len(groups), channels)
     for k, features in enumerate(dense, 1):
-        found |= {f"dense{k}": (*inputs, features), f"dense_bias{k}": (features,)}
+        result |= {f"dense{k}": (*inputs, features), f"dense_bias{k}": (features,)}
         inputs = (features,)
-    return found
+    return result
 
 
 def _make(name: str, shape: Shape, rng: np.random.Generator) -> Array:

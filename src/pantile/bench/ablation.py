@@ -40,7 +40,7 @@ class AblationResult:
 
 def ablate(apps: Sequence[App], size: str, threads: int, limit: Limit, console: Console) -> list[AblationResult]:
     """Each app with and without each ingredient, timed in turn."""
-    found = []
+    results = []
     for app in console.each(apps):
         console.begin(f"{app.name}: making inputs")
         inputs = {name: on_a_line(a) for name, a in app.inputs(size).items()} | dict(app.params)
@@ -49,10 +49,10 @@ def ablate(apps: Sequence[App], size: str, threads: int, limit: Limit, console: 
         except pt.PantileError as error:
             console.error(f"{app.name}: {error}")
             continue
-        found.append(measured)
+        results.append(measured)
         told = [f"{name} {measured.ratio(name):.2f}" for name in measured.without_ms]
         console.done(f"{app.name}: {measured.ms:.3g} ms; without: {', '.join(told) or 'the same'}")
-    return found
+    return results
 
 
 def _app(app: App, inputs: Mapping[str, Array], threads: int, limit: Limit, console: Console) -> AblationResult:

@@ -327,10 +327,10 @@ def _settings(args: argparse.Namespace, console: Console) -> Settings:
 
 
 def _entering(
-    asked: Sequence[tuple[str, str]], systems: Mapping[str, Rival], target: str, console: Console
+    rivals: Sequence[tuple[str, str]], systems: Mapping[str, Rival], target: str, console: Console
 ) -> Iterator[tuple[str, str]]:
     """Systems and schedules of theirs that there are for a target."""
-    for system, schedule in asked:
+    for system, schedule in rivals:
         known = systems[system].schedules if system in systems else ()
         wanted = [s for s in known if schedule in (s, ALL)]
         if not wanted:

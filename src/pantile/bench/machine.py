@@ -55,9 +55,9 @@ def _commit() -> str | None:
 
 def gpu() -> dict[str, object]:
     """What nvidia-smi says of the first GPU, and the packages that run on it."""
-    asked = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm", "--format=csv,noheader"]
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm", "--format=csv,noheader"]
     try:
-        said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
+        said = subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
     except (OSError, subprocess.CalledProcessError, IndexError):
         said = ["unknown GPU"]
     name, *more = said

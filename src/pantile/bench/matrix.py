@@ -33,10 +33,10 @@ class Matrix:
     @cached_property
     def times(self) -> dict[str, dict[Label, float]]:
         """Milliseconds of everybody who was measured, by app."""
-        found: dict[str, dict[Label, float]] = {}
+        times: dict[str, dict[Label, float]] = {}
         for r in self.results:
-            found.setdefault(r.app, {})[r.label] = r.ms
-        return found
+            times.setdefault(r.app, {})[r.label] = r.ms
+        return times
 
     @property
     def is_worth_showing(self) -> bool:

@@ -37,17 +37,17 @@ def main(app: str, schedule: str, size: str) -> None:
 
 def peak_bytes() -> int:
     """The most memory this process has held; `ru_maxrss` includes that of the process it was forked from."""
-    found = _kilobytes(STATUS, "VmHWM")
-    if found is not None:
-        return found << 10
+    kilobytes = _kilobytes(STATUS, "VmHWM")
+    if kilobytes is not None:
+        return kilobytes << 10
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak << 10
 
 
 def free_bytes() -> int | None:
     """What processes can still get, where the system tells."""
-    found = _kilobytes(MACHINE, "MemAvailable")
-    return None if found is None else found << 10
+    kilobytes = _kilobytes(MACHINE, "MemAvailable")
+    return None if kilobytes is None else kilobytes << 10
 
 
 def _kilobytes(file: Path, key: str) -> int | None:

@@ -49,7 +49,7 @@ class PredictionResult:
 
 def compare(apps: Sequence[App], size: str, count: int, console: Console) -> list[PredictionResult]:
     """So many schedules of each app."""
-    found: list[PredictionResult] = []
+    results: list[PredictionResult] = []
     for app in console.each(apps):
         console.begin(f"{app.name}: making inputs")
         arguments = app.random(reduced(app.sizes[size])) | dict(app.params)
@@ -71,10 +71,10 @@ def compare(apps: Sequence[App], size: str, count: int, console: Console) -> lis
         mine = [
             PredictionResult(app.name, how, 1e3 * p, 1e3 * min(t)) for (how, p, _), t in zip(ready, times, strict=True)
         ]
-        found += mine
+        results += mine
         if mine:
             console.done(" ".join(_row(app.name, mine)))
-    return found
+    return results
 
 
 def _seconds(pipeline: pt.Pipeline, arguments: dict[str, np.ndarray], out: Results) -> float:

@@ -47,7 +47,7 @@ class SchedulingTime:
 
 def measure(apps: Sequence[App], strategies: Sequence[str], size: str, console: Console) -> list[SchedulingTime]:
     """Every strategy on every app, for sizes of that name."""
-    found = []
+    results = []
     for name in strategies:
         if name in UNSEARCHED:
             console.error(f"{name} is {UNSEARCHED[name]}: there is nothing to find")
@@ -56,10 +56,10 @@ def measure(apps: Sequence[App], strategies: Sequence[str], size: str, console: 
         for strategy in strategies:
             console.begin(f"{app.name}: {strategy}")
             try:
-                found.append(SchedulingTime(app.name, strategy, _seconds(app, strategy, size)))
+                results.append(SchedulingTime(app.name, strategy, _seconds(app, strategy, size)))
             except pt.PantileError as error:
                 console.error(f"{app.name}: {strategy}: {error}")
-    return found
+    return results
 
 
 def _seconds(app: App, strategy: str, size: str) -> float:

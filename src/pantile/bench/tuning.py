@@ -113,9 +113,9 @@ class Tuning:
         for name, strategy in pt.autoschedule.STRATEGIES.items():
             if not strategy.measures and name != "auto" and self._is_left(FINDING):
                 with self.trying(f"{name}'s schedule"):
-                    found = self.pipeline.with_schedule(name, estimates=self.arguments)
-                    cost = found.predict(num_threads=self.threads, **self.arguments)
-                yield cost.seconds, name, found.schedule
+                    scheduled = self.pipeline.with_schedule(name, estimates=self.arguments)
+                    cost = scheduled.predict(num_threads=self.threads, **self.arguments)
+                yield cost.seconds, name, scheduled.schedule
 
     def _climb(self) -> None:
         """Neighbours of the best, the cheapest first, as long as one is better."""

@@ -27,13 +27,13 @@ _PLACES = ("compute_at", "store_at", "compute_root", "compute_inline", "store_ro
 
 def reduced(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Shapes like these, but so small that runs are short: long axes are halved, of all inputs alike."""
-    found = dict(shapes)
-    while max(map(prod, found.values())) > MOST_POINTS:
-        smaller = {name: tuple(n // 2 if n > SHORT else n for n in shape) for name, shape in found.items()}
-        if smaller == found:
+    result = dict(shapes)
+    while max(map(prod, result.values())) > MOST_POINTS:
+        smaller = {name: tuple(n // 2 if n > SHORT else n for n in shape) for name, shape in result.items()}
+        if smaller == result:
             break
-        found = smaller
-    return found
+        result = smaller
+    return result
 
 
 def variations(app: App, arguments: Mapping[str, Any], wanted: int, seed: int = 0) -> Iterator[tuple[str, pt.Pipeline]]:
@@ -94,5 +94,5 @@ def _at_root_or_inlined(draw: random.Random, stage: pt.StageSchedule) -> pt.Stag
     """At root, or inlined."""
     if draw.random() < 0.3:
         return pt.on(stage.name).compute_inline()
-    kept = tuple(d for d in stage.directives if d.verb not in _PLACES)
-    return replace(stage, directives=kept).compute_root()
+    others = tuple(d for d in stage.directives if d.verb not in _PLACES)
+    return replace(stage, directives=others).compute_root()

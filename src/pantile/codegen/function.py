@@ -57,7 +57,7 @@ class Function:
         self._numbers: dict[str, str] = {}
         self._added: list[str] = []
         self._written: dict[Hashable, Any] = {}  # memo of `once`, scoped like value numbers
-        self._asked: list[Hashable] = []
+        self._keys: list[Hashable] = []
         self._loads: dict[str, dict[str, str]] = {}
         self._count = 0
 
@@ -84,12 +84,12 @@ class Function:
         operands = ", ".join([f"{type_} {a}" for a in args])
         return self.value(f"call {flags}{type_} @llvm.{name}.{mangled(type_)}({operands})")
 
-    def once(self, asked: Hashable, write: Callable[[], T]) -> T:
+    def once(self, key: Hashable, write: Callable[[], T]) -> T:
         """The result of `write`, whose instructions have no effects; nothing is written where the result is known."""
-        if asked not in self._written:
-            self._written[asked] = write()
-            self._asked.append(asked)
-        result: T = self._written[asked]
+        if key not in self._written:
+            self._written[key] = write()
+            self._keys.append(key)
+        result: T = self._written[key]
         return result
 
     def load(self, buffer: str, instruction: str, note: str) -> str:
@@ -179,15 +179,15 @@ class Function:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Forget at the end what is numbered inside; loads from before are neither trusted inside nor after."""
-        mark, asked = len(self._added), len(self._asked)
+        added, keys = len(self._added), len(self._keys)
         self._loads = {}
         yield
-        for instruction in self._added[mark:]:
+        for instruction in self._added[added:]:
             del self._numbers[instruction]
-        del self._added[mark:]
-        for name in self._asked[asked:]:
+        del self._added[added:]
+        for name in self._keys[keys:]:
             del self._written[name]
-        del self._asked[asked:]
+        del self._keys[keys:]
         self._loads = {}
 
     # Names

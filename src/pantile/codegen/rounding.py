@@ -46,8 +46,8 @@ def round_bfloat(fn: Function, value: str, lanes: int) -> str:
     near = fn.value(f"add {i} {bits}, {bias}")
     nan = fn.value(f"fcmp uno {f} {value}, {value}")
     quiet = fn.value(f"or {i} {bits}, {integer(_QUIET, 32, lanes)}")
-    kept = fn.value(f"select {integer_type(1, lanes)} {nan}, {i} {quiet}, {i} {near}")
-    masked = fn.value(f"and {i} {kept}, {integer(_SIGN_AND_EXPONENT_AND_7_BITS, 32, lanes)}")
+    rounded = fn.value(f"select {integer_type(1, lanes)} {nan}, {i} {quiet}, {i} {near}")
+    masked = fn.value(f"and {i} {rounded}, {integer(_SIGN_AND_EXPONENT_AND_7_BITS, 32, lanes)}")
     return fn.value(f"bitcast {i} {masked} to {f}")
 
 

@@ -186,9 +186,9 @@ def _alloc_scratch(ctx: Context, s: Alloc, size: str) -> None:
 
 def _alloc_heap(ctx: Context, s: Alloc, size: str) -> None:
     fn = ctx.fn
-    asked = fn.value(f"mul nsw i64 {size}, {s.dtype.bytes}")
+    needed = fn.value(f"mul nsw i64 {size}, {s.dtype.bytes}")
     # The runtime answers a request for nothing with null, which here means out of memory.
-    at_least = fn.value(f"call i64 @llvm.smax.i64(i64 {asked}, i64 {s.dtype.bytes})")
+    at_least = fn.value(f"call i64 @llvm.smax.i64(i64 {needed}, i64 {s.dtype.bytes})")
     pointer = fn.effect_value(f"call ptr @pantile_scratch_push(i64 {at_least})")
     fn.fail_if(fn.effect_value(f"icmp eq ptr {pointer}, null"), str(OUT_OF_MEMORY))
     fn.bind(buffer_pointer(s.buffer), pointer)

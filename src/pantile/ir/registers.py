@@ -33,9 +33,9 @@ def _for_expression(root: Expr) -> int:
     needs: dict[int, int] = {}
     for e in operands_first(root, lambda node: node.operands):
         size = _words(e.dtype.bytes) * e.lanes
-        kept, most = 0, size
+        held, most = 0, size
         for c in sorted(e.operands, key=lambda c: -needs[id(c)]):
-            most = max(most, kept + needs[id(c)])
-            kept += _words(c.dtype.bytes) * c.lanes
+            most = max(most, held + needs[id(c)])
+            held += _words(c.dtype.bytes) * c.lanes
         needs[id(e)] = most
     return needs[id(root)]

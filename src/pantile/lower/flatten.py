@@ -229,11 +229,11 @@ class _Flattener:
     def pads(self, s: Realize) -> dict[int, int]:
         """Padding along dims that exist only in memory."""
         stage = self.graph.producer.get(s.buffer)
-        asked = {} if stage is None else self.plan.stages[stage.name].pads
-        if stage is None or not asked:
+        pads = {} if stage is None else self.plan.stages[stage.name].pads
+        if stage is None or not pads:
             return {}
         dims = stored_dims(stage.dims, self.plan.stages[stage.name].storage_splits)
-        return {int(s.slots > 1) + dims.index(dim): n for dim, n in asked.items()}
+        return {int(s.slots > 1) + dims.index(dim): n for dim, n in pads.items()}
 
     def named(self, name: str, value: Expr, lets: list[tuple[str, Expr]]) -> Expr:
         if isinstance(value, Const):

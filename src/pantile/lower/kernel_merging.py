@@ -246,8 +246,8 @@ class Family:
         self._members = {first.constants}
         # For each constant a number that it shares with those equal to it in all loops so far, and the numbers of
         # constants that differ between loops.
-        self._alike = _numbered(self._needs(first.constants))
-        self._differ: list[int] = []
+        self._classes = _numbered(self._needs(first.constants))
+        self._varying: list[int] = []
 
     def _needs(self, member: tuple[Constant, ...]) -> list[Constant]:
         return [
@@ -263,16 +263,16 @@ class Family:
         if member in self._members:
             return True
         needs, base = self._needs(member), self._needs(self.first.constants)
-        alike = _numbered(zip(self._alike, needs, strict=True))
-        before = set(self._differ)
-        differ = {
+        classes = _numbered(zip(self._classes, needs, strict=True))
+        before = set(self._varying)
+        varying = {
             k: None
-            for k, old, mine, first in zip(alike, self._alike, needs, base, strict=True)
+            for k, old, mine, first in zip(classes, self._classes, needs, base, strict=True)
             if old in before or mine != first
         }
-        if len(differ) > MOST_PARAMETERS:
+        if len(varying) > MOST_PARAMETERS:
             return False
-        self._alike, self._differ = alike, list(differ)
+        self._classes, self._varying = classes, list(varying)
         self._members.add(member)
         return True
 
@@ -284,12 +284,12 @@ class Family:
     def parameters(self, loop: SerializedLoop) -> list[Constant]:
         """The arguments that a loop passes to the kernel."""
         needs = self._needs(loop.constants)
-        return [needs[self._alike.index(k)] for k in self._differ]
+        return [needs[self._classes.index(k)] for k in self._varying]
 
     def places(self) -> list[tuple[Spot, int]]:
         """The positions, by number, at which constants of the first loop become parameters."""
-        number = {k: n for n, k in enumerate(self._differ)}
-        return [(spot, number[k]) for spot, k in zip(self.first.spots, self._alike, strict=True) if k in number]
+        number = {k: n for n, k in enumerate(self._varying)}
+        return [(spot, number[k]) for spot, k in zip(self.first.spots, self._classes, strict=True) if k in number]
 
 
 def _numbered(items: Iterable[object]) -> list[int]:

@@ -76,11 +76,11 @@ def _capturing(
     The number of blocks may be (h + 95)//64 in one loop and h//64 + 2 in another; the host then computes it. This is
     for chains of stages and levels of pyramids; merging two kernels into a more general third one is not worthwhile.
     """
-    alike: dict[tuple[object, ...], list[int]] = {}
+    by_shape: dict[tuple[object, ...], list[int]] = {}
     for k, reading in enumerate(readings):
-        alike.setdefault(reading.shape, []).append(k)
+        by_shape.setdefault(reading.shape, []).append(k)
     groups: dict[tuple[object, ...], list[list[int]]] = {}
-    for members in alike.values() if len(alike) >= _SEVERAL else ():
+    for members in by_shape.values() if len(by_shape) >= _SEVERAL else ():
         groups.setdefault(capturing(loops[members[0]]).shape, []).append(members)
     changed = {k for several in groups.values() if len(several) >= _SEVERAL for members in several for k in members}
     return [capturing(loops[k]) if k in changed else reading for k, reading in enumerate(readings)]
@@ -91,14 +91,14 @@ def _families(readings: list[SerializedLoop], share: bool) -> list[tuple[Family,
     families: list[tuple[Family, list[int]]] = []
     by_shape: dict[tuple[object, ...], list[tuple[Family, list[int]]]] = {}
     for k, reading in enumerate(readings):
-        alike = by_shape.setdefault(reading.shape, []) if share else []
-        for family, members in alike:
+        candidates = by_shape.setdefault(reading.shape, []) if share else []
+        for family, members in candidates:
             if family.join(reading):
                 members.append(k)
                 break
         else:
-            alike.append((Family(reading), [k]))
-            families.append(alike[-1])
+            candidates.append((Family(reading), [k]))
+            families.append(candidates[-1])
     return families
 
 

@@ -100,8 +100,8 @@ class FoldedRows:
             For(piece.name, none, pieces, Kind.SERIAL, ir.block(*vectors)),
             For(rest.name, none, all_of - whole, Kind.SERIAL, outside),
         )
-        kept = Let(whole.name, select(many >= self.half, many, none), ir.block(filled, s))
-        return Let(first.name, simplify(low), kept)
+        body = Let(whole.name, select(many >= self.half, many, none), ir.block(filled, s))
+        return Let(first.name, simplify(low), body)
 
     def _load(self, row: Load, at: Expr) -> Load:
         place = ramp(simplify(self.folded.begin + self.first) + at, 1, self.half)

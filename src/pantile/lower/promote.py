@@ -135,8 +135,8 @@ class _PromotedBuffer:
             if not (isinstance(t, Store) and t.buffer == self.buffer):
                 return None
             place = self.places[_key(t.indices)]
-            kept = Load(place.dtype, place.lanes, self.name, (place.held(),))
-            return Store(self.name, (place.held(),), t.value if t.mask is None else select(t.mask, t.value, kept))
+            unchanged = Load(place.dtype, place.lanes, self.name, (place.held(),))
+            return Store(self.name, (place.held(),), t.value if t.mask is None else select(t.mask, t.value, unchanged))
 
         return ir.map_exprs(ir.transform(s, store), lambda e: transform(e, load, memo, self._is_in))
 

@@ -70,14 +70,14 @@ def calibrate(told: Callable[[str], None] = lambda _: None) -> Cpu:
     return detect()
 
 
-def _rates(kept: Path | None, caches: tuple[Cache, ...], cores: int, bits: int) -> Rates:
+def _rates(folder: Path | None, caches: tuple[Cache, ...], cores: int, bits: int) -> Rates:
     """The rates that were measured before, or else are measured now."""
     key = _key(caches, cores, bits)
-    before = _read(kept).get(key)
+    before = _read(folder).get(key)
     if before and len(before.caches) == len(caches):
         return before
     rates = measure([c.size for c in caches], cores, bits)
-    _keep(kept, key, rates)
+    _keep(folder, key, rates)
     return rates
 
 
@@ -85,16 +85,16 @@ def _key(caches: tuple[Cache, ...], cores: int, bits: int) -> str:
     return f"{cpu_name()}, {bits} bits, {cores} cores, {', '.join(str(c.size) for c in caches)}"
 
 
-def _keep(kept: Path | None, key: str, rates: Rates) -> None:
-    untrusted_json.write_entries(kept, FILE_NAME, {k: asdict(r) for k, r in {**_read(kept), key: rates}.items()})
+def _keep(folder: Path | None, key: str, rates: Rates) -> None:
+    untrusted_json.write_entries(folder, FILE_NAME, {k: asdict(r) for k, r in {**_read(folder), key: rates}.items()})
 
 
-def _read(kept: Path | None) -> dict[str, Rates]:
+def _read(folder: Path | None) -> dict[str, Rates]:
     """What was measured before; a file that is not there, or not ours, is nothing."""
     try:
         return {
             key: Rates(**{**r, "issue": Issue(**r["issue"]), "caches": tuple(r["caches"])})
-            for key, r in untrusted_json.read_entries(kept, FILE_NAME, _RATES).items()
+            for key, r in untrusted_json.read_entries(folder, FILE_NAME, _RATES).items()
         }
     except (TypeError, UserError):  # TypeError: of costs that are not there
         return {}
@@ -127,8 +127,8 @@ def governor() -> str | None:
 def data_caches() -> tuple[Cache, ...]:
     """The data caches of the first core, nearest first, their bandwidths unknown."""
     folders = (CPU_FOLDER / "cache").glob("index*")
-    kept = [f for f in folders if _text(f / "type") in ("Data", "Unified") and _bytes(_text(f / "size"))]
-    return tuple(_cache(f) for f in sorted(kept, key=lambda f: _number(f / "level", 1)))
+    caches = [f for f in folders if _text(f / "type") in ("Data", "Unified") and _bytes(_text(f / "size"))]
+    return tuple(_cache(f) for f in sorted(caches, key=lambda f: _number(f / "level", 1)))
 
 
 def _cache(directory: Path) -> Cache:

@@ -238,8 +238,8 @@ def _autoschedule(pipeline: hl.Pipeline, target: hl.Target, name: str, threads: 
 def _plugin_path(name: str) -> str:
     """Find the shared library of an autoscheduler, or leave the search to the loader."""
     library = f"libautoschedule_{name}.so"
-    found = (folder / library for folder in library_folders() if (folder / library).is_file())
-    return str(next(found, Path(library)))
+    paths = (folder / library for folder in library_folders() if (folder / library).is_file())
+    return str(next(paths, Path(library)))
 
 
 def library_folders() -> list[Path]:

@@ -192,8 +192,8 @@ class _Masker:
         if path.last is None:
             each = [c for p in path.any_of if (c := self.taken(p)) is not None]
             return reduce(partial(binary, "or"), each) if len(each) == len(path.any_of) else None
-        before, asked, holds = path.last
-        condition = self.visit(asked, before)
+        before, condition, holds = path.last
+        condition = self.visit(condition, before)
         own, outer = condition if holds else unary("not", condition), self.taken(before)
         return own if outer is None else binary("and", outer, own)
 

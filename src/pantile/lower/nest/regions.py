@@ -199,8 +199,8 @@ class Regions:
         starts, moves = {loop.first.name for loop in self._context.open}, self._context.moving()
 
         def counts(c: Expr) -> bool:
-            settled = loaded(c) or depends(c, starts) or any(same(c, g) for g in granted)
-            return any(map(moves, names(c))) and not settled
+            is_decided = loaded(c) or depends(c, starts) or any(same(c, g) for g in granted)
+            return any(map(moves, names(c))) and not is_decided
 
         return read_if(rest, tuple(b for m in members for b in m.buffers), counts, self._contents)
 
