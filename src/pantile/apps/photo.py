@@ -48,7 +48,7 @@ class Layout:
         if self.is_raw(picture):
             return [np.asarray(np.rint(65535 * picture[..., 0]), self.dtype)]
         arrays = [self._scaled(a) for a in _SPLIT[self.channels](picture)]
-        return [np.ascontiguousarray(np.moveaxis(a, 0, -1)) if self._has_last(a) else a for a in arrays]
+        return [np.ascontiguousarray(np.moveaxis(a, 0, -1)) if self.interleaved and a.ndim == 3 else a for a in arrays]
 
     def is_raw(self, picture: Array) -> bool:
         """Whether a picture is what a sensor has counted, in 16 bits, with numbers that this layout has, too."""
@@ -73,9 +73,6 @@ class Layout:
         brightness = a if self.exponent == 1 else a ** (1 / self.exponent)
         values = self.black + brightness * np.float32(self.white - self.black)
         return np.ascontiguousarray(values if np.dtype(self.dtype).kind == "f" else np.rint(values), self.dtype)
-
-    def _has_last(self, a: Array) -> bool:
-        return self.interleaved and a.ndim == 3
 
     def _planes(self, a: Array) -> Array:
         return a[None] if a.ndim == 2 else np.moveaxis(a, -1, 0) if self.interleaved else a

@@ -31,17 +31,14 @@ def brief(results: Sequence[Result]) -> str:
     """One app in one line, while others are still to be measured."""
     threads = {r.label.threads for r in results}
     unit = "us" if results[0].label.on_gpu else "ms"
-    each = [f"{_name(r.label, len(threads) > 1)} {_time(r, r.ms)} {unit}" for r in results]
+    names = [str(r.label) if len(threads) > 1 else f"{r.label.system} {r.label.schedule}" for r in results]
+    each = [f"{name} {_time(r, r.ms)} {unit}" for name, r in zip(names, results, strict=True)]
     return f"{results[0].app}: {', '.join(each)}"
 
 
 def _time(r: Result, ms: object) -> str:
     """In the unit of its kind."""
     return microseconds(ms) if r.label.on_gpu else milliseconds(ms)
-
-
-def _name(label: Label, with_threads: bool) -> str:
-    return str(label) if with_threads else f"{label.system} {label.schedule}"
 
 
 def _table(results: Sequence[Result]) -> Iterator[str]:

@@ -228,7 +228,8 @@ class Verifier:
             raise self._fail(f"loop {s.var} is still marked {s.kind.value}")
         if s.kind is Kind.THREAD and self._inside is not None and Property.THREAD_LOOPS in self._has:
             raise self._fail(f"the threads of loop {s.var} are in a loop of threads already, {self._inside}")
-        if s.kind is Kind.THREAD and Property.THREAD_LOOPS in self._has and not _is_counted(s):
+        is_counted = isinstance(s.extent, Const) and isinstance(s.min, Const) and s.min.value == 0
+        if s.kind is Kind.THREAD and Property.THREAD_LOOPS in self._has and not is_counted:
             raise self._fail(f"the threads of loop {s.var} do not know how often it runs")
         if s.kind in WRITTEN_OUT and Property.CONSTANT_LANES in self._has and not isinstance(s.extent, Const):
             raise self._fail(f"loop {s.var} is marked {s.kind.value}, but its extent {s.extent} is not constant")
@@ -492,10 +493,6 @@ def _together(a: _FreeUses, b: _FreeUses) -> _FreeUses:
         if whole.variables is variables and whole.accesses is accesses and whole.vector is vector:
             return whole
     return _FreeUses(variables, accesses, vector)
-
-
-def _is_counted(s: For) -> bool:
-    return isinstance(s.extent, Const) and isinstance(s.min, Const) and s.min.value == 0
 
 
 def _type(e: Expr) -> str:

@@ -131,15 +131,14 @@ def _sums(place: int, s: Stmt, strict: bool) -> Iterator[_Sum]:
             if isinstance(c, Op) and isinstance(e, Op) and c.op == e.op:
                 inner.add(id(c))
     for e in nodes:
-        if isinstance(e, Op) and _may_change(e, strict) and (id(e) not in inner or uses[id(e)] > 1):
+        if not isinstance(e, Op) or e.op not in _OPERATIONS or e.dtype is INDEX:
+            continue
+        is_fixed = strict and e.dtype.is_float and e.op == "add"
+        if not is_fixed and (id(e) not in inner or uses[id(e)] > 1):
             terms = [t for t in _terms(e, uses) if not _is_neutral(e.op, t)]
             by_key = {key(t): t for t in terms}
             if _FEWEST <= len(terms) == len(by_key):
                 yield _Sum(place, e, by_key)
-
-
-def _may_change(e: Op, strict: bool) -> bool:
-    return e.op in _OPERATIONS and e.dtype is not INDEX and not (strict and e.dtype.is_float and e.op == "add")
 
 
 def _operands(e: Expr) -> tuple[Expr, ...]:

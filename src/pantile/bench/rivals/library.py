@@ -16,13 +16,14 @@ GPU_WORKER_PROGRAM = WORKER_PROGRAM.replace("library_worker", "gpu_worker")
 
 def library(system: str, module: str, package: str, schedule: str = "library") -> Rival:
     """The rival `system`: programs that import `module`, which installing `package` brings."""
-    return Rival((schedule,), programs(system), partial(_require, module, package), partial(_enter, system))
+    enter = partial(_enter, system, WORKER_PROGRAM)
+    return Rival((schedule,), programs(system), partial(_require, module, package), enter)
 
 
 def on_gpu(system: str, module: str, package: str, schedule: str) -> Rival:
     """The rival `system` on a GPU."""
-    apps, require = programs(f"{system}_gpu"), partial(_require, module, package)
-    return Rival((schedule,), apps, require, partial(_enter_on_gpu, system))
+    enter = partial(_enter, system, GPU_WORKER_PROGRAM)
+    return Rival((schedule,), programs(f"{system}_gpu"), partial(_require, module, package), enter)
 
 
 def _require(module: str, package: str) -> None:
@@ -30,9 +31,5 @@ def _require(module: str, package: str) -> None:
         raise Unavailable(f"it is not installed; install it with `pip install {package}`")
 
 
-def _enter(system: str, task: Task) -> ProcessContender:
-    return ProcessContender(system, task, sys.executable, WORKER_PROGRAM)
-
-
-def _enter_on_gpu(system: str, task: Task) -> ProcessContender:
-    return ProcessContender(system, task, sys.executable, GPU_WORKER_PROGRAM)
+def _enter(system: str, worker: str, task: Task) -> ProcessContender:
+    return ProcessContender(system, task, sys.executable, worker)

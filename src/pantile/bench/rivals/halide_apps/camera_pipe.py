@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import halide as hl
 
@@ -13,6 +14,18 @@ BLACK, WHITE = 25, 1023
 
 Pair = tuple[hl.Expr, hl.Expr]
 x, y, c = hl.Var("x"), hl.Var("y"), hl.Var("c")
+
+
+class Stages(NamedTuple):
+    """The stages from the mosaic to the picture."""
+
+    denoised: hl.Func
+    deinterleaved: hl.Func
+    demosaiced: hl.Func
+    greens: list[hl.Func]
+    corrected: hl.Func
+    curved: hl.Func
+    sharpened: hl.Func
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
@@ -31,15 +44,16 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
     strength, sharpened = _sharpen(curved)
 
     if manual:
+        stages = Stages(denoised, deinterleaved, demosaiced, greens, corrected, curved, sharpened)
         for table in (matrix, curve, strength):
             table.compute_root()
         if target.has_gpu_feature():
-            gpu_expert(denoised, deinterleaved, demosaiced, greens, corrected, curved, sharpened)
+            gpu_expert(stages)
             curve.gpu_tile(x, hl.Var("xi"), 32)
             for table in (matrix, strength):
                 table.gpu_single_thread()
         else:
-            _schedule(raw, denoised, deinterleaved, demosaiced, greens, corrected, curved, sharpened, target)
+            _schedule(raw, stages, target)
     return sharpened
 
 
@@ -148,17 +162,8 @@ def _smooth(before: hl.Expr, here: hl.Expr, after: hl.Expr) -> hl.Expr:
     return _average(_average(before, after, 8), here, 8)
 
 
-def _schedule(
-    raw: hl.ImageParam,
-    denoised: hl.Func,
-    deinterleaved: hl.Func,
-    demosaiced: hl.Func,
-    greens: list[hl.Func],
-    corrected: hl.Func,
-    curved: hl.Func,
-    sharpened: hl.Func,
-    target: hl.Target,
-) -> None:
+def _schedule(raw: hl.ImageParam, stages: Stages, target: hl.Target) -> None:
+    denoised, deinterleaved, demosaiced, greens, corrected, curved, sharpened = stages
     lanes = target.natural_vector_size(hl.UInt(16))
     pair, row, strip, xi, yi = (hl.Var(n) for n in ("pair", "row", "strip", "xi", "yi"))
     round_up = hl.TailStrategy.RoundUp
@@ -184,16 +189,9 @@ def _schedule(
     demosaiced.compute_at(curved, x).reorder(c, x, y).vectorize(x).unroll(y).unroll(c)
 
 
-def gpu_expert(
-    denoised: hl.Func,
-    deinterleaved: hl.Func,
-    demosaiced: hl.Func,
-    greens: list[hl.Func],
-    corrected: hl.Func,
-    curved: hl.Func,
-    sharpened: hl.Func,
-) -> None:
+def gpu_expert(stages: Stages) -> None:
     """All stages of a tile in shared memory; threads make two or four pixels of each."""
+    denoised, deinterleaved, demosaiced, greens, corrected, curved, sharpened = stages
     xi, yi = hl.Var("xi"), hl.Var("yi")
     width, height = sharpened.output_buffer().width(), sharpened.output_buffer().height()
     sharpened.bound(c, 0, 3).bound(x, 0, width / 2 * 2).bound(y, 0, height / 2 * 2)
