@@ -13,8 +13,8 @@ import numpy as np
 import pantile as pt
 
 from .app import App
-from .everyday.filter import colours, everyday
-from .photo import BYTES_CHANNELS, BYTES_GREY, PIXELS, Layout, Photo
+from .everyday.filter import FILTER, OF_EACH, TO_GREY, everyday, of_colours, of_grey
+from .photo import BYTES_GREY, Layout, Photo
 
 BOX = 5  # pixels along each side
 GAUSSIAN, SIGMA = 7, 1.5
@@ -78,24 +78,12 @@ def grayscale() -> pt.Pipeline:
     return pt.Pipeline(out, shape=img.shape[:2], name="grayscale")
 
 
-FILTER = Photo({"img": PIXELS}, gives=PIXELS)
-OF_EACH = Photo({"img": BYTES_CHANNELS}, gives=BYTES_CHANNELS)
 SLOPE = Photo({"img": BYTES_GREY}, gives=Layout("grey", "int16", white=1020, black=-1020))
-TO_GREY = Photo({"img": PIXELS}, gives=BYTES_GREY)
-
-
-def _colours(h: int, w: int) -> dict[str, tuple[int, ...]]:
-    return {"img": colours(h, w)}
-
-
-def _grey(h: int, w: int) -> dict[str, tuple[int, ...]]:
-    return {"img": (h, w)}
-
 
 APPS: tuple[App, ...] = (
-    everyday("box_filter", "5x5 mean, uint8 interleaved RGB", box_filter, _colours, photo=FILTER),
-    everyday("gaussian", "7x7 Gaussian, uint8 RGB", gaussian, _colours, off_by=1, photo=FILTER),
-    everyday("sobel", "Sobel's derivative along x, uint8 grey", sobel, _grey, photo=SLOPE),
-    everyday("bilateral", "bilateral filter, 9x9, uint8 grey", bilateral, _grey, off_by=1, photo=OF_EACH),
-    everyday("grayscale", "uint8 interleaved RGB to grey", grayscale, _colours, photo=TO_GREY),
+    everyday("box_filter", "5x5 mean, uint8 interleaved RGB", box_filter, of_colours, photo=FILTER),
+    everyday("gaussian", "7x7 Gaussian, uint8 RGB", gaussian, of_colours, off_by=1, photo=FILTER),
+    everyday("sobel", "Sobel's derivative along x, uint8 grey", sobel, of_grey, photo=SLOPE),
+    everyday("bilateral", "bilateral filter, 9x9, uint8 grey", bilateral, of_grey, off_by=1, photo=OF_EACH),
+    everyday("grayscale", "uint8 interleaved RGB to grey", grayscale, of_colours, photo=TO_GREY),
 )

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import pantile as pt
 
-from ..photo import BYTES_GREY, PIXELS, Photo
-from .filter import colours, everyday
+from .filter import TO_GREY, everyday, of_colours
 
 THRESHOLD = 60  # of |dx| + |dy|
 TANGENT = 13573  # of 22.5 degrees, times 2**15
@@ -54,13 +53,5 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(edges, shape=img.shape[:2], name="canny")
 
 
-APPS = (
-    everyday(
-        "canny",
-        "Canny without hysteresis, uint8 interleaved RGB",
-        build,
-        lambda h, w: {"img": colours(h, w)},
-        margin=4,
-        photo=Photo({"img": PIXELS}, gives=BYTES_GREY),
-    ),
-)
+DESCRIPTION = "Canny without hysteresis, uint8 interleaved RGB"
+APPS = (everyday("canny", DESCRIPTION, build, of_colours, margin=4, photo=TO_GREY),)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import pantile as pt
 
-from ..photo import BYTES_CHANNELS, Photo
-from .filter import everyday
+from .filter import OF_EACH, everyday, of_grey
 
 TILES = 8
 LIMIT = 2.0  # times the mean height of a histogram
@@ -57,13 +56,6 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(out, name="clahe")
 
 
-APPS = (
-    everyday(
-        "clahe",
-        "contrast-limited adaptive histogram equalization, uint8 grey",
-        build,
-        lambda h, w: {"img": (h, w)},
-        off_by=1,  # halves round as the last digit says
-        photo=Photo({"img": BYTES_CHANNELS}, gives=BYTES_CHANNELS),
-    ),
-)
+DESCRIPTION = "contrast-limited adaptive histogram equalization, uint8 grey"
+# Halves round as the last digit says.
+APPS = (everyday("clahe", DESCRIPTION, build, of_grey, off_by=1, photo=OF_EACH),)

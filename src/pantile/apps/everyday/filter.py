@@ -11,6 +11,7 @@ import pantile as pt
 
 from ..app import App
 from ..data import Array, Make, Shape
+from ..photo import BYTES_CHANNELS, BYTES_GREY, PIXELS, Photo
 
 SMALL, LARGE = (240, 320), (2000, 3000)  # both in whole tiles of an 8 x 8 grid, as OpenCV's CLAHE wants it
 OCTAVES = (1, 2, 4, 16, 64, 256)  # sizes of patches
@@ -34,6 +35,21 @@ def photograph(_: str, shape: Shape, rng: np.random.Generator) -> Array:
 def colours(height: int, width: int) -> Shape:
     """A colour picture as everybody has it."""
     return (height, width, 3)
+
+
+def of_colours(height: int, width: int) -> dict[str, Shape]:
+    """The shape of one colour picture, `img`."""
+    return {"img": colours(height, width)}
+
+
+def of_grey(height: int, width: int) -> dict[str, Shape]:
+    """The shape of one grey picture, `img`."""
+    return {"img": (height, width)}
+
+
+FILTER = Photo({"img": PIXELS}, gives=PIXELS)
+OF_EACH = Photo({"img": BYTES_CHANNELS}, gives=BYTES_CHANNELS)
+TO_GREY = Photo({"img": PIXELS}, gives=BYTES_GREY)
 
 
 def everyday(

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import pantile as pt
 
-from ..photo import PIXELS, Photo
-from .filter import colours, everyday
+from .filter import FILTER, everyday, of_colours
 
 RADIUS = 8
 SIDE = 2 * RADIUS + 1
@@ -45,14 +44,6 @@ def _box(name: str, f: pt.Func) -> pt.Func:
     return box
 
 
-APPS = (
-    everyday(
-        "guided_filter",
-        "guided filter, 17x17, uint8 interleaved RGB",
-        build,
-        lambda h, w: {"img": colours(h, w)},
-        off_by=1,  # sums in another order round differently
-        margin=2 * RADIUS,
-        photo=Photo({"img": PIXELS}, gives=PIXELS),
-    ),
-)
+DESCRIPTION = "guided filter, 17x17, uint8 interleaved RGB"
+# Sums in another order round differently.
+APPS = (everyday("guided_filter", DESCRIPTION, build, of_colours, off_by=1, margin=2 * RADIUS, photo=FILTER),)

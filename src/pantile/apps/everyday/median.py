@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import pantile as pt
 
-from ..photo import PIXELS, Photo
-from .filter import colours, everyday
+from .filter import FILTER, everyday, of_colours
 
 NETWORK = """
 0,1 3,4 2,4 2,3 6,7 5,7 5,6 9,10 8,10 8,9 12,13 11,13 11,12 15,16 14,16 14,15 18,19 17,19 17,18 21,22 20,22 20,21 23,24
@@ -33,12 +32,4 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(out, name="median")
 
 
-APPS = (
-    everyday(
-        "median",
-        "5x5 median, uint8 interleaved RGB",
-        build,
-        lambda h, w: {"img": colours(h, w)},
-        photo=Photo({"img": PIXELS}, gives=PIXELS),
-    ),
-)
+APPS = (everyday("median", "5x5 median, uint8 interleaved RGB", build, of_colours, photo=FILTER),)

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import pantile as pt
 
-from ..photo import PIXELS, Photo
-from .filter import colours, everyday
+from .filter import FILTER, everyday, of_colours
 
 
 def build() -> pt.Pipeline:
@@ -28,13 +27,5 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(out, shape=img.shape, name="undistort")
 
 
-APPS = (
-    everyday(
-        "undistort",
-        "lens distortion removed by bilinear interpolation, uint8 interleaved RGB",
-        build,
-        lambda h, w: {"img": colours(h, w)},
-        off_by=1,
-        photo=Photo({"img": PIXELS}, gives=PIXELS),
-    ),
-)
+DESCRIPTION = "lens distortion removed by bilinear interpolation, uint8 interleaved RGB"
+APPS = (everyday("undistort", DESCRIPTION, build, of_colours, off_by=1, photo=FILTER),)
