@@ -69,6 +69,11 @@ class Decided:
         return e if all(a is b for a, b in zip(new, old, strict=True)) else rebuild(e, new)
 
 
+def promised(e: Expr) -> Expr | None:
+    """The value inside a `within` promise."""
+    return e.args[0] if isinstance(e, Op) and e.op == "within" else None
+
+
 def is_true(e: Expr) -> bool:
     """Whether the expression is the constant True."""
     return isinstance(e, Const) and e.dtype.is_bool and bool(e.value)

@@ -56,11 +56,14 @@ def too_many_values(stage: Stage, loop: Loop, lanes: int, copies: int) -> UserEr
     )
 
 
+def _memory_call(memory: Memory, otherwise: str) -> tuple[str, str]:
+    """The call that chose a memory, and what to do instead; on GPUs, nobody may have named it."""
+    return ("", otherwise) if memory is Memory.AUTO else (f'.store_in("{memory.value}")', "leave store_in out")
+
+
 def no_constant_size(stage: Stage, memory: Memory) -> UserError:
     """The error for memory that must be allocated at compile time for a region whose size is not known then."""
-    call, otherwise = f'.store_in("{memory.value}")', "leave store_in out"
-    if memory is Memory.AUTO:  # that of a block of a GPU, or of one of its threads, which nobody named
-        call, otherwise = "", "compute it at root"
+    call, otherwise = _memory_call(memory, "compute it at root")
     return UserError(
         f'pt.on("{stage.name}"){call}: the region of {stage.name} that is kept '
         f"has no constant size there; compute and store it inside a split loop, or {otherwise}",
@@ -70,9 +73,7 @@ def no_constant_size(stage: Stage, memory: Memory) -> UserError:
 
 def too_large_for_the_stack(stage: Stage, memory: Memory, size: int, others: int, room: int) -> UserError:
     """The error for a buffer that exceeds a thread's stack."""
-    call, otherwise = f'.store_in("{memory.value}")', "leave store_in out"
-    if memory is Memory.AUTO:  # that of a thread of a GPU, which nobody named
-        call, otherwise = "", "compute it outside of threads"
+    call, otherwise = _memory_call(memory, "compute it outside of threads")
     return UserError(
         f'pt.on("{stage.name}"){call}: {size} bytes of {stage.name} would be on the '
         f"stack, with {others} of other buffers, and there is room for {room}; compute it in "

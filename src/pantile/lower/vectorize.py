@@ -25,6 +25,7 @@ from ..expr.visit import children, depends, each_once, loaded, names, once_per_n
 from ..ir import visit as ir
 from ..ir.nodes import For, If, Let, Realize, Stmt, Store
 from ..target.kinds import Kind
+from .conditions import promised
 from .lanes import split_select
 
 Classes = Mapping[str, Class]  # congruence classes of the names around
@@ -35,7 +36,7 @@ _WIDEST = 4  # a load may read this many times as many elements as it needs
 def vectorize(body: Stmt) -> Stmt:
     """Replace every vector loop. Promises, from which bounds have been derived, are dropped: they would hide ramps."""
     memo: dict[int, Expr] = {}
-    return _visit(ir.map_exprs(body, lambda e: transform(e, _promised, memo, _has_promises)), {})
+    return _visit(ir.map_exprs(body, lambda e: transform(e, promised, memo, _has_promises)), {})
 
 
 _noted_promises = attrgetter("_has_promises")
@@ -45,11 +46,6 @@ _noted_promises = attrgetter("_has_promises")
 def _has_promises(e: Expr) -> bool:
     """Whether the expression contains a `within` promise."""
     return isinstance(e, Op) and e.op == "within" or any(map(_noted_promises, e.operands))
-
-
-def _promised(e: Expr) -> Expr | None:
-    """The value inside a `within` promise."""
-    return e.args[0] if isinstance(e, Op) and e.op == "within" else None
 
 
 def _visit(s: Stmt, lets: Classes) -> Stmt:

@@ -82,9 +82,6 @@ class BlockBatch:
         for c in s.stmts:
             self._statement(c, active)
 
-    def _produce(self, s: Produce, active: Active) -> None:
-        self._statement(s.body, active)
-
     def _if(self, s: If, active: Active) -> None:
         condition = self._value(s.condition, active)
         if condition.size == 1:
@@ -157,17 +154,11 @@ class BlockBatch:
         self._buffers[s.buffer] = made
         self._statement(s.body, active)
 
-    def _prefetch(self, s: Prefetch, active: Active) -> None:
-        """Do nothing, since a prefetch has no visible effect."""
-
     def _evaluate(self, s: Evaluate, active: Active) -> None:
         run = _EFFECTS.get(INSTRUCTIONS[s.value.name].effect)
         if run is None:
             raise InternalError(f"{s.value} of kernel {self.kernel_name} does nothing")
         run(self, [int(a.value) for a in s.value.args if isinstance(a, Const)], active)
-
-    def _commit_group(self, _: list[int], active: Active) -> None:
-        self._shared.copies.end_group(active)
 
     def _wait_group(self, args: list[int], active: Active) -> None:
         self._shared.copies.wait(active, args[0], self.epochs, self._shared.accesses)
@@ -191,16 +182,16 @@ class BlockBatch:
 _STATEMENTS: dict[type[Stmt], Callable[[BlockBatch, Any, Active], None]] = {
     Let: BlockBatch._let,
     Block: BlockBatch._block,
-    Produce: BlockBatch._produce,
+    Produce: lambda batch, s, active: batch._statement(s.body, active),
     If: BlockBatch._if,
     For: BlockBatch._for,
     Store: BlockBatch._store,
     Alloc: BlockBatch._alloc,
-    Prefetch: BlockBatch._prefetch,
+    Prefetch: lambda batch, s, active: None,  # it has no visible effect
     Evaluate: BlockBatch._evaluate,
 }
 _EFFECTS: dict[Effect, Callable[[BlockBatch, list[int], Active], None]] = {
     Effect.BARRIER: BlockBatch._barrier,
-    Effect.COMMIT_GROUP: BlockBatch._commit_group,
+    Effect.COMMIT_GROUP: lambda batch, _, active: batch._shared.copies.end_group(active),
     Effect.WAIT_GROUP: BlockBatch._wait_group,
 }

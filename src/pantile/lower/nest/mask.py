@@ -30,6 +30,7 @@ from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, const, var
 from ...expr.types import INDEX
 from ...expr.visit import children, loaded, names, operands_first, rebuild, transform, union, walk
 from ...graph.nodes import InputInfo, Stage
+from ..conditions import promised
 from ..names import of_buffer
 
 
@@ -270,7 +271,7 @@ class _Masker:
 
     def holds(self, load: Load) -> bool:
         """Whether an input certainly has all elements that the load may read, promised or not."""
-        return all(self.holds_along(load.buffer, k, transform(i, _unpromised)) for k, i in enumerate(load.indices))
+        return all(self.holds_along(load.buffer, k, transform(i, promised)) for k, i in enumerate(load.indices))
 
     def holds_along(self, buffer: str, k: int, index: Expr) -> bool:
         if buffer not in self.inputs or not self.has_pixels_along(buffer, k):
@@ -321,8 +322,3 @@ def _compared(comparison: Op, coordinates: Scope) -> frozenset[str]:
     """The coordinates of a comparison of several, which limits each by the others as no range of one shows."""
     compared = names(comparison) & coordinates.keys()
     return compared if comparison.args[0].dtype is INDEX and len(compared) > 1 else frozenset()
-
-
-def _unpromised(e: Expr) -> Expr | None:
-    """The expression without promises, which are about active lanes."""
-    return e.args[0] if isinstance(e, Op) and e.op == "within" else None
