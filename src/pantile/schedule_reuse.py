@@ -83,14 +83,14 @@ def _predicted_costs(larger: Sizes, scheduled: ScheduledPipeline, problem: Probl
         return None
     now, before = _elements(problem.graph, problem.sizes), _elements(problem.graph, larger)
     part = min(n / m for n, m in zip(now, before, strict=True))
-    starting_larger, *starting = (_starting(p, problem.cpu) for p in (at_larger, here, plainly))
-    return here.seconds, min(plainly.seconds, (at_larger.seconds - starting_larger) * part + min(starting))
+    overhead_larger, *overheads = (_overhead(p, problem.cpu) for p in (at_larger, here, plainly))
+    return here.seconds, min(plainly.seconds, (at_larger.seconds - overhead_larger) * part + min(overheads))
 
 
-def _starting(cost: Cost, machine: Cpu) -> float:
+def _overhead(cost: Cost, machine: Cpu) -> float:
     """Seconds that the call and its loops take to start, the latter on all threads at once."""
     call = machine.costs.call_s
-    return call + (cost.causes.starting - call) / machine.threads
+    return call + (cost.causes.overhead - call) / machine.threads
 
 
 def _elements(graph: Graph, sizes: Sizes) -> tuple[int, int]:

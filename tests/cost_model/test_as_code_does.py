@@ -44,7 +44,7 @@ def test_few_channels_of_single_elements_are_written_out() -> None:
     """LLVM leaves no loop over three or four channels: nothing begins for each pixel."""
     p = pipeline(lambda img: img[Y, X, C] * 2, ndim=3)
     channels, rows = cost_of(p, pt.on("out")), cost_of(p, pt.on("out").reorder("y", "c", "x"))
-    assert channels.causes.starting < 2 * rows.causes.starting
+    assert channels.causes.overhead < 2 * rows.causes.overhead
 
 
 def test_pixels_side_by_side_are_one_row_of_memory() -> None:
@@ -219,7 +219,7 @@ def test_counts_at_places_that_are_computed_on_the_way_wait() -> None:
     histogram[pt.within(level[r.y, r.x], 0, 255)] += 1
     p = pt.Pipeline(histogram, shape=(256,))
     stored, inlined = pt.on("level").compute_root().vectorize("x", 4), pt.on("level").compute_inline()
-    assert cost_of(p, inlined).causes.waiting > 1.5 * cost_of(p, stored).causes.waiting
+    assert cost_of(p, inlined).causes.stalls > 1.5 * cost_of(p, stored).causes.stalls
 
 
 def test_scans_along_the_innermost_loop_have_the_row_before_in_registers() -> None:

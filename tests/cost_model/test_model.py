@@ -184,11 +184,11 @@ def test_long_iterations_wait_for_the_chain_that_all_else_waits_for() -> None:
     out[Y, X] = sum([w * img[Y, first + k] for k, w in enumerate((0.25, 0.5, 0.75, 1.0))])
     enlarged = pt.Pipeline(out, shape=(img.shape[0], 3000))
 
-    def waiting(rows: int) -> float:
+    def stalls(rows: int) -> float:
         chain = pt.on("out").vectorize("x", 16).unroll("y", rows).reorder("y", "x", "y_u", "x_v")
-        return cost_of(enlarged, chain).causes.waiting
+        return cost_of(enlarged, chain).causes.stalls
 
-    assert waiting(4) > 1.8 * waiting(8) > 0
+    assert stalls(4) > 1.8 * stalls(8) > 0
 
 
 def test_what_is_computed_before_all_else_is_waited_for() -> None:
@@ -199,7 +199,7 @@ def test_what_is_computed_before_all_else_is_waited_for() -> None:
     p = pt.Pipeline(out, shape=img.shape)
     together = cost_of(p, pt.on("out").vectorize("x", 8), pt.on("scale").compute_inline())
     apart = cost_of(p, pt.on("out").vectorize("x", 8), pt.on("scale").compute_at("out", "y").vectorize("x", 8))
-    assert together.causes.waiting > 1.5 * apart.causes.waiting
+    assert together.causes.stalls > 1.5 * apart.causes.stalls
 
 
 def test_what_fits_a_cache_does_not_come_from_memory() -> None:

@@ -88,9 +88,9 @@ def test_tasks_of_a_triangle_are_uneven_if_they_are_few() -> None:
 def test_lanes_that_a_condition_leaves_out_are_computed_one_by_one() -> None:
     p = product(lambda i, j, k: j <= i)
     masked, apart = cost_of(p, blocks()), cost_of(p, blocks().partition("i_i", "always"))
-    assert masked.causes.waiting > 5 * apart.causes.waiting > 0
+    assert masked.causes.stalls > 5 * apart.causes.stalls > 0
     squares = cost_of(p, blocks(rows=8, lanes=8).partition("i_i", "always"))
-    assert squares.causes.waiting < 0.7 * apart.causes.waiting
+    assert squares.causes.stalls < 0.7 * apart.causes.stalls
 
 
 def test_sums_that_go_through_memory_wait_for_it() -> None:
@@ -99,13 +99,13 @@ def test_sums_that_go_through_memory_wait_for_it() -> None:
     through = through.reorder("r.k", "j", "i", "r.k_u", "i_u", "j_v").parallel("j")
     kept = pt.on("out").compute_root().update(0).unroll("i", 4).vectorize("j", 16).unroll("r.k", 4)
     kept = kept.reorder("j", "i", "r.k", "r.k_u", "i_u", "j_v").parallel("j")
-    assert cost_of(product(), through).causes.waiting > 0.25 * cost_of(product(), kept).causes.arithmetic
+    assert cost_of(product(), through).causes.stalls > 0.25 * cost_of(product(), kept).causes.arithmetic
 
 
 def test_llvm_stores_all_terms_of_large_blocks() -> None:
-    def waiting(terms: int) -> float:
+    def stalls(terms: int) -> float:
         chain = pt.on("out").compute_root().update(0).unroll("i", 4).vectorize("j", 16).unroll("r.k", terms)
         found = cost_of(product(), chain.reorder("r.k", "j", "i", "r.k_u", "i_u", "j_v").parallel("j"))
-        return found.causes.waiting
+        return found.causes.stalls
 
-    assert waiting(2) > 2 * waiting(4) and waiting(8) > waiting(4)
+    assert stalls(2) > 2 * stalls(4) and stalls(8) > stalls(4)

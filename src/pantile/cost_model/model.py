@@ -87,7 +87,7 @@ def plan_cost(graph: Graph, plan: Plan, sizes: Sizes, machine: Cpu, *, threads: 
 
 def _total(name: str, costs: list[tuple[StageCost, int]], machine: Cpu) -> Cost:
     stages = [s for s, _ in costs]
-    causes = sum((s.causes for s in stages), Causes(starting=machine.costs.call_s))
+    causes = sum((s.causes for s in stages), Causes(overhead=machine.costs.call_s))
     seconds = sum(s.seconds for s in stages) + machine.costs.call_s
     size = sum(instructions for _, instructions in costs)
     moved = tuple(map(sum, zip(*(s.bytes for s in stages), strict=True)))
@@ -157,23 +157,23 @@ class _CostModel:
     def _stage(self, name: str, parts: list[tuple[Leaf, list[Body]]], moved: Mapping[Leaf, BytesMoved]) -> StageCost:
         computed = self.nests.computed(name)
         begins = any(body.starts for _, of in parts for body in of)
-        starting = Causes(starting=computed.times * self.machine.costs.stage * self.cycle if begins else 0.0)
+        overhead = Causes(overhead=computed.times * self.machine.costs.stage * self.cycle if begins else 0.0)
         seconds, causes = 0.0, Causes()
         for leaf, bodies in parts:
-            spent, of_leaf = self._definition(leaf, bodies, moved[leaf], starting)
-            seconds, causes, starting = seconds + spent, causes + of_leaf, Causes()
+            spent, of_leaf = self._definition(leaf, bodies, moved[leaf], overhead)
+            seconds, causes, overhead = seconds + spent, causes + of_leaf, Causes()
         points = computed.times * prod(computed.box)
         least = prod(self.nests.facts.whole[name])
         bytes_moved = [sum(n) for n in zip(*(moved[leaf].bytes for leaf, _ in parts), strict=True)]
         return StageCost(name, seconds, causes, points, max(0.0, 1 - least / points), tuple(bytes_moved))
 
-    def _definition(self, leaf: Leaf, bodies: list[Body], moved: BytesMoved, starting: Causes) -> tuple[float, Causes]:
-        """Seconds of wall-clock time, and of all cores together by cause. `starting`: what happens before the
+    def _definition(self, leaf: Leaf, bodies: list[Body], moved: BytesMoved, overhead: Causes) -> tuple[float, Causes]:
+        """Seconds of wall-clock time, and of all cores together by cause. `overhead`: what happens before the
         definition."""
         tasks, regions = self._tasks(leaf)
         most, costs = min(self.threads, tasks), self.machine.costs
-        causes = starting + self._leaf_causes(bodies, moved, most)
-        causes += Causes(starting=regions * (costs.region_s + tasks * costs.task_s))
+        causes = overhead + self._leaf_causes(bodies, moved, most)
+        causes += Causes(overhead=regions * (costs.region_s + tasks * costs.task_s))
         shared = causes.seconds / most
         ends = shared * self._imbalance(leaf, tasks, most)
         return ends, causes + Causes(imbalance=(ends - shared) * most)
@@ -223,8 +223,8 @@ class _CostModel:
             stores=useful * stores,
             shuffles=useful * body.shuffles,
             gathers=each * body.gathers,
-            waiting=each * waits,
-            starting=body.starts * self.machine.costs.row * self.cycle,
+            stalls=each * waits,
+            overhead=body.starts * self.machine.costs.row * self.cycle,
         )
 
     def _pages(self, body: Body) -> float:

@@ -11,16 +11,16 @@ MOST_STAGES = 12
 
 
 class Causes(NamedTuple):
-    """Seconds, of all cores together until `imbalance`, which is what waiting for the last of them adds."""
+    """Seconds by cause, summed over all cores, except `imbalance`: the time until the last core is done."""
 
     arithmetic: float = 0.0
     loads: float = 0.0
     stores: float = 0.0
     shuffles: float = 0.0
     gathers: float = 0.0
-    waiting: float = 0.0  # for results of the iteration before, and for instructions to be decoded
+    stalls: float = 0.0  # on results of the iteration before, and on decoding
     traffic: float = 0.0  # beyond what happens while something is computed
-    starting: float = 0.0  # of rows, boxes, tasks and parallel loops
+    overhead: float = 0.0  # of starting rows, boxes, tasks and parallel loops
     imbalance: float = 0.0
 
     def __add__(self, other: Causes) -> Causes:  # type: ignore[override]
@@ -28,8 +28,8 @@ class Causes(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        working = self.arithmetic + self.loads + self.stores + self.shuffles + self.gathers + self.waiting
-        return working + self.traffic + self.starting + self.imbalance
+        working = self.arithmetic + self.loads + self.stores + self.shuffles + self.gathers + self.stalls
+        return working + self.traffic + self.overhead + self.imbalance
 
 
 @dataclass(frozen=True)

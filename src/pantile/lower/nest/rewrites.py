@@ -37,7 +37,7 @@ def lets(nest: Nest, split: Split) -> set[tuple[str, str, int | None]]:
 
 def times_before(nest: Nest, f: Fuse) -> int | None:
     """How often loops were fused into one of this name before; None for never."""
-    earlier = nest.rewrites[: nest.rewrites.index(f)]
+    earlier = nest.rewrites[: next(k for k, r in enumerate(nest.rewrites) if r is f)]
     return sum(isinstance(r, Fuse) and r.fused == f.fused for r in earlier) or None
 
 
