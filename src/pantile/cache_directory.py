@@ -1,7 +1,7 @@
-"""The directory where a user's machine keeps what was found out once: compiled code, and the rates of the machine.
+"""The user's cache directory: compiled code, and the measured rates of the machine.
 
-It is PANTILE_CACHE_DIR, or pantile in XDG_CACHE_HOME (~/.cache). What cannot be a directory, such as /dev/null, is
-none.
+It is PANTILE_CACHE_DIR, or pantile in XDG_CACHE_HOME (~/.cache). A path that cannot be a directory, such as /dev/null,
+disables the cache.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from pathlib import Path
 DIRECTORY_VARIABLE = "PANTILE_CACHE_DIR"
 UNFINISHED = ".part"  # suffix of files that are being written
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-# Whatever lies in the place of a file, nobody waits for it, and no link is followed.
+# Opening never blocks, even on a pipe in the place of a file, and follows no link.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def directory() -> Path | None:
-    """The directory; None if there is none that only this user can write."""
+    """The cache directory; None if there is none that only this user can write to."""
     return _opened(os.environ.get(DIRECTORY_VARIABLE) or _default())
 
 
 def is_ours(status: os.stat_result) -> bool:
-    """Whether nobody else can have written it."""
+    """Whether only this user can have written it."""
     return status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS
 
 
 def read(path: Path, limit: int, used: bool = False) -> bytes | None:
-    """A file of the directory, of so many bytes at most; None if there is none that is ours. `used`: note that."""
+    """The content of a file of at most `limit` bytes; None unless it exists and is ours. `used` updates its time of
+    last use."""
     try:
         with open(os.open(path, _READ), "rb") as file:
             status = os.fstat(file.fileno())
@@ -49,7 +50,7 @@ def read(path: Path, limit: int, used: bool = False) -> bytes | None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file of the directory, for this user only. Others see the old content or the new, never a part."""
+    """Write a file atomically, readable by this user only."""
     unfinished = path.with_name(secrets.token_hex(16) + UNFINISHED)
     handle = os.open(unfinished, _WRITE, 0o600)
     try:
@@ -69,7 +70,7 @@ def _default() -> str:
 
 @functools.cache
 def _opened(path: str) -> Path | None:
-    """The directory, made if need be; None if it cannot be used. Warns once if it is unsafe to use."""
+    """The directory, created if necessary; None if it cannot be used. Warns once if it is unsafe to use."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         status = os.stat(path)

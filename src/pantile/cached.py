@@ -1,8 +1,8 @@
-"""`cached_property`, as Python 3.12 has it: without the lock of earlier ones, one for all objects of a class.
+"""`cached_property` as in Python 3.12: without the lock of earlier versions, which all objects of a class share.
 
-A child that was forked while another thread computed such a property would wait for that lock for ever, and until then
-threads that schedule different pipelines would wait for each other. Two threads at once may compute the same value
-twice; that is all.
+A child that was forked while another thread computed such a property would wait for that lock forever, and threads that
+schedule different pipelines would wait for each other. Without it, two threads may compute the same value twice, which
+is harmless.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
 
     class cached_property:
-        """A property that is computed when it is first used, and then is an attribute like any other."""
+        """A property that is computed on first use, and then is an ordinary attribute."""
 
         def __init__(self, compute: Callable[[Any], Any]) -> None:
             self._compute = compute

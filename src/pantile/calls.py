@@ -1,7 +1,8 @@
 """The calls of one scheduled pipeline: checked and compiled once per kind of call, then only packed and run.
 
-Calls are of one kind when their arrays agree in shape, strides and type, and their params in whatever decides
-regions. All checks of a kind happen before its first call; only the overlap of given outputs is checked at each.
+Calls are of one kind if their arrays agree in shape, strides and type, and their params in everything that decides
+regions. All checks of a kind are made before its first call; only the overlap of `out=` arrays is checked at each
+call.
 """
 
 from __future__ import annotations
@@ -51,18 +52,18 @@ from .runtime.launches import LaunchPlan, WideIndicesNeeded, check_near, launche
 from .runtime.outputs import Shape, check_output, check_shape, stated_shape
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
-from .scheduled_pipeline import Known, ScheduledPipeline, Sort, Timings
+from .scheduled_pipeline import CallClass, Known, ScheduledPipeline, Timings
 from .target import Target
 from .variant import Variant
 
-_MOST_KINDS = 256  # remembered; a param that decides regions may make any number of them
+_MOST_KINDS = 256  # a param that decides regions may make any number of them
 Kind = tuple[object, ...]
 _NO_NUMBERS: list[bool | int | float] = []
 Find = Callable[[Mapping[str, Any]], None]
 
 
 class MeasuredTime(NamedTuple):
-    """The latest calls of one kind on the same number of threads: how many there were, and the shortest."""
+    """The number of calls of one kind on the same number of threads, and the shortest time."""
 
     threads: int = 0
     calls: int = 0
@@ -70,18 +71,18 @@ class MeasuredTime(NamedTuple):
 
 
 class CallClock:
-    """The times of one kind of call, which several threads may make. There is no lock, which would be a tenth of a
-    small call: the numbers are for people, and where threads race, a call may be missing in them."""
+    """Measures the times of one kind of call. There is no lock, which would cost a tenth of a small call: the numbers
+    are only shown to people, and when threads race, a call may be missing."""
 
     def __init__(self) -> None:
         self._threads, self._calls, self._seconds = MeasuredTime()
 
     @property
-    def timed(self) -> MeasuredTime:
+    def measured(self) -> MeasuredTime:
         return MeasuredTime(self._threads, self._calls, self._seconds)
 
     def note(self, threads: int, seconds: float) -> None:
-        """One more call; on another number of threads than those before, it is the first."""
+        """Record a call. A change of the number of threads starts a new measurement."""
         if threads != self._threads:
             self._threads, self._calls, self._seconds = threads, 0, inf
         self._calls += 1
@@ -94,19 +95,19 @@ class Call:
     """One kind of call, ready to run."""
 
     new: New  # arrays for its outputs
-    ready: PreparedCall | None  # None: the outputs are empty
-    enter: Enter | None  # a quick way for the next call, if it is of this kind
+    ready: PreparedCall | None  # None if the outputs are empty
+    enter: Enter | None  # the fast path for another call of this kind
     like: Mapping[str, Any]  # arguments that make such a call: shapes and numbers by name
     clock: CallClock
 
 
 class Calls:
-    """Everything about calling one scheduled pipeline."""
+    """All calls of one scheduled pipeline."""
 
     def __init__(
         self,
         graph: Graph,
-        asked: Schedule,
+        requested: Schedule,
         options: Options,
         by_hand: bool = False,
         timings: Timings | None = None,
@@ -114,7 +115,7 @@ class Calls:
     ) -> None:
         self.graph, self.options = graph, options
         self.arrays = backend_of(options.target).arrays
-        # What each call asks of them.
+        # Cached, because each call needs them.
         self._given_outputs, self._check_apart = self.arrays.outputs, self.arrays.check_apart
         self._results, self._layouts = self.arrays.results, self.arrays.layouts
         self.arguments = Arguments(
@@ -128,25 +129,26 @@ class Calls:
         self._known_names = frozenset([i.name for i in graph.arguments] + [p.name for p in graph.params])
         self.outputs = _outputs(graph)
         self.timings: Timings = {} if timings is None else timings
-        self._asked, self._by_hand, self._by_size = asked, by_hand, by_size
+        self._requested, self._by_hand, self._by_size = requested, by_hand, by_size
         self.rewritten = self._rewritten()
         self._graphs: dict[Known, Graph] = {}
-        self._scheduled: dict[Sort, ScheduledPipeline] = {}
-        self.general = self.adopt(((), 0), asked, by_hand=by_hand)
+        self._scheduled: dict[CallClass, ScheduledPipeline] = {}
+        self.general = self.adopt(((), 0), requested, by_hand=by_hand)
         deciding = region_scalars(graph)
         self._deciding = [k for k, p in enumerate(graph.params) if p.name in deciding]
         self._kinds: dict[Kind, Call] = {}
-        self._cropped: dict[Sort, Calls] = {}
+        self._cropped: dict[CallClass, Calls] = {}
         self.latest: Call | None = None
 
     def _rewritten(self) -> RewrittenGraph:
-        """What is computed: other stages than the user's only where no schedule is written for those."""
+        """The stages to compute: the user's own if a hand-written schedule names them, otherwise those with fewer
+        operations."""
         changed = rewritten(self.graph, self.options.strict) if self.options.algebra else RewrittenGraph(self.graph)
-        for_users_stages = self._by_hand and self._asked and changed.made.isdisjoint(self._asked)
+        for_users_stages = self._by_hand and self._requested and changed.made.isdisjoint(self._requested)
         return RewrittenGraph(self.graph) if for_users_stages else changed
 
     def run(self, given: Mapping[str, Any], out: Any, num_threads: int | None, find: Find | None = None) -> list[Any]:
-        """Run compiled code; the output arrays. `find`: has a schedule found for calls of a kind that is new."""
+        """Run compiled code and return the output arrays. `find` finds a schedule for a new kind of call."""
         threads = get_num_threads() if num_threads is None else checked_num_threads(num_threads)
         latest = self.latest
         if latest is not None and latest.enter is not None:
@@ -163,7 +165,7 @@ class Calls:
         if call is None:
             if find is not None:
                 find(self._by_name(inputs, numbers))
-            call = self._remember(kind, self._prepared(inputs, numbers, outputs))
+            call = self._remember(kind, self._prepare(inputs, numbers, outputs))
         if outputs is not None:
             self._check_apart(self.outputs, outputs, self.arguments.arrays, inputs)
         filled = call.new(outputs, inputs)
@@ -172,7 +174,7 @@ class Calls:
             try:
                 has_waited = call.ready.run(inputs + filled, numbers, threads)
             except WideIndicesNeeded:
-                call = self._remember(kind, self._prepared(inputs, numbers, outputs, far=True))
+                call = self._remember(kind, self._prepare(inputs, numbers, outputs, far=True))
                 assert call.ready is not None
                 has_waited = call.ready.run(inputs + filled, numbers, threads)
             if has_waited:
@@ -181,27 +183,27 @@ class Calls:
         return self._results(self.outputs, filled, out, given)
 
     def _run_like(self, latest: Call, given: Mapping[str, Any], out: Any, threads: int) -> list[Any] | None:
-        """Run a call whose arrays are like those of the latest one; None if some are not, or may overlap."""
+        """Run a call whose arrays are like those of the latest call; None if they are not, or may overlap."""
         if self._deciding or not self._known_names.issuperset(given):
             return None
         arrays = list(map(given.get, self._input_names, self._tables))
         numbers = self.arguments.numbers_of(given) if self._takes_numbers else _NO_NUMBERS
         filled = latest.new(None if out is None else self._given_outputs(self.outputs, out), arrays)
         start = perf_counter()
-        if not latest.enter(arrays + filled, numbers, threads):  # type: ignore[misc]  # whoever calls this has asked
+        if not latest.enter(arrays + filled, numbers, threads):  # type: ignore[misc]  # the caller has tested it
             return None
         latest.clock.note(threads, perf_counter() - start)
         return self._results(self.outputs, filled, out, given)
 
     def _by_name(self, inputs: Sequence[AnyArray], numbers: Values) -> dict[str, Any]:
-        """The arguments of a call."""
+        """The arguments of a call by name."""
         arrays = zip(self.arguments.arrays, inputs, strict=True)
         given = {wanted.name: a for wanted, a in arrays if wanted.table is None}
         return given | {n.name: v for n, v in zip(self.arguments.numbers, numbers, strict=True)}
 
     def known(self, given: Mapping[str, Any]) -> Known:
-        """What calls of this kind know of extents: how many channels a pixel has, where there are a few, or how many
-        planes there are. A shape may stand for an array."""
+        """The extents that are fixed for calls like this one: a small number of channels or planes. A shape may stand
+        for an array."""
         return self._known(self.arguments.arrays_of(self._with_stand_ins(given)))
 
     def _known(self, inputs: Sequence[AnyArray]) -> Known:
@@ -214,67 +216,69 @@ class Calls:
                 known.append((i.extent(i.ndim + axis), a.shape[axis]))
         return tuple(known)
 
-    def sort(self, given: Mapping[str, Any]) -> Sort:
-        """Which calls are scheduled alike: those that know the same of extents and, where schedules are by size, whose
-        inputs are of the same size class. A shape may stand for an array."""
-        return self._sort(self.arguments.arrays_of(self._with_stand_ins(given)))
+    def class_of(self, given: Mapping[str, Any]) -> CallClass:
+        """The class of calls that share a schedule with this one: those with the same known extents and, for strategies
+        by size, the same size class. A shape may stand for an array."""
+        return self._class_of(self.arguments.arrays_of(self._with_stand_ins(given)))
 
-    def _sort(self, inputs: Sequence[AnyArray]) -> Sort:
+    def _class_of(self, inputs: Sequence[AnyArray]) -> CallClass:
         given = zip(self.graph.inputs, inputs, strict=True)
         elements = sum(a.size for i, a in given if i.table is None) if self._by_size else 0
         return self._known(inputs), size_class(elements)
 
     def graph_for(self, known: Known) -> Graph:
-        """The stages that calls which know these extents compute: one graph for all users, since much is memoized with
+        """The stages to compute for calls with these extents. All users share one graph, because much is memoized with
         its expressions."""
         if known not in self._graphs:
             self._graphs[known] = with_extents(self.rewritten.graph, dict(known))
         return self._graphs[known]
 
     def adopt(
-        self, sort: Sort, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False
+        self, call_class: CallClass, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False
     ) -> ScheduledPipeline:
-        """Run calls of a sort by a schedule for them, which somebody has written or a strategy has found."""
-        scheduled = ScheduledPipeline(self.graph_for(sort[0]), schedule, self.options, self.timings, like, by_hand)
-        self._scheduled[sort] = scheduled
+        """Run calls of a class by a schedule, which somebody has written or a strategy has found."""
+        scheduled = ScheduledPipeline(
+            self.graph_for(call_class[0]), schedule, self.options, self.timings, like, by_hand
+        )
+        self._scheduled[call_class] = scheduled
         return scheduled
 
-    def serves(self, sort: Sort, given: Mapping[str, Any]) -> bool:
-        """Whether calls with such arguments, which may be of another sort, can be run as those of a sort are."""
-        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
+    def serves(self, call_class: CallClass, given: Mapping[str, Any]) -> bool:
+        """Whether the code for a class of calls can run such a call, which may be of another class."""
+        inputs, numbers = self._match(given)
         try:
-            self._checked(inputs, numbers, self.scheduled(sort))
+            self._checked(inputs, numbers, self.scheduled(call_class))
         except UserError:
             return False
         return True
 
-    def share(self, sort: Sort, other: Sort) -> None:
-        """Run calls of another sort as those of a sort are: by the same schedule, and by code that there is."""
-        self._scheduled[other] = self.scheduled(sort)
+    def share(self, call_class: CallClass, other: CallClass) -> None:
+        """Run calls of class `other` by the schedule, and the existing code, of class `call_class`."""
+        self._scheduled[other] = self.scheduled(call_class)
 
-    def scheduled(self, sort: Sort) -> ScheduledPipeline:
-        """The pipeline as it is run for calls of a sort."""
-        scheduled = self._scheduled.get(sort)
+    def scheduled(self, call_class: CallClass) -> ScheduledPipeline:
+        """The scheduled pipeline for a class of calls."""
+        scheduled = self._scheduled.get(call_class)
         if scheduled is not None:
             return scheduled
-        # What users write about some stages relies on which of the others are inlined, and on the loops of some.
-        like = self.general.whole if self._asked else None
+        # Directives for some stages rely on which of the others are inlined, and on the loops of some.
+        like = self.general.whole if self._requested else None
         try:
-            return self.adopt(sort, self._asked, like, by_hand=self._by_hand)
+            return self.adopt(call_class, self._requested, like, by_hand=self._by_hand)
         except UserError:
-            # A schedule that is legal for any extents may ask for too much once some are known, such as threads.
-            if not self._asked:
+            # A schedule that is legal for any extents may exceed a limit, such as threads, once some are known.
+            if not self._requested:
                 raise
-            self._scheduled[sort] = self.general
+            self._scheduled[call_class] = self.general
             return self.general
 
-    def _for(self, inputs: Sequence[AnyArray]) -> ScheduledPipeline:
-        return self.scheduled(self._sort(inputs))
+    def _scheduled_for(self, inputs: Sequence[AnyArray]) -> ScheduledPipeline:
+        return self.scheduled(self._class_of(inputs))
 
     def check(self, given: Mapping[str, Any]) -> tuple[dict[str, NDArray], dict[str, Any]]:
-        """All that is checked before code runs; the arguments by name."""
+        """Check the arguments of a call, and return arrays and numbers by name."""
         inputs, numbers = self.arguments.match(given)
-        self._checked_by(inputs, numbers, self._for(inputs))
+        self._runner_of(inputs, numbers)
         names = self.arguments
         return (
             {a.name: self.arrays.on_host(array) for a, array in zip(names.arrays, inputs, strict=True)},
@@ -282,22 +286,22 @@ class Calls:
         )
 
     def compile(self, given: Mapping[str, Any], out: Any = None) -> None:
-        """Compile for calls of this kind, with results to `out`; a shape may stand for an array in C order."""
-        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
+        """Compile for calls of this kind, with results written to `out`; a shape may stand for an array in C order."""
+        inputs, numbers = self._match(given)
         outputs = None if out is None else self._given_outputs(self.outputs, out)
         kind = self._kind(self._layouts(inputs), numbers, outputs)
         if kind not in self._kinds:
-            self._remember(kind, self._prepared(inputs, numbers, outputs))
+            self._remember(kind, self._prepare(inputs, numbers, outputs))
 
     def sizes(self, given: Mapping[str, Any]) -> tuple[dict[str, Shape], dict[str, bool | int | float]]:
-        """The shapes of such a call's outputs by stage; its params and input extents. Shapes may stand for arrays."""
-        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
-        self._checked_by(inputs, numbers, self.general)
+        """The output shapes of a call by stage, and its params and input extents. Shapes may stand for arrays."""
+        inputs, numbers = self._match(given)
+        self._runner_of(inputs, numbers, self.general)
         scalars = self._scalars(inputs, numbers)
         return self._shapes(scalars), scalars
 
     def example(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments to run with: arrays of small numbers in the place of shapes."""
+        """Arguments to run with: shapes are replaced by arrays of small numbers."""
         shapes = {a.name: a for a in self.arguments.arrays if _is_shape(given.get(a.name))}
         return {
             name: np.resize(np.arange(128), value).astype(shapes[name].dtype.numpy) if name in shapes else value
@@ -305,34 +309,35 @@ class Calls:
         }
 
     def like(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments with shapes in the place of arrays."""
-        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
+        """The arguments with arrays replaced by their shapes."""
+        inputs, numbers = self._match(given)
         return self._like(inputs, numbers)
 
     def _like(self, inputs: Sequence[AnyArray], numbers: Values) -> dict[str, Any]:
         return {name: getattr(value, "shape", value) for name, value in self._by_name(inputs, numbers).items()}
 
     def work(self, given: Mapping[str, Any], graph: Graph | None = None) -> Work:
-        """How much work such a call is, of the user's stages or of others; a shape may stand for an array."""
-        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
-        self._checked_by(inputs, numbers, self.general)
+        """The amount of work of such a call, by default of the user's stages; a shape may stand for an array."""
+        inputs, numbers = self._match(given)
+        self._runner_of(inputs, numbers, self.general)
         scalars = self._scalars(inputs, numbers)
         return count_work(graph or self.graph, self._shapes(scalars), scalars)
 
     def predict_cost(self, given: Mapping[str, Any], machine: Cpu, threads: int) -> Cost:
-        """The predicted cost of such a call on so many threads of a machine; a shape may stand for an array."""
-        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
-        by, _ = self._checked_by(inputs, numbers, self._for(inputs))
-        scheduled, scalars = by._for(inputs), by._scalars(inputs, numbers)
+        """The predicted cost of such a call on this number of threads of a machine; a shape may stand for an array."""
+        inputs, numbers = self._match(given)
+        by, _ = self._runner_of(inputs, numbers)
+        scheduled, scalars = by._scheduled_for(inputs), by._scalars(inputs, numbers)
         sizes = Sizes(by._shapes(scalars), scalars)
         strict = self.options.strict
         return predict_cost(scheduled.graph, scheduled.schedule, sizes, machine, strict=strict, threads=threads)
 
     def launched(self, given: Mapping[str, Any]) -> LaunchReport:
-        """The report of what such a call launches on a GPU; a shape may stand for an array."""
-        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
-        by, shapes = self._checked_by(inputs, numbers, self._for(inputs))
-        scheduled, outputs = by._for(inputs), [_stand_in(o, s) for o, s in zip(by.outputs, shapes, strict=True)]
+        """The report of the launches of such a call on a GPU; a shape may stand for an array."""
+        inputs, numbers = self._match(given)
+        by, shapes = self._runner_of(inputs, numbers)
+        scheduled = by._scheduled_for(inputs)
+        outputs = [_stand_in(o, s) for o, s in zip(by.outputs, shapes, strict=True)]
         arrays = self.arrays.seen([*inputs, *outputs])
         plan = LaunchPlan((), ())
         if not all(0 in shape for shape in shapes):
@@ -354,7 +359,7 @@ class Calls:
         numbers: Values,
         far: bool,
     ) -> LaunchPlan:
-        """The plan of the host's part of the code for such a call."""
+        """The launch plan of the code for such a call."""
         variant = self._variant(scheduled, inputs, arrays, far)
         program = scheduled.kernels(variant)
         strides = [element_strides(a) for a in arrays]
@@ -366,7 +371,7 @@ class Calls:
     # ---- one kind of call
 
     def _kind(self, inputs: Kind, numbers: Values, outputs: Sequence[AnyArray | None] | None) -> Kind:
-        """What tells kinds of calls apart, besides how their inputs lie: given outputs, and params that decide."""
+        """The key of a kind of call: layouts of inputs, layouts of `out=`, and params that decide regions."""
         given = () if outputs is None else self._layouts(outputs)
         return (*inputs, *given, *[numbers[k] for k in self._deciding])
 
@@ -376,26 +381,23 @@ class Calls:
         self._kinds[kind] = call
         return call
 
-    def _prepared(
+    def _prepare(
         self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None] | None, far: bool = False
     ) -> Call:
-        """Check everything, then compile. `far`: memory between stages has more elements than 32 bits count."""
-        scheduled = self._for(inputs)
-        by, shapes = self._checked_by(inputs, numbers, scheduled)
+        """Check everything, then compile. `far`: memory between stages has more elements than 32 bits can count."""
+        by, shapes = self._runner_of(inputs, numbers)
         if by is not self:
-            return by._prepared(inputs, numbers, outputs, far)
-        outputs = outputs or [None] * len(shapes)
-        for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True):
+            return by._prepare(inputs, numbers, outputs, far)
+        filled = []
+        for wanted, shape, a in zip(self.outputs, shapes, outputs or [None] * len(shapes), strict=True):
             if a is not None:
                 check_output(wanted, shape, a)
-        filled = [
-            _stand_in(wanted, shape) if a is None else a
-            for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True)
-        ]
+            filled.append(_stand_in(wanted, shape) if a is None else a)
         new = self.arrays.new(self.outputs, shapes)
         seen = self.arrays.seen(inputs), self.arrays.seen(filled)
         if all(0 in shape for shape in shapes):
             return Call(new, None, None, {}, CallClock())
+        scheduled = self._scheduled_for(inputs)
         variant = self._variant(scheduled, inputs, [*seen[0], *seen[1]], far)
         ready = scheduled.kernel(variant).prepare(*seen, [n.dtype for n in self.arguments.numbers], self._labels)
         return Call(new, ready, ready.enter, self._like(inputs, numbers), CallClock())
@@ -403,7 +405,7 @@ class Calls:
     def _variant(
         self, scheduled: ScheduledPipeline, inputs: Sequence[AnyArray], arrays: Sequence[AnyArray], far: bool
     ) -> Variant:
-        """The kind of code that is for such arrays, as code will see them."""
+        """The variant of the code for such arrays, as the code will see them."""
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
         strides = tuple((name, known_strides(a)) for name, a in zip(names, arrays, strict=True))
         aligned = self.arrays.aligned(arrays)
@@ -414,42 +416,43 @@ class Calls:
         infos = zip(self.graph.inputs, inputs, strict=True)
         return {info.extent(k): n for info, a in infos for k, n in enumerate(a.shape)}
 
-    def _checked_by(
-        self, inputs: Sequence[AnyArray], numbers: Values, scheduled: ScheduledPipeline
+    def _runner_of(
+        self, inputs: Sequence[AnyArray], numbers: Values, scheduled: ScheduledPipeline | None = None
     ) -> tuple[Calls, list[Shape]]:
-        """Who runs such a call, and the shapes of its outputs, after everything about the arguments has been checked.
+        """The calls that run this one, and its output shapes, after all arguments have been checked.
 
-        What updates write outside of an output is dropped: the Func is computed as far as they write, if that is known,
-        and the output is a part of it. What is refused of other stages than the user's is asked of those."""
+        If updates may write outside of an output, the Func is computed as far as they write, if that is known, and the
+        output is a part of it. If the rewritten stages are refused, the user's stages are checked instead."""
+        scheduled = scheduled or self._scheduled_for(inputs)
         try:
             return self, self._checked_shapes(inputs, numbers, scheduled)
         except UserError as refusal:
             if self.rewritten.changes:
-                return self._as_written._checked_by(inputs, numbers, self._as_written._for(inputs))
+                return self._as_written._runner_of(inputs, numbers)
             if not isinstance(refusal, OutOfRangeWrite):
                 raise
-            sort = self._sort(inputs)
-            if sort not in self._cropped:
+            call_class = self._class_of(inputs)
+            if call_class not in self._cropped:
                 whole = with_crops(self.graph)
-                self._cropped[sort] = Calls(whole, scheduled.asked, self.options, self._by_hand, self.timings)
-            cropped = self._cropped[sort]
+                self._cropped[call_class] = Calls(whole, scheduled.requested, self.options, self._by_hand, self.timings)
+            cropped = self._cropped[call_class]
             try:
-                return cropped, cropped._checked_shapes(inputs, numbers, cropped._for(inputs))
+                return cropped, cropped._checked_shapes(inputs, numbers, cropped._scheduled_for(inputs))
             except UserError:
                 raise refusal from None
 
     @cached_property
     def _as_written(self) -> Calls:
-        """The calls of the user's own stages."""
+        """The calls of the user's own stages, without algebra."""
         return Calls(self.graph, Schedule(), replace(self.options, algebra=False), self._by_hand, self.timings)
 
     def _checked_shapes(self, inputs: Sequence[AnyArray], numbers: Values, scheduled: ScheduledPipeline) -> list[Shape]:
-        """The shapes of the outputs, after everything about the arguments has been checked."""
+        """The shapes of the outputs, after all arguments have been checked."""
         by_stage = self._checked(inputs, numbers, scheduled)
         return [by_stage[o.stage] for o in self.graph.outputs for _ in self.graph.stage[o.stage].buffers]
 
     def _checked(self, inputs: Sequence[AnyArray], numbers: Values, scheduled: ScheduledPipeline) -> dict[str, Shape]:
-        """The shapes of the outputs by stage, after everything about the arguments has been checked."""
+        """The shapes of the outputs by stage, after all arguments have been checked."""
         for wanted, a in zip(self.arguments.arrays, inputs, strict=True):
             check_array(wanted, a)
         scalars = self._scalars(inputs, numbers)
@@ -462,8 +465,12 @@ class Calls:
     def _scalars(self, inputs: Sequence[AnyArray], numbers: Values) -> dict[str, bool | int | float]:
         return {n.name: v for n, v in zip(self.arguments.numbers, numbers, strict=True)} | self._extents(inputs)
 
+    def _match(self, given: Mapping[str, Any]) -> tuple[list[AnyArray], Values]:
+        """The arrays and numbers of a call; shapes may stand for arrays."""
+        return self.arguments.match(self._with_stand_ins(given))
+
     def _with_stand_ins(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments, with arrays in the place of shapes."""
+        """The arguments with shapes replaced by arrays."""
         shapes = {a.name: a for a in self.arguments.arrays if _is_shape(given.get(a.name))}
         return {
             name: _stand_in(shapes[name], stated_shape(shapes[name], value)) if name in shapes else value
@@ -483,7 +490,7 @@ class Calls:
 
     @cached_property
     def _labels(self) -> dict[str, str]:
-        """The names of buffers in messages."""
+        """The labels of buffers in messages."""
         stages = {b: describe(s) for s in self.rewritten.graph.stages for b in s.buffers}
         return stages | {a.name: a.label for a in self.arguments.arrays}
 
@@ -506,12 +513,12 @@ def _outputs(graph: Graph) -> tuple[Array, ...]:
 
 
 def _is_shape(value: Any) -> bool:
-    """Whether it stands for an array: rows in a tuple are an array themselves."""
+    """Whether a value is a shape that stands for an array; a tuple of rows is an array."""
     return isinstance(value, tuple) and not any(isinstance(n, (tuple, list, np.ndarray)) for n in value)
 
 
 def _stand_in(wanted: Array, shape: Shape) -> NDArray:
-    """An array of the shape and in C order, as far as checks and layouts go; it has no memory to read or write."""
+    """An array of this shape in C order, for checks and layouts only: it has no memory for its elements."""
     dtype = wanted.dtype.numpy
     strides = [dtype.itemsize]
     for n in reversed(shape[1:]):

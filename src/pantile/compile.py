@@ -41,7 +41,7 @@ class Options:
 
 def trace_of(options: Options) -> Trace:
     """The trace of the steps of compiling; with `debug`, each pass is verified."""
-    return Trace(check=options.debug or verification.is_asked())
+    return Trace(check=options.debug or verification.is_enabled())
 
 
 def to_plan(graph: Graph, schedule: Schedule, options: Options) -> tuple[Graph, Plan]:
@@ -69,7 +69,7 @@ def to_loops(graph: Graph, plan: Plan, variant: Variant, options: Options, trace
 @on_deep_stack
 @rare_collections()
 def to_kernels(program: Program, options: Options, trace: Trace) -> Program:
-    """Make kernels of parallel loops, which people like to see where they are."""
+    """Turn parallel loops into kernels, which listings for people show in place."""
     return backend_of(options.target).kernels(program, trace, options.debug)
 
 
@@ -98,25 +98,25 @@ def to_assembly(text: str, options: Options) -> str:
 @on_deep_stack
 @rare_collections()
 def compile_kernel(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> bytes:
-    """All the way from there: what is loaded and run for one variant of a pipeline."""
+    """Compile one variant of a pipeline, from graph and plan to an artifact."""
     options = _with_index_bits(options, variant)
     program = lowered(graph, plan, variant, options, trace)
     return to_artifact(program, to_llvm(program, options, trace), options, trace)
 
 
 def lowered(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> Program:
-    """The loops of one variant of a pipeline, in kernels."""
+    """Lower one variant of a pipeline to kernels."""
     options = _with_index_bits(options, variant)
     return to_kernels(to_loops(graph, replace(plan, target=options.target), variant, options, trace), options, trace)
 
 
 def _with_index_bits(options: Options, variant: Variant) -> Options:
-    """The options with as many index bits as a variant needs."""
+    """The options with the index width that a variant needs."""
     if not variant.far:
         return options
     return replace(options, target=replace(options.target, index_bits=INDEX_BITS))
 
 
 def kernel_key(graph: Graph, schedule: Schedule, variant: Variant, options: Options) -> str:
-    """What the code of a variant depends on, as a key of the compile cache; known without compiling anything."""
+    """The key of a variant's code in the compile cache, computed from everything that the code depends on."""
     return cache.key(fingerprint(graph), repr(schedule), repr(variant), repr(options))

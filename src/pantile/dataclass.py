@@ -1,9 +1,9 @@
-"""`dataclass`, as Python has it, but quick to define: there are hundreds, and each import of Pantile makes them.
+"""`dataclass` as in Python, but quick to define: there are hundreds, and each import of Pantile makes them.
 
-Python's writes the source of six methods per class and compiles it. Here `__init__`, `__eq__` and `__hash__` are
-written when they are first asked for, which for most classes is never, and the others are the same for all. What is
-defined is a dataclass to `replace`, `fields`, `asdict` and type checkers. A frozen one may not derive from another;
-a field that is not given to `__init__` has a default.
+Python's `dataclass` generates and compiles the source of six methods per class. Here `__init__`, `__eq__` and
+`__hash__` are generated on first use, which for most classes is never, and the other methods are the same for all. The
+class is a dataclass to `replace`, `fields`, `asdict` and type checkers. A frozen one may not derive from another; a
+field that is not a parameter of `__init__` has a default.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     @dataclass_transform(frozen_default=True)
     def value(*, eq: bool = True) -> Callable[[type[T]], type[T]]:
-        """A frozen dataclass, of which there are many."""
+        """A frozen dataclass for objects that are made often."""
 
 else:
 
@@ -35,18 +35,18 @@ else:
         return defined if cls is None else defined(cls)
 
     def value(*, eq=True):
-        # Frozen for the type checker alone: enforced at run time, it makes them three to seven times as slow to make.
+        # Frozen for the type checker only: enforcing it at run time makes construction three to seven times as slow.
         return partial(_define, init=True, repr=True, eq=eq, frozen=True, slots=False, enforced=False)
 
 
 Fields = Sequence[dataclasses.Field[Any]]
 C = TypeVar("C", bound=type)
 T = TypeVar("T")
-Source = tuple[str, dict[str, Any]]  # of a method, and what it knows by name
+Source = tuple[str, dict[str, Any]]  # of a method, and its globals
 
 
 def _define(cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slots: bool, enforced: bool = True) -> type:
-    cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)  # finds fields, and writes nothing
+    cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)  # finds fields only
     methods: dict[str, Any] = {}
     if init:
         methods["__init__"] = _LazyMethod(cls, "__init__", lambda fields: _init(cls, fields, frozen and enforced))
@@ -57,7 +57,7 @@ def _define(cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slots: bo
         methods["__hash__"] = _LazyMethod(cls, "__hash__", _hash) if frozen else None
     if frozen and enforced:
         methods["__setattr__"], methods["__delattr__"] = _refuse_to_set, _refuse_to_delete
-        cls.__dataclass_params__.frozen = True  # type: ignore[attr-defined]  # as Python asks of what derives from it
+        cls.__dataclass_params__.frozen = True  # type: ignore[attr-defined]  # which Python checks in subclasses
     for name, method in methods.items():
         if name not in cls.__dict__ or name == "__hash__" and cls.__dict__[name] is None:
             setattr(cls, name, method)
@@ -65,7 +65,7 @@ def _define(cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slots: bo
 
 
 class _LazyMethod:
-    """The place of a method of `cls` that is written, and put there, when somebody first asks for it."""
+    """A placeholder for a method of `cls`, which is generated and put in its place on first use."""
 
     def __init__(self, cls: type, name: str, source: Callable[[Fields], Source]) -> None:
         self._cls, self._name, self._source = cls, name, source
@@ -76,7 +76,7 @@ class _LazyMethod:
         known["__name__"] = self._cls.__module__
         exec(text, known)
         method = known[self._name]
-        if self._name == "__init__":  # to have these compiled takes a quarter of the time
+        if self._name == "__init__":  # compiling the annotations would take a quarter of the time
             method.__annotations__ = {f.name: f.type for f in fields if f.init} | {"return": None}
         method.__qualname__ = f"{self._cls.__qualname__}.{self._name}"
         setattr(self._cls, self._name, method)
@@ -84,8 +84,8 @@ class _LazyMethod:
 
 
 def hashed_once(cls: C) -> C:
-    """The frozen dataclass, with values that remember their hashes: for large ones that are looked up often. Copies for
-    other processes do not, since these hash text otherwise."""
+    """Cache the hash in each value of a frozen dataclass: for large values that are often looked up. Pickles leave it
+    out, because another process hashes text differently."""
     compared = attrgetter(*(f.name for f in dataclasses.fields(cls) if f.compare))
 
     def hash_once(self: Any) -> int:
@@ -152,7 +152,7 @@ def _hash(fields: Fields) -> Source:
 
 
 def _compared(value: str, fields: Fields) -> str:
-    """A tuple of what is compared: `(self.lo,self.hi,)`."""
+    """The tuple of compared fields: `(self.lo,self.hi,)`."""
     return f"({''.join(f'{value}.{f.name},' for f in fields if f.compare)})"
 
 

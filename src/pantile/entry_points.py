@@ -1,7 +1,7 @@
-"""Where users come in: every function of `pt` and every method of its classes. Errors that are theirs to mend leave
-through here, and the traceback shows their own lines, not those of Pantile below; it ends at the one that was called.
+"""Entry points: every function of `pt` and every method of its classes. User and run errors leave through them, with a
+traceback that shows the user's lines and ends at the entry point, without Pantile's own lines.
 
-PANTILE_VERIFY=1 keeps all lines, as those who look for a mistake of ours want them. Internal errors always do.
+PANTILE_VERIFY=1 keeps all lines, for debugging Pantile. Internal errors always have them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from . import verification
 from .errors import RunError, UserError, is_ours
 
 F = TypeVar("F", bound=Callable[..., Any])
-THEIRS = (UserError, RunError)
-# Python itself calls these, or nothing of theirs is the user's mistake.
+USER_ERRORS = (UserError, RunError)
+# These are called by Python itself, or never raise a user error.
 _INSIDE = frozenset((
     "__class_getitem__", "__delattr__", "__getstate__", "__hash__", "__init_subclass__", "__new__", "__post_init__",
     "__reduce__", "__repr__", "__setattr__", "__setstate__", "__str__",
@@ -25,9 +25,8 @@ _MARK = "is_entry"
 
 
 def of_user(error: BaseException) -> BaseException:
-    """The error, and what caused it, with a traceback of the user's lines alone; of what it was raised instead of,
-    nothing is shown."""
-    if not verification.is_asked():
+    """The error and its causes with tracebacks of the user's lines only, and without their contexts."""
+    if not verification.is_enabled():
         cause: BaseException | None = error
         while cause is not None:
             cause.__traceback__ = _users_lines(cause.__traceback__)
@@ -37,39 +36,39 @@ def of_user(error: BaseException) -> BaseException:
 
 
 def _users_lines(lines: TracebackType | None) -> TracebackType | None:
-    kept = []
+    frames = []
     while lines is not None:
         if not is_ours(lines.tb_frame):
-            kept.append(lines)
+            frames.append(lines)
         lines = lines.tb_next
     last = None
-    for line in reversed(kept):
+    for line in reversed(frames):
         last = TracebackType(last, line.tb_frame, line.tb_lasti, line.tb_lineno)
     return last
 
 
 def entry(function: F) -> F:
-    """A function that users call."""
+    """Make a function an entry point."""
 
     @functools.wraps(function)
     def called(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True
         try:
             return function(*args, **options)
-        except THEIRS as error:
+        except USER_ERRORS as error:
             raise of_user(error) from error.__cause__
 
     return called  # type: ignore[return-value]
 
 
 def marked(function: F) -> F:
-    """A function that lets go of errors by `of_user` itself: another one around it would take too long."""
+    """Mark a function that calls `of_user` itself, because another function around it would take too long."""
     setattr(function, _MARK, True)
     return function
 
 
 def entries(names: Iterable[str], of: Mapping[str, Any]) -> dict[str, Any]:
-    """Functions as entries, by name. Classes stay what they are, and their methods become entries."""
+    """Entry points by name: functions are wrapped; classes stay as they are, but their methods are wrapped."""
     for thing in map(of.get, names):
         if isinstance(thing, type) and not issubclass(thing, BaseException):
             _open(thing)

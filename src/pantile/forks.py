@@ -1,10 +1,9 @@
-"""Forks: a child has the memory of all threads, but only the thread that forked is there to go on.
+"""Forks: a child has the memory of all threads, but only the thread that forked continues in it.
 
-What others were in the middle of stays so in the child for ever. Three remedies, in this order:
-- what is guarded by a `Lock` is right at every moment, so the child just opens the lock;
-- LLVM is not (it has locks and caches of its own), so a fork waits until no thread is inside it, and neither are
-  modules in the middle of their import, for which it waits, too;
-- where that takes longer than a fork may take, the child runs what is compiled and refuses to compile more.
+The state of other threads is frozen in the child, even in the middle of an operation. Three remedies, in this order:
+- Data guarded by a `Lock` is consistent at every moment, so the child just opens the lock.
+- LLVM has locks and caches of its own, so a fork waits until no thread is inside of it. It also waits for late imports.
+- If waiting takes longer than a fork may take, the child runs existing code and refuses to compile more.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from llvmlite.binding import ffi
 
 from .errors import RunError
 
-PATIENCE = 30.0  # seconds that a fork waits for LLVM; single calls of it take that long for enormous kernels only
+PATIENCE = 30.0  # seconds that a fork waits for LLVM; only enormous kernels take that long
 
 
 class Lock:
@@ -38,7 +37,7 @@ class Lock:
         self._lock.release()
 
     def open_in_child(self) -> None:
-        """Make the lock anew if a thread that is not there holds it."""
+        """Replace the lock if a thread that does not exist in the child holds it."""
         if self._lock.acquire(blocking=False):
             self._lock.release()
         else:
@@ -49,7 +48,7 @@ _locks: WeakSet[Lock] = WeakSet()
 
 
 def check_llvm() -> None:
-    """Raise an error where LLVM cannot be used: before anything is compiled or loaded."""
+    """Raise an error if LLVM cannot be used; called before anything is compiled or loaded."""
     if _llvm_is_broken:
         raise RunError(
             "this process was forked while another thread was compiling, and cannot compile; fork before, wait for "
@@ -57,7 +56,7 @@ def check_llvm() -> None:
         )
 
 
-importing = threading.RLock()  # held while modules are imported late: Python's own locks stay shut in a child
+importing = threading.RLock()  # held during late imports, because Python's import locks stay locked in a child
 
 # ---- llvmlite has a lock around every call into LLVM; whoever holds it knows that nobody else is inside.
 
@@ -67,8 +66,8 @@ _team = threading.local()
 
 
 class _LlvmLock:
-    """llvmlite's lock. A thread that holds it may have others work in LLVM for it, which pass: LLVM needs no lock as
-    long as each is in a context of its own."""
+    """llvmlite's lock. Its holder may have other threads work in LLVM, which pass without locking: LLVM needs no lock
+    if each thread has a context of its own."""
 
     def __init__(self, lock: Any) -> None:
         self.lock = lock
@@ -87,14 +86,14 @@ ffi.lib._lock._lock = _llvm_lock
 
 @contextmanager
 def llvm_for_a_team() -> Iterator[None]:
-    """Inside, nobody else is in LLVM than the threads that work for this one; a fork waits for all of them."""
+    """Reserve LLVM for this thread and the threads that work for it; a fork waits for all of them."""
     with ffi.lib._lock:
         yield
 
 
 @contextmanager
 def in_team() -> Iterator[None]:
-    """Inside, this thread works in LLVM for one that holds the lock and waits for it."""
+    """Let this thread work in LLVM for the thread that holds the lock and waits for it."""
     _team.is_member = True
     try:
         yield
@@ -103,7 +102,7 @@ def in_team() -> Iterator[None]:
 
 
 def is_in_llvm() -> bool:
-    """Whether this thread holds the lock: all others wait for it."""
+    """Whether this thread holds LLVM's lock."""
     return bool(_llvm_lock.lock._is_owned())
 
 
@@ -122,7 +121,7 @@ def _start_child() -> None:
     global _llvm_is_broken
     if not _forking.holds_llvm:
         _llvm_is_broken = True
-        _llvm_lock.lock = threading.RLock()  # LLVM's objects are still disposed of, which takes the lock
+        _llvm_lock.lock = threading.RLock()  # destructors of LLVM's objects still take the lock
     _let_go()
     for lock in list(_locks):
         lock.open_in_child()

@@ -1,11 +1,11 @@
-"""Names of a package whose modules are imported when somebody first asks for them: what few programs need.
+"""Names of a package that few programs need: their modules are imported on first use.
 
     if TYPE_CHECKING:
         from .page import as_page as as_page
     else:
         __getattr__, __dir__ = imported_later(__name__, as_page="page")
 
-A name that is given as that of its own module is this module.
+A name equal to that of its module is the module itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .forks import importing
 
 
 def imported_later(package: str, **modules: str) -> tuple[Callable[[str], Any], Callable[[], Iterable[str]]]:
-    """`__getattr__` and `__dir__` of a package that has each name from the module that is given for it."""
+    """`__getattr__` and `__dir__` for a package; `modules` has the module of each name."""
 
     def find(name: str) -> Any:
         if name not in modules:

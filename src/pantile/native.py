@@ -1,7 +1,7 @@
-"""LLVM in this process: set up once, and code for this machine that is made as it is written and loaded to stay.
+"""LLVM in this process: initialized once, and unoptimized code for this machine that stays loaded.
 
-That is the thread pool and the loops that measure the machine. Kernels, for any target, are optimized
-(`codegen/compile.py`) and come and go, so that they have a linker which can let go of them (`codegen/engine.py`).
+This is for the thread pool and for the loops that measure the machine. Kernels are optimized (`codegen/compile.py`) and
+may be unloaded, so they have a linker of their own (`codegen/engine.py`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ _lock = Lock()
 _is_set_up = False
 _is_set_up_for_gpus = False
 PTX = "nvptx64-nvidia-cuda"
-# This version of LLVM asks, wherever an index could be made from an earlier one, whether that one may have overflowed,
-# which takes most of the time of kernels with many addresses, and ours never do.
+# This version of LLVM checks for overflow wherever an index could be derived from an earlier one. That takes most of
+# the time for kernels with many addresses, and our indices never overflow.
 _GUARDS_REUSE = 22
 
 
@@ -31,10 +31,13 @@ def set_up_llvm() -> None:
 
 
 def set_up_gpus() -> None:
-    """Before a machine is made that writes PTX: addresses in memory of a block have 32 bits, as on the hardware."""
+    """Set options for PTX, before any target machine is created: addresses in shared memory have 32 bits, as on the
+    hardware."""
     global _is_set_up_for_gpus
     set_up_llvm()
-    llvm.Target.from_triple(PTX)  # fails where LLVM was built without it, which would end the process over the option
+    llvm.Target.from_triple(
+        PTX
+    )  # raises an error if LLVM was built without it, where setting the option would end the process
     with _lock:
         if not _is_set_up_for_gpus:
             llvm.set_option("pantile", "--nvptx-short-ptr")
@@ -44,14 +47,14 @@ def set_up_gpus() -> None:
 
 
 def object_code(text: str, level: int) -> bytes:
-    """The object code of LLVM text, for this machine; instructions are selected at the level, and nothing else is
+    """The object code of LLVM text for this machine. `level` is that of instruction selection; nothing else is
     optimized."""
     machine = _code_generator(level)
     return bytes(machine.emit_object(llvm.parse_assembly(text)))
 
 
 def loaded(code: bytes) -> llvm.ExecutionEngine:
-    """The object code, linked into this process; it stays as long as what is returned."""
+    """The object code, linked into this process; it stays loaded as long as the result."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _code_generator(0))
     engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
     engine.finalize_object()

@@ -1,4 +1,4 @@
-"""What the parameters of strategies and machines may be: said in their annotations, checked where they are made.
+"""Validation of the parameters of strategies and machines, by their annotations, where a value is made.
 
     @dataclass(frozen=True)
     class Example:
@@ -49,14 +49,14 @@ SLOWEST, FASTEST = 1e-9, 1e18
 Count = Annotated[int, Between(1, 2**31 - 1)]  # of loop iterations, lanes, stages
 Amount = Annotated[int, Between(0, 2**31 - 1)]
 Bytes = Annotated[int, Between(1, 2**50)]
-Rate = Annotated[float, Between(SLOWEST, FASTEST)]  # what is measured lies inside, even on a machine that stalls
+Rate = Annotated[float, Between(SLOWEST, FASTEST)]  # measured rates are inside, even on a machine that stalls
 Weight = Annotated[float, Between(0, 1e12)]
 
 
 def check_fields(value: Any) -> None:
-    """Raise a UserError for the first field of a dataclass that is not what its annotation says.
+    """Raise a UserError for the first field of a dataclass that violates its annotation.
 
-    NumPy's numbers become Python's. Annotations of other kinds say nothing here.
+    NumPy's numbers become Python's. Annotations of other kinds are ignored.
     """
     owner: Any = type(value)
     for name, wanted in _annotations(owner).items():
@@ -69,7 +69,7 @@ def check_fields(value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Numbers of NumPy as Python's, also in tuples."""
+    """Convert NumPy's numbers to Python's, also in tuples."""
     if isinstance(value, tuple):
         numbers = tuple(plain(v) for v in value)
         return value if all(a is b for a, b in zip(numbers, value, strict=True)) else numbers
@@ -81,7 +81,7 @@ def plain(value: Any) -> Any:
 def _annotations(owner: Any) -> dict[str, Any]:
     try:
         hints = get_type_hints(owner, include_extras=True)
-    except NameError:  # somebody's own strategy, with types that are not to be found
+    except NameError:  # a user's strategy, with types that cannot be resolved
         return {}
     return {f.name: hints[f.name] for f in fields(owner) if f.init}
 

@@ -1,4 +1,4 @@
-"""`Pipeline`: what users call. Output Funcs in, a callable that takes and returns NumPy arrays out."""
+"""`Pipeline`: built from output Funcs, and called with NumPy arrays, which it also returns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .backends.targets import target_named
 from .compile import Options, to_assembly, to_kernels, to_llvm, trace_of
 from .cost_model import Cost, limits
 from .dataclass import dataclass
-from .entry_points import THEIRS, marked, of_user
+from .entry_points import USER_ERRORS, marked, of_user
 from .errors import UserError, UserTypeError, shown
 from .explain import Explanation, Timing
 from .expr.depth import on_deep_stack
@@ -37,37 +37,36 @@ from .reference.evaluate import evaluate
 from .runtime.launch_report import LaunchReport
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
-from .scheduled_pipeline import ScheduledPipeline, Sort
+from .scheduled_pipeline import CallClass, ScheduledPipeline
 from .scheduling import Scheduling, checked_estimates
 from .target import Target, host
 from .target.description import CUDA
 
 
 class Pipeline:
-    """An image pipeline: called with arrays and params by name, returns arrays. Compiled at its first call.
+    """An image pipeline: called with arrays and params by name, returns arrays. It is compiled on its first call.
 
         blur = pt.Pipeline(blur_y, shape=(img.shape[0] - 2, img.shape[1] - 2))
         result = blur(img=picture)
 
-    outputs   a Func or several. A Func of several values gives several arrays.
-    shape     the output's shape (for several outputs a list of shapes): integers, and expressions of params and of
-              input shapes. By default that of the first input of equal rank.
-    schedule  how to run it: a pt.Schedule (stages that it does not name are computed plainly, one after the other), the
-              name of a strategy that finds one, such as "greedy" (or a value of pt.autoschedule with its parameters),
-              or "plain": nothing is searched for. By default what PANTILE_SCHEDULE names, or else "auto"; on a GPU
-              "plain".
-    estimates what a strategy schedules for: shapes of inputs and values of params by name, as `compile` takes them.
-              Without, it schedules at the first call, for that call's arrays.
-    machine   what a strategy schedules for: by default this one, or any CPU of `pt.machine`.
-    name      of the pipeline, for messages and listings; by default that of the first output.
-    strict    floats are computed exactly as written, with no fused or reordered operations.
-    debug     every access of memory is checked while running; slow.
-    algebra   formulas are computed in fewer operations where that gives the same, by default; with False as written.
-    target    what to compile for: "cuda" is this machine's GPU, whose arrays calls then take, too; one of
-              `pantile.target.NAMED`, when only looking at the code.
+    outputs   a Func or several. A Func with several values returns several arrays.
+    shape     the output's shape (for several outputs a list of shapes): integers, and expressions of params and input
+              shapes. The default is the shape of the first input of equal rank.
+    schedule  a pt.Schedule (stages that it does not name are scheduled by default), the name of a strategy such as
+              "greedy" (or a value of pt.autoschedule with parameters), or "plain", which does not search. The default
+              is the value of PANTILE_SCHEDULE, or else "auto"; on a GPU it is "plain".
+    estimates what a strategy optimizes for: shapes of inputs and values of params by name, as for `compile`. Without
+              estimates, it runs on the first call, for the arrays of that call.
+    machine   the machine that a strategy schedules for: by default this one, or any CPU of `pt.machine`.
+    name      the name for messages and listings; by default that of the first output.
+    strict    compute floats exactly as written, without fused or reordered operations.
+    debug     check every memory access at run time; slow.
+    algebra   rewrite formulas to fewer operations if the result is the same; False computes them as written.
+    target    what to compile for: "cuda" is the GPU of this machine, and calls then also take its arrays; or one of
+              `pantile.target.NAMED`, to look at the code.
     """
 
-    _counts: _Counts | None  # where calls say how often steps are applied
+    _counts: _StepCounts | None  # if calls give numbers of steps
 
     def __init__(
         self,
@@ -86,7 +85,9 @@ class Pipeline:
         name = None if name is None else identifier(name, "a Pipeline")
         options = _options(strict, debug, algebra, target)
         params = counted(outputs)
-        self._begin(_Counts(params, partial(_build_graph, outputs, shape, name)), options, schedule, estimates, machine)
+        self._set_up(
+            _StepCounts(params, partial(_build_graph, outputs, shape, name)), options, schedule, estimates, machine
+        )
 
     @classmethod
     def from_graph(
@@ -101,9 +102,9 @@ class Pipeline:
         algebra: bool = True,
         target: str | None = None,
     ) -> Pipeline:
-        """The pipeline of a graph that was made by other means than Funcs; all else is as for `Pipeline` itself.
+        """The pipeline of a graph from another front end; the other parameters are those of `Pipeline`.
 
-        For other front ends: `docs/design.md` shows one. A graph that breaks a rule of `graph.verify` is refused.
+        `docs/design.md` has an example. A graph that violates an invariant of `graph.verify` is refused.
         """
         if not isinstance(graph, Graph):
             raise UserTypeError(
@@ -119,24 +120,24 @@ class Pipeline:
         pipeline._set(scheduling)
         return pipeline
 
-    def _begin(
+    def _set_up(
         self,
-        counts: _Counts,
+        counts: _StepCounts,
         options: Options,
         schedule: Schedule | Strategy | str | None,
         estimates: Mapping[str, Any] | None,
         machine: Machine | None,
     ) -> None:
         estimates = checked_estimates(estimates)
-        counts.own = counts.numbers(dict(zip(counts.names, counts.own, strict=True)) | (estimates or {}))
-        graph = counts.graph(counts.own)
+        counts.defaults = counts.numbers(dict(zip(counts.names, counts.defaults, strict=True)) | (estimates or {}))
+        graph = counts.graph(counts.defaults)
         expected = None if estimates is None else counts.without(estimates, graph)
         self._set(Scheduling(graph, options, schedule, expected, machine))
         if counts.params:
             self._counts = counts
-            counts.made[counts.own] = self
+            counts.pipelines[counts.defaults] = self
 
-    def _like(
+    def _changed(
         self,
         options: Options,
         schedule: Schedule | Strategy | str | None,
@@ -147,38 +148,39 @@ class Pipeline:
         if self._counts is None:
             return self._of(Scheduling(self.graph, options, schedule, estimates, machine))
         pipeline = object.__new__(type(self))
-        pipeline._begin(self._counts.anew(), options, schedule, estimates, machine)
+        pipeline._set_up(self._counts.copy(), options, schedule, estimates, machine)
         return pipeline
 
     def _member(self, arguments: Mapping[str, Any]) -> tuple[Pipeline, Mapping[str, Any]]:
-        """What runs a call, and its arguments: where these say how often a step is applied, the pipeline of so many."""
+        """The pipeline that runs a call, and its arguments. If arguments give numbers of steps, it is the one with
+        these."""
         if self._counts is None:
             return self, arguments
         counts, scheduling = self._counts, self._scheduling
         numbers = counts.numbers(arguments)
-        if numbers not in counts.made:
+        if numbers not in counts.pipelines:
             requested = None if scheduling.by_default else scheduling.requested
-            counts.made[numbers] = self._of(
+            counts.pipelines[numbers] = self._of(
                 Scheduling(counts.graph(numbers), self.options, requested, None, scheduling.machine)
             )
-        member = counts.made[numbers]
+        member = counts.pipelines[numbers]
         return member, counts.without(arguments, member.graph)
 
     def _set(self, scheduling: Scheduling) -> None:
         self._scheduling, self._calls = scheduling, scheduling.calls
-        self._find, self._run = scheduling.find, scheduling.calls.run  # what each call asks of them
+        self._find, self._run = scheduling.find, scheduling.calls.run  # cached for each call
         self._counts = None
-        self._usual: Pipeline | None = None  # the same for pictures of a usual size, once somebody has looked at it
+        self._usual_size: Pipeline | None = None  # this pipeline for pictures of a usual size, once it is shown
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and other processes get the pipeline and its schedule, and compile it, or find it in the cache.
+        """Pickle the graph and the schedule; the copy is compiled, or found in the cache, where it is used.
 
-        Code for this machine is code for whatever machine it arrives at.
+        A target that is this machine becomes the machine where the pipeline is unpickled.
         """
         if self._counts is not None:
             raise UserError(
-                f"{self.graph.name} applies a step as often as Param {self._counts.params[0].name!r} says, and cannot "
-                "be copied or sent to another process; make it there, or write a number in pt.iterate"
+                f"the number of steps of {self.graph.name} is Param {self._counts.params[0].name!r}, so that it cannot "
+                "be copied or sent to another process; make it there, or pass a number to pt.iterate"
             )
         options, f = self.options, self._scheduling
         target = None if options.target == host() else options.target
@@ -193,9 +195,9 @@ class Pipeline:
         """Run the pipeline: `p(img=picture, gain=1.5)` returns an array, or a tuple of arrays for several outputs.
 
         Arrays may have any strides; they are read in place. `out=` takes an array (or a sequence with one per output,
-        None for a new one) of the right shape and type, which is written in place and returned. Where arrays are
-        PyTorch's tensors, so are results.
-        `num_threads=` overrides `pt.set_num_threads` for this call. Everything is checked before anything is written.
+        None for a new one) of the right shape and type, which is written in place and returned. If arrays are PyTorch
+        tensors, so are the results. `num_threads=` overrides `pt.set_num_threads` for this call. Everything is checked
+        before anything is written.
         """
         __tracebackhide__ = True
         try:
@@ -207,21 +209,21 @@ class Pipeline:
                     return member(out=out, num_threads=num_threads, **given)
                 arguments = dict(given)
             results = self._run(arguments, out, num_threads, self._find)
-        except THEIRS as error:
+        except USER_ERRORS as error:
             raise of_user(error) from error.__cause__
         return results[0] if len(results) == 1 else tuple(results)
 
     def reference(self, /, *positional: Any, **arguments: Any) -> Any:
-        """The meaning of the pipeline: the same call, evaluated plainly in NumPy. Slow and right."""
+        """Evaluate the pipeline's definition in plain NumPy: slow, and right."""
         _by_name(positional)
         member, given = self._member(arguments)
         return _single(evaluate(member.graph, *member._calls.check(given)))
 
     def compile(self, /, **arguments: Any) -> Pipeline:
-        """Compile now what a call with such arguments would compile, and return the pipeline.
+        """Compile the code for such a call, and return the pipeline.
 
-        `p.compile(img=(1080, 1920, 3), gain=1.0)`: a shape stands for an array in C order. Without arguments, the code
-        for large arrays in C order is compiled.
+        `p.compile(img=(1080, 1920, 3), gain=1.0)`: a shape stands for an array in C order. Without arguments, compile
+        the code for large arrays in C order.
         """
         member, given = self._member(arguments) if arguments else (self, arguments)
         if member is not self:
@@ -230,12 +232,12 @@ class Pipeline:
             self._scheduling.find(given)
             self._calls.compile(given)
         else:
-            shown = self._shown()
+            shown = self._scheduled()
             shown.kernel(shown.variants.usual)
         return self
 
     def work(self, /, **arguments: Any) -> Work:
-        """How much work such a call is, whatever the schedule: bytes to move, operations by kind and width.
+        """The amount of work of such a call under any schedule: bytes to move, and operations by kind and width.
 
         `p.work(img=(1080, 1920, 3), gain=1.0)`: a shape stands for an array.
         """
@@ -243,12 +245,12 @@ class Pipeline:
         return member._calls.work(given)
 
     def predict(self, /, num_threads: int | None = None, **arguments: Any) -> Cost | LaunchReport:
-        """How long such a call is predicted to take under the pipeline's schedule, and why; nothing is compiled or run.
+        """The predicted time of such a call under the pipeline's schedule, and its causes; nothing is compiled or run.
 
-        `p.predict(img=(1080, 1920, 3), gain=1.0).seconds`: a shape stands for an array. It is printed with its causes.
-        It is of the machine that the pipeline is scheduled for, this one by default, and of all of its threads unless
-        `num_threads=` says otherwise. Of GPUs no time is predicted: the result says which kernels are launched, with
-        how many blocks and threads, and what memory they have.
+        `p.predict(img=(1080, 1920, 3), gain=1.0).seconds`: a shape stands for an array. `print` shows the causes. The
+        prediction is for the machine that the pipeline is scheduled for, and for all of its threads unless
+        `num_threads=` is given. For GPUs no time is predicted: the result lists the launched kernels with their blocks,
+        threads and memory.
         """
         member, given = self._member(arguments)
         if member is not self:
@@ -261,7 +263,7 @@ class Pipeline:
         return self._calls.predict_cost(given, machine, threads)
 
     def problem(self, /, **arguments: Any) -> Problem:
-        """What a strategy is asked about such a call: the stages that are computed, the sizes, the machine."""
+        """The problem for a strategy: the stages to compute, the sizes, and the machine."""
         member, given = self._member(arguments)
         return member._scheduling.problem(given)
 
@@ -269,57 +271,58 @@ class Pipeline:
 
     @property
     def graph(self) -> Graph:
-        """What is computed: inputs, params, stages and outputs."""
+        """The pipeline as written: inputs, params, stages and outputs."""
         return self._calls.graph
 
     @property
     def rewritten(self) -> Graph:
-        """What is computed instead, in fewer operations, where no schedule is written by hand; see `explain`."""
+        """The stages that are computed instead, with fewer operations, unless a schedule is hand-written; see
+        `explain`."""
         return self._calls.rewritten.graph
 
     @property
     def options(self) -> Options:
-        """The target, and whether code is strict, checked, and of formulas that algebra may change."""
+        """The target, and whether code is strict, checked, and of rewritten formulas."""
         return self._calls.options
 
     @property
     def rounding(self) -> tuple[Rounding, ...]:
-        """What rounding may do to each array that a call returns, and so what schedules may make it differ by."""
+        """The effect of rounding on each output, and so the possible differences between schedules."""
         graph = self.graph
         roundings_of = {} if self.options.strict else roundings(graph)
         return tuple(roundings_of.get(o.stage, EXACT) for o in graph.outputs for _ in graph.stage[o.stage].dtypes)
 
     @property
     def schedule(self) -> Schedule:
-        """How it is computed, with defaults filled in for every stage. Prints as the Python that makes it."""
-        return self._looked_at._shown().schedule
+        """The schedule, with defaults for all other stages. It prints as Python code."""
+        return self._for_display._scheduled().schedule
 
     @property
     def strategy(self) -> Strategy | None:
-        """What finds its schedules; None where one is written by hand."""
+        """The strategy that finds its schedules; None if the schedule is hand-written."""
         requested = self._scheduling.requested
         return requested if isinstance(requested, Strategy) else None
 
     @property
     def report(self) -> Report | None:
-        """What the strategy reports of the schedule that it found first, and of those that it left; None by hand."""
-        looked_at = self._looked_at
-        if looked_at is not self:
-            return looked_at.report
-        self._shown()
+        """The strategy's report on the first schedule that it found; None if the schedule is hand-written."""
+        shown = self._for_display
+        if shown is not self:
+            return shown.report
+        self._scheduled()
         return next((found.report for found in self._scheduling.results.values()), None)
 
     @property
     def estimates(self) -> Mapping[str, Any] | None:
-        """What the pipeline was said to be called with."""
+        """The expected arguments of calls."""
         return self._scheduling.estimates
 
     def explain(self, /, html: str | os.PathLike[str] | None = None, **arguments: Any) -> str:
-        """How long it takes and why, how it is scheduled and why, and what else was considered.
+        """The time of a call and its causes, the schedule and its reasons, and the runners-up.
 
-        The time is that of the latest call, or of what the schedule was asked for; `p.explain(img=(1080, 1920, 3))` is
-        about such a call, as `predict` takes it. What bounds it is what takes longest if all else were free.
-        `html=FILE` writes it as a page, too, with pictures of the stages, tiles and windows, and the loops.
+        The time is that of the latest call, or of the estimates; `p.explain(img=(1080, 1920, 3))` explains such a call,
+        as for `predict`. `html=FILE` also writes a page with diagrams of the stages, tiles and windows, and with the
+        loops.
         """
         member, given = self._member(arguments) if arguments else (self, arguments)
         if member is not self:
@@ -328,12 +331,12 @@ class Pipeline:
             return self._explain(self._on_gpu(given), html)
         if given:
             self._scheduling.find(given)
-        elif self._looked_at is not self:
-            return self._looked_at.explain(html)
-        shown, report, timing = self._shown(), self.report, self._timing(given)
-        sort = None if timing is None else self._calls.sort(timing.arguments)
-        if sort in self._scheduling.results:  # calls of other sizes may have another schedule
-            shown, report = self._calls.scheduled(sort), self._scheduling.results[sort].report
+        elif self._for_display is not self:
+            return self._for_display.explain(html)
+        shown, report, timing = self._scheduled(), self.report, self._timing(given)
+        call_class = None if timing is None else self._calls.class_of(timing.arguments)
+        if call_class in self._scheduling.results:  # other sizes may have another schedule
+            shown, report = self._calls.scheduled(call_class), self._scheduling.results[call_class].report
         return self._explain(Explanation(self.graph.name, shown, report, self._calls.rewritten, timing), html)
 
     def _explain(self, explanation: Explanation, html: str | os.PathLike[str] | None) -> str:
@@ -344,18 +347,18 @@ class Pipeline:
         return explain.as_text(explanation)
 
     def _on_gpu(self, arguments: Mapping[str, Any]) -> Explanation:
-        """What is known of calls on a GPU: all but the time. How long the simulator takes says nothing."""
+        """The explanation of calls on a GPU, without predicted times. The simulator's times are not shown."""
         latest = None if arguments else self._calls.latest
         given = arguments if latest is None else latest.like
         given = given or self._scheduling.estimates or {}
         launched = None if not given and latest is None else self._calls.launched(given)
-        shown = self._calls.general if launched is None else self._calls.scheduled(self._calls.sort(given))
-        measured = None if latest is None or self.options.target.architecture != CUDA else latest.clock.timed
+        shown = self._calls.general if launched is None else self._calls.scheduled(self._calls.class_of(given))
+        measured = None if latest is None or self.options.target.architecture != CUDA else latest.clock.measured
         measured = measured if measured is not None and measured.calls else None
         return Explanation(self.graph.name, shown, None, self._calls.rewritten, None, launched, measured)
 
     def _timing(self, arguments: Mapping[str, Any]) -> Timing | None:
-        """The timing of such calls, of the latest one, or of expected ones; None if there are none."""
+        """The timing of such calls, of the latest call, or of the estimates; None if there are none."""
         latest = None if arguments else self._calls.latest
         given = arguments if latest is None else latest.like
         given = given or self._scheduling.estimates or {}
@@ -365,7 +368,7 @@ class Pipeline:
         threads = get_num_threads() if self._scheduling.machine is None else machine.threads
         measured = None
         if latest is not None and self._scheduling.machine is None:
-            measured = latest.clock.timed
+            measured = latest.clock.measured
             threads = measured.threads
         cost, work = self._calls.predict_cost(given, machine, threads), self._calls.work(given, self.rewritten)
         sizes = self._calls.sizes(given)
@@ -378,8 +381,8 @@ class Pipeline:
         estimates: Mapping[str, Any] | None = None,
         machine: Machine | None = None,
     ) -> Pipeline:
-        """A copy of the pipeline that runs by another schedule. The arguments are those of Pipeline."""
-        return self._like(self.options, schedule, estimates, machine)
+        """A copy of the pipeline with another schedule. The parameters are those of Pipeline."""
+        return self._changed(self.options, schedule, estimates, machine)
 
     def with_options(
         self,
@@ -389,7 +392,7 @@ class Pipeline:
         algebra: bool | None = None,
         target: str | None = None,
     ) -> Pipeline:
-        """A copy of the pipeline that is compiled with other options. Options that are not given stay as they are."""
+        """A copy of the pipeline with other options. Options that are not given stay the same."""
         now, scheduling = self.options, self._scheduling
         options = Options(
             now.target if target is None else target_named(target),
@@ -397,13 +400,14 @@ class Pipeline:
             now.debug if debug is None else debug,
             now.algebra if algebra is None else algebra,
         )
-        requested = None if scheduling.by_default else scheduling.requested  # what runs by default, a target may decide
-        return self._like(options, requested, scheduling.estimates, scheduling.machine)
+        requested = None if scheduling.by_default else scheduling.requested  # the default may depend on the target
+        return self._changed(options, requested, scheduling.estimates, scheduling.machine)
 
-    def _shown(self) -> ScheduledPipeline:
-        """What runs, once there is a schedule: one for made-up sizes would not be it."""
-        for sort in self._scheduling.results:
-            return self._calls.scheduled(sort)
+    def _scheduled(self) -> ScheduledPipeline:
+        """The scheduled pipeline to show; an error if a strategy has not run yet, because its schedule depends on
+        sizes."""
+        for call_class in self._scheduling.results:
+            return self._calls.scheduled(call_class)
         requested = self._scheduling.requested
         if isinstance(requested, Strategy):
             raise UserError(
@@ -413,40 +417,40 @@ class Pipeline:
         return self._calls.general
 
     @property
-    def _looked_at(self) -> Pipeline:
-        """This one; where nobody has named a schedule and it was not called yet, that for pictures of a usual size, if
-        there can be such calls."""
+    def _for_display(self) -> Pipeline:
+        """The pipeline to show: this one, or, if the default strategy has not run yet, one for pictures of a usual
+        size."""
         scheduling = self._scheduling
         if scheduling.results or not scheduling.by_default or not isinstance(scheduling.requested, Strategy):
             return self
-        if self._usual is None:
+        if self._usual_size is None:
             shapes = _usual_shapes(self.graph)
             try:
                 usual = Scheduling(
                     self.graph, self.options, scheduling.requested, shapes, scheduling.machine, by_default=True
                 )
-                self._usual = self._of(usual) if usual.results else self
+                self._usual_size = self._of(usual) if usual.results else self
             except UserError:
-                self._usual = self
-        return self._usual
+                self._usual_size = self
+        return self._usual_size
 
     @property
     def timings(self) -> dict[str, float]:
-        """Seconds per step of the last time something was compiled. PANTILE_TIMINGS=1 prints them every time."""
+        """The seconds per step of the last compilation. PANTILE_TIMINGS=1 prints them after every compilation."""
         return dict(self._calls.timings)
 
     def loops(self) -> str:
         """The loop nest as pseudo-code."""
-        return on_deep_stack(show_program)(self._looked_at._shown().program())
+        return on_deep_stack(show_program)(self._for_display._scheduled().program())
 
     def llvm(self) -> str:
         """The code as LLVM text, before LLVM optimizes it."""
-        return _llvm(self._looked_at._shown())
+        return _llvm(self._for_display._scheduled())
 
     def asm(self, target: str | None = None) -> str:
-        """The machine code as assembly; by default for the pipeline's own target, which is this machine."""
+        """The machine code as assembly, by default for the pipeline's own target."""
         of = self if target is None else self.with_options(target=target)
-        shown = of._looked_at._shown()
+        shown = of._for_display._scheduled()
         return to_assembly(_llvm(shown), shown.options)
 
     def __str__(self) -> str:
@@ -468,32 +472,32 @@ def _options(strict: bool, debug: bool, algebra: bool, target: str | None) -> Op
     return Options(target_named("host" if target is None else target), strict, debug, algebra)
 
 
-class _Counts:
-    """How often steps are applied, by Params that calls give; and the pipelines that were made for such numbers."""
+class _StepCounts:
+    """The numbers of steps of `pt.iterate`, by Params, and the pipelines that were made for such numbers."""
 
     def __init__(self, params: Sequence[Param], build: Callable[[Mapping[str, int]], Graph]) -> None:
         self.params = params
         self.names = [p.name for p in params]
-        self.own = tuple(1 if p.default is None else int(p.default) for p in params)  # of the pipeline that is shown
-        self.made: dict[tuple[int, ...], Pipeline] = {}
+        self.defaults = tuple(1 if p.default is None else int(p.default) for p in params)
+        self.pipelines: dict[tuple[int, ...], Pipeline] = {}
         self._build = build
 
-    def anew(self) -> _Counts:
-        """Counts of the same Params, with no pipelines made yet."""
-        counts = _Counts(self.params, self._build)
-        counts.own = self.own
+    def copy(self) -> _StepCounts:
+        """A copy for the same Params, without pipelines."""
+        counts = _StepCounts(self.params, self._build)
+        counts.defaults = self.defaults
         return counts
 
     def graph(self, numbers: tuple[int, ...]) -> Graph:
-        """What is computed for as many steps."""
+        """The graph with these numbers of steps."""
         return self._build(dict(zip(self.names, numbers, strict=True)))
 
     def numbers(self, given: Mapping[str, Any]) -> tuple[int, ...]:
-        """The numbers of steps of a call: its own, or the defaults of the Params."""
+        """The numbers of steps of a call, or the defaults of the Params."""
         return tuple(_count(p, given.get(p.name, p.default)) for p in self.params)
 
     def without(self, given: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
-        """The arguments besides those that nothing but the number of steps is computed from."""
+        """The arguments without Params that only give numbers of steps."""
         unused = set(self.names) - {p.name for p in graph.params}
         return {name: value for name, value in given.items() if name not in unused}
 
@@ -504,7 +508,7 @@ def _count(param: Param, given: Any) -> int:
     if not whole or not 0 <= value <= param.dtype.max:
         says = "is not given" if given is None else f"is {shown(given)}"
         raise (UserError if whole else UserTypeError)(
-            f"Param {param.name!r} (from {param.where}) says how often pt.iterate applies its step, and {says}; pass a "
+            f"Param {param.name!r} (from {param.where}) is the number of steps of pt.iterate, and {says}; pass a "
             f"number that is not negative, like {param.name}=3"
         )
     return int(value)
@@ -516,21 +520,21 @@ def _build_graph(outputs: Any, shape: Any, name: str | None, counts: Mapping[str
 
 
 def _prepare(graph: Graph) -> Graph:
-    """The graph as all that comes after expects it."""
+    """The graph as all later steps expect it."""
     return verified(with_ranges(separate_outputs(graph)), "build")
 
 
 @dataclass(frozen=True)
 class _PipelineState:
-    """A pipeline as it is pickled."""
+    """The pickled state of a pipeline."""
 
     graph: Graph
-    target: Target | None  # None is the machine that it arrives at
+    target: Target | None  # None for the machine where it is unpickled
     flags: tuple[bool, bool, bool]  # strict, debug, algebra
     requested: Schedule | Strategy
     estimates: Mapping[str, Any] | None
     machine: Machine | None
-    results: Mapping[Sort, Found]
+    results: Mapping[CallClass, Found]
     by_default: bool
 
 
@@ -544,7 +548,7 @@ def _shapes(graph: Graph) -> str:
 
 
 def _usual_shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
-    """The shapes of usual pictures: 1080 x 1920 x 3, or as far as extents are not known."""
+    """The shapes of usual pictures: 1080 x 1920 x 3, for all extents that are unknown."""
 
     def shape(known: tuple[int | None, ...]) -> tuple[int, ...]:
         usual = iter((1080, 1920, 3, *(4,) * len(known)))

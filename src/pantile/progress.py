@@ -1,10 +1,10 @@
-"""Whatever takes long says so on a terminal: one line of what is being done and how far it is, wiped at the end.
+"""Progress of slow operations, as one line on the terminal that is erased at the end.
 
     pantile: compiling blend: nest, stage 31 of 45, 3 s
 
-Nothing is said for two seconds, nor where standard error is no terminal, nor if PANTILE_PROGRESS is 0. Those who work
-only note what they are at; a thread that lives as long as somebody works, and only if there is a terminal, looks at the
-clock and writes. Of several works at once the one that began first is shown.
+Nothing is shown for the first two seconds, nor if standard error is not a terminal or PANTILE_PROGRESS is 0. Working
+threads only record their state; a thread that runs while there is work, and only if there is a terminal, checks the
+clock and writes. Of several tasks, the one that started first is shown.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import TextIO
 from .forks import Lock
 
 VARIABLE = "PANTILE_PROGRESS"
-PATIENCE = 2.0  # seconds until something is said
-PAUSE = 0.1  # seconds between two looks at the clock
+PATIENCE = 2.0  # seconds before the line is shown
+PAUSE = 0.1  # seconds between updates
 _WIPE = "\r\x1b[K"
 
 
 class Task:
-    """Something that is done, the step that it is at, and what is done in that step, which may have steps in turn."""
+    """A task, its current step, and the task inside of that step."""
 
     def __init__(self, what: str, since: float) -> None:
         self.what, self.since = what, since
@@ -41,72 +41,72 @@ class Task:
 
 
 class Progress:
-    """The works of a process, and the line that shows one of them."""
+    """The tasks of a process, and the line that shows one of them."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = Lock()
-        self._works: list[Task] = []
+        self._tasks: list[Task] = []
         self._watcher: threading.Thread | None = None
-        self._shown: TextIO | None = None  # where there is a line
-        self._current: ContextVar[Task | None] = ContextVar("work", default=None)
-        os.register_at_fork(after_in_child=self._alone)
+        self._shown: TextIO | None = None  # the terminal that shows the line
+        self._current: ContextVar[Task | None] = ContextVar("task", default=None)
+        os.register_at_fork(after_in_child=self._reset_in_child)
 
     @contextmanager
     def doing(self, what: str) -> Iterator[None]:
-        """Shows what is done inside, if that takes long."""
+        """Show a task while it runs, if it takes long."""
         if _terminal() is None:
             yield
             return
-        work, outer = Task(what, self._clock()), self._current.get()
-        token = self._current.set(work)
-        self._begin(work, outer)
+        task, outer = Task(what, self._clock()), self._current.get()
+        token = self._current.set(task)
+        self._begin(task, outer)
         try:
             yield
         finally:
-            self._end(work, outer)
+            self._end(task, outer)
             self._current.reset(token)
 
     def step(self, text: str) -> None:
-        """Notes how far the work of this thread is, which may be done on behalf of another."""
-        work = self._current.get()
-        if work is not None:
-            work.step = text
+        """Record the current step of this thread's task, which may be done on behalf of another thread."""
+        task = self._current.get()
+        if task is not None:
+            task.step = text
 
     def count(self, what: str) -> None:
-        """Notes that one more of something is done, of which nobody knows how many there will be."""
-        work = self._current.get()
-        if work is not None:
-            work.counted += 1
-            work.step = f"{work.counted} {what}"
+        """Count one more item of a step whose total is unknown."""
+        task = self._current.get()
+        if task is not None:
+            task.counted += 1
+            task.step = f"{task.counted} {what}"
 
     def show(self) -> None:
-        """Writes the line, if somebody has worked long enough."""
+        """Write the line if a task has run long enough."""
         with self._lock:
             terminal, now = _terminal(), self._clock()
-            late = next((w for w in self._works if now - w.since >= PATIENCE), None)
+            late = next((w for w in self._tasks if now - w.since >= PATIENCE), None)
             if terminal is not None and late is not None:
                 line = f"pantile: {late}, {now - late.since:.0f} s"
                 self._shown = terminal
                 _write(terminal, _WIPE + line[: _columns(terminal) - 1])
 
-    def _begin(self, work: Task, outer: Task | None) -> None:
+    def _begin(self, task: Task, outer: Task | None) -> None:
         if outer is not None:
-            outer.part = work
+            outer.part = task
             return
         with self._lock:
-            self._works.append(work)
+            self._tasks.append(task)
             if self._watcher is None:
                 self._watcher = threading.Thread(target=self._watch, name="pantile progress", daemon=True)
-                with suppress(RuntimeError):  # there may be too many threads; then nothing is said
+                with suppress(RuntimeError):  # if there are too many threads, nothing is shown
                     self._watcher.start()
 
-    def _end(self, work: Task, outer: Task | None) -> None:
+    def _end(self, task: Task, outer: Task | None) -> None:
         if outer is not None:
             outer.part = None
             return
         with self._lock:
-            self._works = [w for w in self._works if w is not work]
+            self._tasks = [w for w in self._tasks if w is not task]
             if self._shown is not None:
                 _write(self._shown, _WIPE)
                 self._shown = None
@@ -115,18 +115,18 @@ class Progress:
         while True:
             time.sleep(PAUSE)
             with self._lock:
-                if not self._works:
+                if not self._tasks:
                     self._watcher = None
                     return
                 self.show()
 
-    def _alone(self) -> None:
-        """Forget, in a forked child, who worked and the thread that writes: neither is there."""
-        self._works, self._watcher, self._shown = [], None, None
+    def _reset_in_child(self) -> None:
+        """Forget the tasks and the writing thread of the parent in a forked child."""
+        self._tasks, self._watcher, self._shown = [], None, None
 
 
 def _terminal() -> TextIO | None:
-    """Standard error, if somebody sees it and wants to."""
+    """Standard error, if it is a terminal and progress is enabled."""
     stream = sys.stderr
     if os.environ.get(VARIABLE, "1") == "0" or os.environ.get("TERM") == "dumb" or stream is None:
         return None
@@ -144,7 +144,7 @@ def _columns(terminal: TextIO) -> int:
 
 
 def _write(terminal: TextIO, text: str) -> None:
-    """A terminal that is gone is no reason to fail."""
+    """Write to the terminal; a closed one is ignored."""
     with suppress(OSError, ValueError):
         terminal.write(text)
         terminal.flush()

@@ -1,8 +1,8 @@
-"""Schedules that strategies found, kept on disk beside the code: the next process neither searches nor compiles.
+"""Schedules found by strategies, cached on disk with the code: the next process neither searches nor compiles.
 
-The question is the pipeline, the strategy with its parameters, the sizes and the machine; this version of Pantile is
-part of every entry's name. What measures is asked anew each time, and so is a strategy that is not ours, whose source
-may change. An entry is text as a user could have saved it, and is read as strictly.
+The key is the pipeline, the strategy with its parameters, the sizes, the machine and the version of Pantile. Strategies
+that measure are not cached, nor are users' strategies, whose source may change. An entry is text as a user could have
+saved it, and is validated as strictly.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from .schedule import Schedule
 
 
 def find_schedule(strategy: Strategy, problem: Problem) -> Found:
-    """The schedule that the strategy finds, now or at an earlier time."""
+    """The schedule that the strategy finds, or that is cached."""
     if isinstance(strategy, Tuned):
         return _find_tuned(problem)
     if strategy.measures or STRATEGIES.get(strategy.name) is not type(strategy):
         return _find(strategy, problem)
-    name = cache.key(*_question(strategy, problem))
-    answer = _from_bytes(cache.read(name))
-    if answer is None:
-        answer = _find(strategy, problem, is_ours=True)
-        cache.write(name, _to_bytes(answer))
-    return answer
+    name = cache.key(*_key(strategy, problem))
+    result = _from_bytes(cache.read(name))
+    if result is None:
+        result = _find(strategy, problem, is_ours=True)
+        cache.write(name, _to_bytes(result))
+    return result
 
 
 def _find_tuned(problem: Problem) -> Found:
-    """The winner of `pantile tune`, or else what `auto` finds, with a warning."""
+    """The winner of `pantile tune`, or else the schedule of `auto`, with a warning."""
     threads = get_num_threads()
     winner = tuning_results.read(problem, threads)
     if winner is not None:
@@ -62,8 +62,8 @@ def _find_tuned(problem: Problem) -> Found:
     where = here()
     shapes = " ".join(f"--shape {i.name}={_extents(problem, i)}" for i in problem.graph.arguments)
     hint = (
-        f"{problem.graph.name} was not tuned for such sizes, {threads} threads and this machine, and runs as auto has "
-        f"it; tune it with: pantile tune FILE.py:NAME {shapes}"
+        f"{problem.graph.name} was not tuned for these sizes, {threads} threads and this machine, and runs under the "
+        f"schedule of auto; tune it with: pantile tune FILE.py:NAME {shapes}"
     )
     warnings.warn_explicit(hint, tuning_results.NotTuned, where.file, where.line)
     fallback = find_schedule(Auto(), problem)
@@ -77,15 +77,15 @@ def _extents(problem: Problem, i: InputInfo) -> str:
 
 
 class NotFound(UserWarning):
-    """A pipeline runs plainly, since the search for its schedule has failed."""
+    """A pipeline runs under the plain schedule, because the search for its schedule has failed."""
 
 
 def plain_instead(strategy: Strategy, problem: Problem, failure: Exception) -> Found:
-    """The plain schedule in the place of one that a strategy did not find, with a warning."""
+    """The plain schedule, with a warning, instead of one that a strategy failed to find."""
     where, name = here(), problem.graph.name
     hint = (
-        f"{name} runs plainly, since {strategy.name} failed ({type(failure).__name__}: {failure}), which is a mistake "
-        'of ours; schedule="plain" does not ask it'
+        f"{name} runs under the plain schedule, because {strategy.name} failed ({type(failure).__name__}: {failure}), "
+        'which is a bug of Pantile; schedule="plain" avoids this warning'
     )
     warnings.warn_explicit(hint, NotFound, where.file, where.line)
     return Given(Schedule(), hint, called=strategy.name).find(problem)
@@ -98,23 +98,23 @@ def _find(strategy: Strategy, problem: Problem, is_ours: bool = False) -> Found:
         return on_deep_stack(search)(problem)
 
 
-def _question(strategy: Strategy, problem: Problem) -> list[str]:
+def _key(strategy: Strategy, problem: Problem) -> list[str]:
     sizes = (sorted(problem.shapes.items()), sorted(problem.scalars.items()))
     return ["schedule", fingerprint(problem.graph), *map(repr, (strategy, sizes, problem.machine, problem.strict))]
 
 
-def _to_bytes(answer: Found) -> bytes:
-    others = answer.report.alternatives
-    report = asdict(replace(answer.report, alternatives=()))
+def _to_bytes(result: Found) -> bytes:
+    others = result.report.alternatives
+    report = asdict(replace(result.report, alternatives=()))
     report["parameters"] = {k: str(v) for k, v in report["parameters"].items()}
     report["alternatives"] = [
         {"name": a.name, "schedule": a.schedule.to_json(), "seconds": a.seconds, "why": a.why} for a in others
     ]
-    return json.dumps({"schedule": answer.schedule.to_json(), "report": report}, default=_number).encode()
+    return json.dumps({"schedule": result.schedule.to_json(), "report": report}, default=_number).encode()
 
 
 def _number(value: Any) -> Any:
-    """NumPy's numbers, which costs may be, as Python's."""
+    """Convert NumPy's numbers, which costs may be, to Python's."""
     return value.item()
 
 
@@ -139,12 +139,12 @@ _REPORT = {
 
 
 def _from_bytes(data: bytes | None) -> Found | None:
-    """The schedule of an entry; None if there is none, or not what was written."""
+    """The schedule of an entry; None if there is none, or if it is invalid."""
     try:
-        answer = untrusted_json.loads(data or b"null", infinite=True)
-        if not untrusted_json.fits(answer, {"schedule": str, "report": _REPORT}):
+        result = untrusted_json.loads(data or b"null", infinite=True)
+        if not untrusted_json.fits(result, {"schedule": str, "report": _REPORT}):
             return None
-        return Found(Schedule.from_json(answer["schedule"]), _report(answer["report"]))
+        return Found(Schedule.from_json(result["schedule"]), _report(result["report"]))
     except (UserError, ValueError):
         return None
 

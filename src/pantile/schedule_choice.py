@@ -1,8 +1,8 @@
-"""What a pipeline is asked to run by: a schedule, a strategy, or the name of one.
+"""The requested schedule of a pipeline: a schedule, a strategy, or the name of one.
 
-Those that name none run by what PANTILE_SCHEDULE names, or else by `auto`. "plain" is the schedule that names no stage
-(`schedule.default`): nothing is searched for, and it is the same for all sizes. Strategies know CPUs; on GPUs it is
-what pipelines run by that name none.
+The default is named by PANTILE_SCHEDULE, or else is `auto`. "plain" is the schedule that names no stage
+(`schedule.default`): it needs no search, and is the same for all sizes. Strategies schedule for CPUs; the default on
+GPUs is "plain".
 """
 
 from __future__ import annotations

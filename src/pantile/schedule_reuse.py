@@ -1,9 +1,9 @@
-"""Whether a schedule that was found for larger calls serves a smaller one: then nothing is searched for, and where the
-code that there is takes arrays that small, nothing is compiled.
+"""Reuse of a schedule for larger calls by a smaller one: it needs no search, and no compilation either if the code
+takes arrays that small.
 
-It does if it is predicted to take little longer than what a search is expected to find. That is the lower of two
-predicted costs: of the plain schedule at these sizes, and of the larger call, in proportion to its elements but
-for what starting loops takes, which is the same for few elements.
+A schedule is reused if it is predicted to take little longer than the schedule that a search is expected to find. That
+expectation is the lower of two predicted costs: of the plain schedule at these sizes, and of the larger call, scaled
+down in proportion to its elements except for overhead, which does not depend on them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Costs = tuple[float, float]  # seconds of a smaller call: by the existing schedu
 
 
 def reuse_schedule(larger: Found, scheduled: ScheduledPipeline, problem: Problem, within: float) -> Found | None:
-    """The schedule of larger calls, if it is predicted to take at most `within` times as long as what a search is
-    expected to find."""
+    """The schedule of larger calls, if it is predicted to take at most `within` times as long as the expected result of
+    a search."""
     costs = None if larger.sizes is None else _known_costs(larger.sizes, scheduled, problem)
     if larger.sizes is None or costs is None or costs[0] > within * costs[1]:
         return None
@@ -39,15 +39,15 @@ def reuse_schedule(larger: Found, scheduled: ScheduledPipeline, problem: Problem
     was = larger.sizes.scalars
     inputs = ", ".join(f"{i.name} {' x '.join(str(was[e]) for e in _extents(i))}" for i in problem.graph.arguments)
     remark = (
-        f"found for {inputs}, and reused for smaller calls: one is predicted to take {time(seconds)} by it, and a "
-        f"search was not expected to find less than {time(expected)}"
+        f"found for {inputs}, and reused for smaller calls: the predicted time is {time(seconds)}, and a search was "
+        f"expected to find {time(expected)} at best"
     )
     before = larger.report
     report = replace(
         before,
         counts={**before.counts, "predicted seconds": seconds},
         remarks=(*before.remarks, remark),
-        alternatives=(),  # what lost at other sizes may not have lost at these
+        alternatives=(),  # the runners-up at other sizes may be others
     )
     return Found(larger.schedule, report)
 
@@ -55,8 +55,8 @@ def reuse_schedule(larger: Found, scheduled: ScheduledPipeline, problem: Problem
 def _known_costs(larger: Sizes, scheduled: ScheduledPipeline, problem: Problem) -> Costs | None:
     """The predicted costs, cached like schedules; None if they cannot be predicted."""
     sizes = [(sorted(s.shapes.items()), sorted(s.scalars.items())) for s in (larger, problem.sizes)]
-    question = (fingerprint(problem.graph), scheduled.schedule, sizes, problem.cpu, problem.strict)
-    name = cache.key("reused", *map(repr, question))
+    key_parts = (fingerprint(problem.graph), scheduled.schedule, sizes, problem.cpu, problem.strict)
+    name = cache.key("reused", *map(repr, key_parts))
     costs = _from_bytes(cache.read(name))
     if costs is None:
         costs = on_deep_stack(rare_collections()(_predicted_costs))(larger, scheduled, problem)
@@ -66,12 +66,12 @@ def _known_costs(larger: Sizes, scheduled: ScheduledPipeline, problem: Problem) 
 
 
 def _from_bytes(data: bytes | None) -> Costs | None:
-    """The costs of an entry; None if there is none, or not what was written."""
+    """The costs of an entry; None if there is none, or if it is invalid."""
     try:
-        answer = untrusted_json.loads(data or b"null")
+        costs = untrusted_json.loads(data or b"null")
     except ValueError:
         return None
-    return (answer[0], answer[1]) if untrusted_json.fits(answer, [untrusted_json.NUMBER]) and len(answer) == 2 else None
+    return (costs[0], costs[1]) if untrusted_json.fits(costs, [untrusted_json.NUMBER]) and len(costs) == 2 else None
 
 
 def _predicted_costs(larger: Sizes, scheduled: ScheduledPipeline, problem: Problem) -> Costs | None:
@@ -88,7 +88,7 @@ def _predicted_costs(larger: Sizes, scheduled: ScheduledPipeline, problem: Probl
 
 
 def _overhead(cost: Cost, machine: Cpu) -> float:
-    """Seconds that the call and its loops take to start, the latter on all threads at once."""
+    """The seconds for starting a call and its loops, the latter on all threads in parallel."""
     call = machine.costs.call_s
     return call + (cost.causes.overhead - call) / machine.threads
 

@@ -1,7 +1,7 @@
 """A pipeline under its schedule, and its kernels: one per variant, compiled when a call first needs it.
 
-A call knows how many channels its pixels have, where the last axis of a picture is that short. Such calls have the
-pipeline with these numbers in it, and so a schedule and kernels of their own: loops over channels are written out.
+If the last axis of a picture is short, the number of channels is known at a call. Such calls have a pipeline with that
+number as a constant, and so a schedule and kernels of their own, with unrolled loops over channels.
 """
 
 from __future__ import annotations
@@ -30,56 +30,56 @@ from .variant import Variant, Variants
 
 TIMINGS_VARIABLE = "PANTILE_TIMINGS"
 Known = tuple[tuple[str, int], ...]  # extents by name, such as ("img.shape.2", 3)
-Sort = tuple[Known, int]  # calls that are scheduled alike: what they know, and the class of their sizes
+CallClass = tuple[Known, int]  # calls with one schedule: their known extents, and their size class
 Timings = dict[str, float]
 
 
 class ScheduledPipeline:
-    """The schedule, completed for the target and checked, and what is compiled of it."""
+    """A graph, its schedule, completed for the target and checked, and the compiled kernels."""
 
     def __init__(
         self,
         graph: Graph,
-        asked: Schedule,
+        requested: Schedule,
         options: Options,
         timings: Timings,
         like: Schedule | None = None,
         by_hand: bool = False,
     ) -> None:
-        completed = complete(graph, asked, options.target, strict=options.strict, like=like)
+        completed = complete(graph, requested, options.target, strict=options.strict, like=like)
         self.graph, self.options = graph, options
-        # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
-        later = {**places_like(asked, like), **asked}
+        # Copies and stages of partial results are not in the graph yet; unknown names are refused below.
+        later = {**places_like(requested, like), **requested}
         self.schedule = Schedule(*completed.values(), *(s for name, s in later.items() if name not in completed))
         self._resolved, self._plan = to_plan(graph, self.schedule, options)
-        # Panels and strips stick out, and copies may need limits where what they copy, if it is not stored, does not:
-        # then calls are checked on what is computed, too.
+        # Panels and strips extend beyond the required region, and copies may need limits where their source, if it is
+        # not stored, does not: then calls are also checked on the resolved graph.
         changed = has_panels(self.schedule) or has_copies(self.schedule) or has_strips(self.schedule)
         self.computed = self._resolved if changed else None
-        self.asked, self._written = asked, asked if by_hand else Schedule()
+        self.requested, self._written = requested, requested if by_hand else Schedule()
         self.stored = frozenset(self._plan.stages)
         self._kernels: dict[Variant, Executable] = {}
-        self._timings = timings  # of the last time that something was compiled, here or by others that know it
+        self._timings = timings  # of the last compilation, here or by others that share it
 
     @cached_property
     def whole(self) -> Schedule:
-        """The schedule with what copies and stages of partial results have by default."""
+        """The schedule including the defaults of copies and of stages of partial results."""
         made = (s for name, s in self._plan.schedule.items() if name not in self.schedule)
         return Schedule(*self.schedule.values(), *made)
 
     @cached_property
     def variants(self) -> Variants:
-        """The kinds of code that there are."""
+        """The variants of the code."""
         return Variants(self.graph, self._plan)
 
     def kernel(self, variant: Variant) -> Executable:
-        """The code of a variant, compiled if need be."""
+        """The code of a variant, compiled if necessary."""
         if variant not in self._kernels:
             self._kernels[variant] = self._compile(variant)
         return self._kernels[variant]
 
     def predict_cost(self, sizes: Sizes, machine: Cpu) -> Cost:
-        """What a call of such sizes takes, with blocks cut down to arrays that are smaller than these."""
+        """The predicted cost of a call of these sizes, with blocks cut down to small arrays."""
         extents = {name: int(n) for name, n in sizes.scalars.items() if name in self.variants.extents}
         plan = fit_splits(self._resolved, self._plan, self.variants.of((), extents).facts())
         return plan_cost(self._resolved, plan, sizes, machine)
@@ -89,7 +89,7 @@ class ScheduledPipeline:
         return to_loops(self._resolved, self._plan, self.variants.usual, self.options, trace_of(self.options))
 
     def kernels(self, variant: Variant) -> Program:
-        """The host's part and the kernels of a variant, before they become code."""
+        """The host part and the kernels of a variant."""
         return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
 
     def _compile(self, variant: Variant) -> Executable:

@@ -1,5 +1,4 @@
-"""The schedule that a pipeline runs by: the one that was written, or what a strategy finds when a call first needs
-it."""
+"""The schedule of a pipeline: the one that was written, or the one that a strategy finds when a call first needs it."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from .progress import doing
 from .schedule.schedule import Schedule
 from .schedule_choice import requested
 from .schedule_reuse import reuse_schedule
-from .scheduled_pipeline import ScheduledPipeline, Sort
+from .scheduled_pipeline import CallClass, ScheduledPipeline
 
 TUNING_RUNS = 3
 
@@ -39,87 +38,89 @@ class Scheduling:
         schedule: Schedule | Strategy | str | None,
         estimates: Mapping[str, Any] | None,
         machine: Machine | None,
-        results: Mapping[Sort, Found] | None = None,
+        results: Mapping[CallClass, Found] | None = None,
         by_default: bool = False,
     ) -> None:
         self.requested, self.by_default = requested(schedule, options.target), by_default or schedule is None
         self.estimates, self.machine = checked_estimates(estimates), _checked_machine(machine)
-        self.results: dict[Sort, Found] = dict(results or {})  # by a strategy, the first one first
+        self.results: dict[CallClass, Found] = dict(results or {})  # in the order in which they were found
         self._lock = Lock()
-        # Until a strategy has found a schedule, the default one stands in for all but running.
+        # Until a strategy has found a schedule, the default one is used for everything except running.
         by_hand = isinstance(self.requested, Schedule)
         by_size = isinstance(self.requested, Strategy) and self.requested.by_size and self.estimates is None
         first = self.requested if isinstance(self.requested, Schedule) else Schedule()
         self.calls = Calls(graph, first, options, by_hand, by_size=by_size)
-        for sort, answer in self.results.items():
-            self.calls.adopt(sort, answer.schedule)
+        for call_class, result in self.results.items():
+            self.calls.adopt(call_class, result.schedule)
         if self.estimates is not None:
             self.find(self.estimates)
 
     def find(self, arguments: Mapping[str, Any]) -> None:
-        """Let the strategy, if there is one that has not been asked yet, find a schedule for such arguments.
+        """Find a schedule for such arguments, unless the schedule is hand-written or already found.
 
-        Pixels of two channels and of three are different pipelines to it. Other sizes share what it finds, those of a
-        class if the strategy is by size and nobody has said what to expect; and smaller ones, if that serves them.
+        Each number of channels is a pipeline of its own. All sizes share one schedule; if the strategy is by size and
+        there are no estimates, only those of one size class, and smaller ones if the schedule serves them.
         """
         if isinstance(self.requested, Schedule):
             return
-        sort = self.calls.sort(arguments)
-        if sort in self.results:
+        call_class = self.calls.class_of(arguments)
+        if call_class in self.results:
             return
         with self._lock, rare_collections():
-            if sort in self.results:
+            if call_class in self.results:
                 return
             problem = self.problem(arguments)
             if any(0 in shape for shape in problem.shapes.values()):
                 return
-            self.results[sort] = self._reuse(sort, self.requested, problem, arguments) or self._adopt(
-                sort, self.requested, problem
+            self.results[call_class] = self._reuse(call_class, self.requested, problem, arguments) or self._adopt(
+                call_class, self.requested, problem
             )
 
     def problem(self, arguments: Mapping[str, Any]) -> Problem:
-        """What a strategy is asked about such a call: the stages that are computed, the sizes, the machine."""
+        """The problem for a strategy: the stages to compute, the sizes, and the machine."""
         shapes, scalars = self.calls.sizes(arguments)
         graph = self.calls.graph_for(self.calls.known(arguments))
         measure = partial(self._seconds, graph, arguments)
         lower = partial(lowered, graph, self.calls.options, self.for_machine)
         return Problem(graph, shapes, scalars, self.for_machine, self.calls.options.strict, measure, lower)
 
-    def _reuse(self, sort: Sort, strategy: Strategy, problem: Problem, arguments: Mapping[str, Any]) -> Found | None:
-        """The schedule of larger calls, the nearest first, if it serves such calls: they then run by it, too."""
+    def _reuse(
+        self, call_class: CallClass, strategy: Strategy, problem: Problem, arguments: Mapping[str, Any]
+    ) -> Found | None:
+        """The schedule of larger calls, the nearest first, if it serves this class of calls, which then runs by it."""
         if not strategy.reuse_within:
             return None
-        for other in sorted((s for s in self.results if s[0] == sort[0] and s[1] > sort[1]), key=lambda s: s[1]):
-            if self.results[other].sizes is not None and self.calls.serves(other, arguments):
-                result = reuse_schedule(
-                    self.results[other], self.calls.scheduled(other), problem, strategy.reuse_within
-                )
+        extents, size = call_class
+        for other in sorted(c for c in self.results if c[0] == extents and c[1] > size):
+            larger = self.results[other]
+            if larger.sizes is not None and self.calls.serves(other, arguments):
+                result = reuse_schedule(larger, self.calls.scheduled(other), problem, strategy.reuse_within)
                 if result is not None:
-                    self.calls.share(other, sort)
+                    self.calls.share(other, call_class)
                     return result
         return None
 
-    def _adopt(self, sort: Sort, strategy: Strategy, problem: Problem) -> Found:
-        """Find a schedule by the strategy, to run such calls by. If it fails, and the strategy is the default, they run
-        by the plain schedule."""
+    def _adopt(self, call_class: CallClass, strategy: Strategy, problem: Problem) -> Found:
+        """Find a schedule by the strategy for a class of calls. If the default strategy fails, it is the plain
+        schedule."""
         try:
             result = replace(schedule_cache.find_schedule(strategy, problem), sizes=problem.sizes)
-            self.calls.adopt(sort, result.schedule)
+            self.calls.adopt(call_class, result.schedule)
         except Exception as failure:
             if not self.by_default:
                 raise
             result = schedule_cache.plain_instead(strategy, problem, failure)
-            self.calls.adopt(sort, result.schedule)
+            self.calls.adopt(call_class, result.schedule)
         return result
 
     @property
     def for_machine(self) -> Cpu:
-        """The machine that the pipeline is scheduled for: the one that was given, or else this one."""
+        """The machine to schedule for: the given one, or else this one."""
         return self.machine or _this_machine().for_target(self.calls.options.target)
 
     def _seconds(self, graph: Graph, arguments: Mapping[str, Any], schedule: Schedule) -> float:
-        """The shortest of some runs, for strategies that tune."""
-        calls = Calls(graph, schedule, replace(self.calls.options, algebra=False))  # which has made this graph
+        """The shortest time of several runs, for strategies that measure."""
+        calls = Calls(graph, schedule, replace(self.calls.options, algebra=False))  # this graph is already rewritten
         given = self.calls.example(arguments)
         out = calls.run(given, None, None)
         times = []
@@ -142,7 +143,7 @@ def lowered(graph: Graph, options: Options, machine: Machine, schedule: Schedule
 
 
 def checked_estimates(estimates: Any) -> dict[str, Any] | None:
-    """What a caller expects of calls; refused if these are not arguments by name."""
+    """The expected arguments of calls; an error if they are not arguments by name."""
     if estimates is None:
         return None
     if not isinstance(estimates, Mapping) or not all(isinstance(name, str) for name in estimates):

@@ -1,7 +1,7 @@
-"""Winners of `pantile tune`: schedules that were measured to be fastest, kept in the folder of compiled code.
+"""Winners of `pantile tune`: the schedules that were measured to be fastest, saved in the cache directory.
 
-The question is the pipeline, the class of its sizes, the number of threads and the machine. A file is text as a user
-could have saved it, and is read as strictly: what is damaged, or no legal schedule of the pipeline, is as good as none.
+The key is the pipeline, its size class, the number of threads and the machine. A file is text as a user could have
+saved it, and is validated as strictly: a damaged file, or an illegal schedule, counts as missing.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _FIELDS = {
 
 
 class NotTuned(UserWarning):
-    """schedule="tuned" runs what auto finds, since nothing was measured."""
+    """schedule="tuned" runs the schedule of auto, because nothing was measured."""
 
 
 @dataclass(frozen=True)
 class Winner:
-    """A schedule, where it comes from, and the seconds of the best call: its own, and of what `auto` had chosen."""
+    """The fastest schedule, its origin, and the seconds of its best call and of that of `auto`."""
 
     schedule: Schedule
     name: str
@@ -52,7 +52,7 @@ class Winner:
 
 
 def read(problem: Problem, threads: int) -> Winner | None:
-    """The schedule that was measured to be fastest, if there is one and its file is intact."""
+    """The schedule that was measured to be fastest; None if there is none, or if its file is damaged."""
     place = cache_directory.directory()
     data = None if place is None else cache_directory.read(_file(place, problem, threads), _LARGEST_FILE)
     try:
@@ -67,7 +67,7 @@ def read(problem: Problem, threads: int) -> Winner | None:
 
 
 def write(problem: Problem, threads: int, winner: Winner) -> Path:
-    """Keep a winner; the folder that it is in."""
+    """Save a winner, and return its directory."""
     place = writable()
     fields = {
         "format": FORMAT,
@@ -83,7 +83,7 @@ def write(problem: Problem, threads: int, winner: Winner) -> Path:
 
 
 def writable() -> Path:
-    """The folder where winners are kept."""
+    """The directory for winners; an error if it cannot be written to."""
     place = cache_directory.directory()
     if place is None or not os.access(place, os.W_OK):
         where = f"{place} cannot be written" if place else "there is no folder for it that only you can write"
@@ -99,13 +99,13 @@ def files() -> list[Path]:
 
 def _file(place: Path, problem: Problem, threads: int) -> Path:
     m = problem.cpu
-    machine = (m.name, m.architecture, m.cores, m.vector_bits)  # rates are measured anew now and then
-    question = (fingerprint(problem.graph), problem.strict, problem.size_class, threads, machine)
-    return place / (hashlib.sha256(repr(question).encode()).hexdigest() + SUFFIX)
+    machine = (m.name, m.architecture, m.cores, m.vector_bits)  # not its rates, which are sometimes measured again
+    key = (fingerprint(problem.graph), problem.strict, problem.size_class, threads, machine)
+    return place / (hashlib.sha256(repr(key).encode()).hexdigest() + SUFFIX)
 
 
 def _check(problem: Problem, schedule: Schedule) -> None:
-    """Refuse what is no legal schedule of the pipeline."""
+    """Raise an error if the schedule is illegal for the pipeline."""
     completed = complete(problem.graph, schedule, problem.target, strict=problem.strict)
     whole = Schedule(*completed.values(), *(s for name, s in schedule.items() if name not in completed))
     resolve(problem.graph, whole, strict=problem.strict, target=problem.target)

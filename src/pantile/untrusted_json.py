@@ -1,7 +1,6 @@
-"""Text that was saved as JSON, read again: from whatever place it comes, nothing of it is relied on before it is known
-to be of the right kinds.
+"""Validation of JSON from untrusted sources: its structure and types are checked before anything else is read.
 
-    fits(fields, {"name": str, "seconds": NUMBER, "levels": [{...: int}]})
+fits(fields, {"name": str, "seconds": NUMBER, "levels": [{...: int}]})
 """
 
 from __future__ import annotations
@@ -16,28 +15,28 @@ from typing import Any
 from . import cache_directory
 from .errors import shown
 
-NUMBER = (int, float)  # a kind may be any of several; bool is another one
+NUMBER = (int, float)  # bool is a kind of its own
 _LARGEST_FILE = 1 << 20  # bytes
-_MOST_BITS = 64  # of integers; others may have any number of digits, and are no floats
+_MOST_BITS = 64  # of integers: larger ones do not become floats
 
 
 def loads(text: str | bytes, infinite: bool = False) -> Any:
-    """What the text says; a ValueError where it is no JSON, an object has two values of one name, or a number is none.
-    `infinite`: numbers may be infinite."""
+    """The parsed text; a ValueError if it is not JSON, an object has a name twice, or a number is NaN or, unless
+    `infinite`, infinite."""
     try:
         return json.loads(
             text,
-            object_pairs_hook=_without_twins,
+            object_pairs_hook=_without_duplicates,
             parse_constant=lambda name: _number(name, infinite),
             parse_float=lambda digits: _number(digits, infinite),
         )
     except RecursionError:
-        raise ValueError("its lists lie too deep inside each other") from None
+        raise ValueError("its lists are nested too deeply") from None
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """Whether it is of a kind: a type or several; lists of one, `[kind]`; objects with these names and no others,
-    `{"name": kind}`; or with any names, `{...: kind}`."""
+    """Whether a value is of a kind: a type or several; `[kind]`, a list of one kind; `{"name": kind}`, an object with
+    exactly these names; or `{...: kind}`, an object with any names."""
     if isinstance(kind, list):
         return type(value) is list and all(fits(v, kind[0]) for v in value)
     if isinstance(kind, dict):
@@ -52,8 +51,7 @@ def fits(value: Any, kind: Any) -> bool:
 
 
 def read_entries(directory: Path | None, file_name: str, kind: Any) -> dict[str, Any]:
-    """What a file of the directory has for each of several names, all of one kind; nothing of a file that is not there,
-    or not ours."""
+    """The entries of a file by name, all of one kind; empty if the file is missing or invalid."""
     text = None if directory is None else cache_directory.read(directory / file_name, _LARGEST_FILE)
     try:
         entries: dict[str, Any] = loads(text or b"{}")
@@ -63,13 +61,13 @@ def read_entries(directory: Path | None, file_name: str, kind: Any) -> dict[str,
 
 
 def write_entries(directory: Path | None, file_name: str, entries: Mapping[str, Any]) -> None:
-    """Write such a file, if there is a place for it."""
+    """Write the entries to a file, if there is a directory."""
     if directory is not None:
         with contextlib.suppress(OSError):
             cache_directory.write(directory / file_name, f"{json.dumps(entries, indent=2)}\n".encode())
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         names = [name for name, _ in pairs]

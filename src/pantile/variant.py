@@ -1,9 +1,8 @@
-"""Variants: what code may rely on about the arrays of a call. One pipeline has a few, each compiled when first needed.
+"""Variants: what code may assume about the arrays of a call. A pipeline has a few, each compiled on first use.
 
 Code is specialized on strides that are small constants (which axis of each array is contiguous, and the distance
-between pixels of interleaved channels), and on the inputs being large enough that every split of the outputs has whole
-blocks. Smaller inputs get variants of their own, one per power of two, whose blocks are cut down to fit
-(`lower.fit_splits`).
+between pixels of interleaved channels), and on inputs large enough that every split of the outputs has whole blocks.
+Smaller inputs get variants of their own, one per power of two, with smaller blocks (`lower.fit_splits`).
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from .schedule.plan import Nest, Plan, Split
 from .target.description import INDEX_BITS
 from .target.gpu import LONGEST_ACCESS
 
-_LARGEST = 1 << 14  # nobody would call inputs small that are smaller than this
-_LARGE_BLOCK = 32  # what is left over of a larger one is better not a loop of its own
+_LARGEST = 1 << 14  # inputs of at least this extent are never small
+_LARGE_BLOCK = 32  # the remainder of a larger block should not be a loop of its own
 _FAR = 1 << 20  # larger than any block
 
 
@@ -32,16 +31,15 @@ Aligned = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Variant:
-    """What is known of the strides of each buffer, and least extents of the inputs; `small` if some of these are less
-    than blocks want."""
+    """The known strides of each buffer, and minimum extents of the inputs; `small` if some are smaller than the
+    blocks."""
 
     strides: tuple[tuple[str, Strides], ...]
     least: tuple[tuple[str, int], ...] = ()
     small: bool = False
-    aligned: Aligned = ()  # bytes that addresses and strides of buffers are multiples of, on GPUs
-    far: bool = False  # places have more bits than the target's usually do: some array has too many elements for those
-    # Extents of inputs, in the direction in which elements are neighbours, that are multiples of so many: rows of
-    # longest accesses, on GPUs.
+    aligned: Aligned = ()  # alignment in bytes of addresses and strides of buffers, on GPUs
+    far: bool = False  # indices are wider than usual for the target, because some array has too many elements
+    # Extents of inputs along contiguous axes that are multiples of a number: whole longest accesses, on GPUs.
     multiples: tuple[tuple[str, int], ...] = ()
 
     def facts(self) -> Facts:
@@ -59,7 +57,7 @@ class Variants:
         self._shapes |= {b: list(o.shape) for o in graph.outputs for b in graph.stage[o.stage].buffers}
         self._large = _large_extents(graph, plan)
         self._aligned = LONGEST_ACCESS if plan.target.has_blocks else 0
-        self._counts_all = plan.target.index_bits == INDEX_BITS
+        self._is_wide = plan.target.index_bits == INDEX_BITS
 
     def of(
         self,
@@ -69,35 +67,35 @@ class Variants:
         far: bool = False,
     ) -> Variant:
         """The variant for arrays of this layout and alignment, and inputs of these extents. `far`: some array has more
-        elements than 32 bits count."""
+        elements than 32 bits can count."""
         small = any(extents[e] < large for e, large in self._large.items())
         least = tuple((e, self._least(e, extents[e])) for e in self.extents)
         whole = tuple((e, n) for e, n in self._rows(strides) if extents[e] % n == 0)
-        return Variant(strides, least, small, aligned, far and not self._counts_all, whole)
+        return Variant(strides, least, small, aligned, far and not self._is_wide, whole)
 
     @property
     def usual(self) -> Variant:
-        """The one for large arrays in C order."""
+        """The variant for large arrays in C order."""
         strides = tuple((name, _in_c_order(shape)) for name, shape in self._shapes.items())
         aligned = tuple((name, self._aligned) for name in self._shapes if self._aligned)
         least = tuple((e, self._large.get(e, 1)) for e in self.extents)
         return Variant(strides, least, aligned=aligned, multiples=tuple(self._rows(strides)))
 
     def _rows(self, strides: tuple[tuple[str, Strides], ...]) -> Iterator[tuple[str, int]]:
-        """Extents of inputs in the direction in which elements are neighbours, and elements of a longest access."""
+        """Extents of inputs along contiguous axes, and the number of elements of a longest access."""
         for i in self._inputs:
             elements = self._aligned // i.dtype.bytes
             if elements > 1:
                 yield from ((i.extent(k), elements) for k, stride in enumerate(dict(strides)[i.name]) if stride == 1)
 
     def _least(self, name: str, extent: int) -> int:
-        """The extent that code may rely on: large enough, or the power of two below."""
+        """The extent that code may rely on: large enough for blocks, or the power of two below."""
         large = max(1, self._large.get(name, 1))
         return large if extent >= large else 1 << extent.bit_length() >> 1
 
 
 def _in_c_order(shape: list[Expr]) -> Strides:
-    """The strides that code is specialized on: elements are neighbours, and so are pixels of a few channels."""
+    """The strides that code is specialized on for C order: contiguous elements, and pixels of a few channels."""
     if not shape:
         return ()
     channels = shape[-1].value if isinstance(shape[-1], Const) else None
@@ -106,8 +104,8 @@ def _in_c_order(shape: list[Expr]) -> Strides:
 
 
 def _large_extents(graph: Graph, plan: Plan) -> dict[str, int]:
-    """The extents of the inputs from which on every split of the outputs has two whole blocks, and no stated domain
-    is empty."""
+    """The extents of the inputs from which on every split of the outputs has two whole blocks, and no stated domain is
+    empty."""
     extents = {i.extent(k) for i in graph.inputs for k in range(i.ndim)}
     large: dict[str, int] = {}
     for shape, wanted in (*_two_blocks(graph, plan), *_domains(graph)):
@@ -119,8 +117,8 @@ def _large_extents(graph: Graph, plan: Plan) -> dict[str, int]:
 
 
 def _two_blocks(graph: Graph, plan: Plan) -> Iterator[tuple[Expr, int]]:
-    """Extents of the outputs, with twice the block that they are cut into, or large blocks of what they are made of:
-    most pipelines call the same dims by the same names everywhere."""
+    """Extents of the outputs, and twice the block size of their splits, or of large blocks of their producers: most
+    pipelines use the same names of dims everywhere."""
     inner = [p for p in plan.stages.values() if p.compute is None and p.name not in graph.output]
     for o in graph.outputs:
         nest = plan.stages[o.stage].nests[0]
@@ -132,7 +130,7 @@ def _two_blocks(graph: Graph, plan: Plan) -> Iterator[tuple[Expr, int]]:
 
 
 def _domains(graph: Graph) -> Iterator[tuple[Expr, int]]:
-    """Extents of stated domains: what reads a level of a pyramid needs it to have a pixel."""
+    """Extents of stated domains: the consumer of a pyramid level needs at least one pixel of it."""
     return ((extent, 1) for s in graph.stages for _, extent in s.domain or ())
 
 
@@ -147,7 +145,7 @@ def _block(nest: Nest, dim: str) -> int:
 
 
 def _extent_for(shape: Expr, name: str, wanted: int) -> int | None:
-    """The least extent that makes `shape` at least `wanted`, other extents being large; None if none does."""
+    """The least extent that makes `shape` at least `wanted` if all other extents are large; None if there is none."""
     scope = {other: Interval.point(_FAR) for other in variables(shape)}
 
     def suffices(n: int) -> bool:

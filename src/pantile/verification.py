@@ -1,4 +1,4 @@
-"""Whether what passes make is verified, pass by pass: in tests, and for pipelines made with debug=True."""
+"""Whether the results of passes are verified: in tests, and for pipelines with debug=True."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ import os
 VARIABLE = "PANTILE_VERIFY"
 
 
-def is_asked() -> bool:
-    """Whether PANTILE_VERIFY=1 asks for it, for all pipelines of the process."""
+def is_enabled() -> bool:
+    """Whether PANTILE_VERIFY=1 enables verification for all pipelines of the process."""
     return os.environ.get(VARIABLE, "0") != "0"

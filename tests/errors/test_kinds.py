@@ -128,7 +128,7 @@ def test_internal_errors_keep_their_lines(monkeypatch: pytest.MonkeyPatch) -> No
     def fail(*_: object) -> None:
         raise pt.InternalError("a rule is broken")
 
-    monkeypatch.setattr(p._calls, "_prepared", fail)
+    monkeypatch.setattr(p._calls, "_prepare", fail)
     with pytest.raises(pt.InternalError) as caught:
         p(img=np.ones((3, 4), "uint8"))
     assert len(of_pantile(caught.value)) > 1

@@ -452,7 +452,7 @@ def test_refused_when_strict(make: Callable[[], Graph], asked: tuple[StageSchedu
         (lambda: BLUR_X.specialize("-" * 500 + "1 > 0"), "has operations more than 100 deep inside each other; write"),
         (lambda: BLUR_X.specialize("(" * 300 + "1" + ")" * 300), "is not a Python expression: too many nested"),
         (lambda: BLUR_X.specialize("'\udc80' == 1"), "is not a Python expression"),
-        (lambda: Schedule.from_json("[" * 100_000), "its lists lie too deep inside each other"),
+        (lambda: Schedule.from_json("[" * 100_000), "its lists are nested too deeply"),
         (
             lambda: BLUR_X.split("x", "xo", "xi", 0),
             'pt.on("blur_x").split: the factor is 0; give an integer of at least 1',

@@ -101,11 +101,13 @@ def fails(failure: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_search_that_fails_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     fails(KeyError("rows"), monkeypatch)
     p = blur("unfound")
-    with pytest.warns(NotFound, match=r"unfound runs plainly, since auto failed \(KeyError: 'rows'\)") as told:
+    with pytest.warns(
+        NotFound, match=r"unfound runs under the plain schedule, because auto failed \(KeyError: 'rows'\)"
+    ) as told:
         assert agrees(p)
     assert told[0].filename == __file__
     assert p.schedule == blur("unfound", schedule="plain").schedule
-    assert "unfound runs plainly" in p.explain()
+    assert "unfound runs under the plain schedule" in p.explain()
     with pytest.warns(NotFound):
         agrees(p.with_options(debug=True))
     with pytest.raises(KeyError):  # it was asked for

@@ -23,7 +23,7 @@ MACHINE = named("neoverse-n1")
 
 
 def test_a_schedule_for_unknown_sizes_has_no_time() -> None:
-    assert blur().explain().startswith("blur runs under a schedule written by hand, or the default one:\npt.Schedule(")
+    assert blur().explain().startswith("blur runs under a hand-written schedule or the default one:\npt.Schedule(")
 
 
 def test_the_time_that_was_asked_for() -> None:
@@ -88,7 +88,7 @@ def test_the_schedule_is_that_of_the_latest_call() -> None:
     p = scaled(schedule="auto")
     for size in ((2000, 1000), (7, 9)):
         p(img=np.ones(size, np.float32))
-        found = p._scheduling.results[p._calls.sort({"img": size})].report
+        found = p._scheduling.results[p._calls.class_of({"img": size})].report
         assert str(found) in p.explain() and f"img {size[0]}x{size[1]}" in p.explain()
     assert len(p._scheduling.results) == 2
 
@@ -149,7 +149,7 @@ def test_of_gpus_no_time_is_predicted(target: str) -> None:
     assert any(int(line.split()[3].replace(",", "")) > 0 for line in kernels)
     assert memory.startswith("  arrays of the call have 0.1 MB, memory between kernels ")
     assert p.explain(img=(100, 200), gain=1.0).startswith(str(found))
-    assert p.explain().startswith("out runs under a schedule written by hand, or the default one:")
+    assert p.explain().startswith("out runs under a hand-written schedule or the default one:")
     assert str(p.predict(img=(0, 5), gain=1.0)).startswith(f"{first.split(':')[0]}: 0 kernels;")
 
 

@@ -92,7 +92,7 @@ def test_numbers_of_steps_are_checked(given: object) -> None:
     p = pt.Pipeline(pt.iterate(img, sweep(img), times=N), schedule="plain")
     with pytest.raises(
         pt.UserError,
-        match=r"Param 'n' \(from .*\) says how often pt.iterate applies its step, and "
+        match=r"Param 'n' \(from .*\) is the number of steps of pt.iterate, and "
         r"is .*; pass a number that is not negative, like n=3",
     ):
         p(img=START, n=given)
@@ -101,5 +101,5 @@ def test_numbers_of_steps_are_checked(given: object) -> None:
 def test_such_a_pipeline_is_not_pickled() -> None:
     img = heat()
     p = pt.Pipeline(pt.iterate(img, sweep(img), times=N), schedule="plain")
-    with pytest.raises(pt.UserError, match="applies a step as often as Param 'n' says, and cannot be copied or sent"):
+    with pytest.raises(pt.UserError, match="is Param 'n', so that it cannot be copied or sent"):
         pickle.dumps(p)

@@ -122,7 +122,7 @@ def test_options_keep_the_strategy() -> None:
 
 
 def test_written_by_hand() -> None:
-    assert pipeline().explain().startswith("g runs under a schedule written by hand, or the default one:\npt.Schedule(")
+    assert pipeline().explain().startswith("g runs under a hand-written schedule or the default one:\npt.Schedule(")
 
 
 def test_not_a_schedule() -> None:

@@ -41,7 +41,10 @@ def test_the_winner_runs() -> None:
     np.testing.assert_array_equal(q(img=pixels), p.reference(img=pixels))
 
 
-HINT = r"blur was not tuned for such sizes, \d+ threads and this machine, and runs as auto has it; tune it with: "
+HINT = (
+    r"blur was not tuned for these sizes, \d+ threads and this machine, and runs under the schedule of auto; "
+    "tune it with: "
+)
 
 
 def test_without_one_auto_runs_and_says_how_to_tune() -> None:

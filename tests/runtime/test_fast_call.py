@@ -63,7 +63,7 @@ def test_a_call_like_the_one_before(entered: pt.Pipeline) -> None:
         for gain in (2, 0.5, np.float64(3)):
             (found,) = calls._run_like(latest, {"img": img, "gain": gain}, None, 2) or [None]
             np.testing.assert_array_equal(found, expected(img, float(gain)))
-    assert latest.clock.timed.calls == 10
+    assert latest.clock.measured.calls == 10
 
 
 def outcome(p: pt.Pipeline, img: Any) -> object:
@@ -78,7 +78,7 @@ def test_what_is_otherwise_is_not_entered(entered: pt.Pipeline, what: str) -> No
     other, latest = others()[what], entered._calls.latest
     assert latest is not None
     assert entered._calls._run_like(latest, {"img": other}, None, 2) is None
-    assert latest.clock.timed.calls == 1
+    assert latest.clock.measured.calls == 1
     assert outcome(entered, other) == outcome(pipeline(), other)
     np.testing.assert_array_equal(entered(img=IMG), expected(IMG))
 

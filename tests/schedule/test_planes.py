@@ -105,7 +105,7 @@ def test_weights_that_planes_share_are_computed_once() -> None:
     p = pt.Pipeline(out, shape=frames.shape[1:])
     pixels = picture(5, 3, 20, 37)
     assert np.abs(p(frames=pixels).astype(int) - p.reference(frames=pixels)).max() <= 1
-    schedule = p._calls.scheduled(p._calls.sort({"frames": pixels})).schedule
+    schedule = p._calls.scheduled(p._calls.class_of({"frames": pixels})).schedule
     assert "compute_inline" in repr(schedule["weight"]) and '.unroll("c", 3)' in repr(schedule["out"])
 
 
@@ -138,7 +138,7 @@ def test_rows_that_share_their_weights_are_written_out(how: str) -> None:
     for rows in (70, 33, 9, 2):
         off = p(img=pixels[:rows]).astype(int) - p.reference(img=pixels[:rows])
         assert np.abs(off).max() <= 1  # sums of products round once less
-    schedule = p._calls.scheduled(p._calls.sort({"img": pixels})).schedule
+    schedule = p._calls.scheduled(p._calls.class_of({"img": pixels})).schedule
     assert 'unroll("y' in repr(schedule["out"])
 
 

@@ -1,4 +1,4 @@
-"""The command `pantile`: a demo, the compile cache, the apps and the benchmarks."""
+"""The command `pantile`: a demo, the compile cache, apps and benchmarks."""
 
 from .command import main
 

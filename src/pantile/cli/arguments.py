@@ -14,7 +14,7 @@ _CHANNELS = {1: "plane", 3: "rgb", 4: "rgba"}
 
 
 def arrays(pictures: list[Picture], layout: Layout, taker: str) -> list[Array]:
-    """The arrays of each call, one or as many as there are channels. What the layout cannot hold is refused."""
+    """The arrays of each call: one call, or one per channel. A picture that the layout cannot hold is refused."""
     each = [_in_layout(p, layout, taker) for p in pictures]
     if not layout.frames:
         if len(pictures) > 1:
@@ -46,7 +46,8 @@ def _in_layout(picture: Picture, layout: Layout, taker: str) -> list[Array]:
 
 
 def array_of_input(pictures: list[Picture], given: Any) -> Array:
-    """What an input of a pipeline's graph takes: an array as it is where type and axes fit, else the picture in it."""
+    """The array for an input of a graph: an array of the file as it is if type and axes fit, otherwise the picture in
+    the input's layout."""
     only, dtype = pictures[0].values, given.dtype.numpy
     if len(pictures) == 1 and pictures[0].is_array and (only.dtype, only.ndim) == (dtype, given.ndim):
         return only
@@ -62,9 +63,8 @@ def array_of_input(pictures: list[Picture], given: Any) -> Array:
 
 
 def _layout(name: str, dtype: str, white: float, known: tuple[int | None, ...]) -> Layout:
-    """How an input of some known extents holds a picture: in grey where it has two axes, else in colours, interleaved
-    unless channels are known to come first; where it has four axes, several of them.
-    """
+    """The layout of pictures for an input: grey if it has two axes; colours, interleaved unless channels are known to
+    come first; several pictures if it has four axes."""
     if len(known) == 4:
         return replace(_layout(name, dtype, white, known[1:]), frames=True)
     if len(known) == 2:

@@ -1,4 +1,4 @@
-"""How many bits per channel a file has, of which Pillow may give 8 without a word; and PNG with all 16 of them."""
+"""The number of bits per channel of a file, which Pillow may silently reduce to 8, and PNG with all 16 bits."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from .optional import pillow
 from .picture import Array
 
-_HEAD = 1 << 14  # bytes in which headers lie
+_HEAD = 1 << 14  # bytes that contain the headers
 _PNG_DEPTH = 24
 _SGI_BYTES = 3
-_JPEG2000_SIZES, _JPEG2000_DEPTH = b"\xff\x51", 40  # a marker, and how far behind it the depth is
+_JPEG2000_SIZES, _JPEG2000_DEPTH = b"\xff\x51", 40  # a marker, and the offset of the depth from it
 _AVIF_DEPTHS, _AVIF_DEPTH = b"pixi", 9
 _TIFF_BITS = 258  # a tag
 
@@ -38,18 +38,19 @@ def bits_per_channel(path: Path, image: Any) -> int:
 
 
 def _netpbm_bits(head: bytes) -> int:
-    """The fourth word is the largest value, where there is one: P1 and P4 have bits, PF and Pf floats."""
+    """The depth by the fourth word, the largest value, if there is one: P1 and P4 have single bits, PF and Pf
+    floats."""
     words = b"\n".join(line.split(b"#")[0] for line in head.split(b"\n")).split(None, 4)
     has_largest = words[0] in (b"P2", b"P3", b"P5", b"P6")
     return int(words[3]).bit_length() if has_largest else 8
 
 
 def sixteen_bits(path: Path) -> Array:
-    """The pixels of a PNG of 16 bits in colour or with opacity.
+    """The pixels of a 16-bit PNG in colour or with opacity.
 
     Pillow has no such mode. It is asked for the upper bytes, as usual, and for the lower ones, as if they were the
-    upper ones in the other order of bytes. Grey with opacity is four bytes per pixel, read as if they were
-    four channels.
+    upper ones in the other byte order. Grey with opacity has four bytes per pixel, read as if they were four
+    channels.
     """
     layout = _raw_mode(path)
     if layout == "LA;16B":

@@ -1,4 +1,4 @@
-"""`pantile cache`: the compiled code kept on disk."""
+"""`pantile cache`: the compiled code on disk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..runtime import cache
 
 
 def info() -> int:
-    """Print where the cache is and what it holds."""
+    """Print the directory and the contents of the cache."""
     info = cache.info()
     if info.directory is None:
         print("no directory to keep compiled code in; name one with PANTILE_CACHE_DIR")

@@ -13,7 +13,7 @@ from .progress import show_progress
 
 
 def calibrate() -> int:
-    """Measure the machine, keep the result and print it; the exit code."""
+    """Measure the machine, save and print the result, and return the exit code."""
     busy = busy_cores()
     if busy is not None and busy > NOTICEABLE:
         print(f"other processes keep {busy:.1f} cores busy: the machine is faster than these measurements")

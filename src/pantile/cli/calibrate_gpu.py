@@ -9,7 +9,7 @@ from .progress import show_progress
 
 
 def calibrate_gpu(number: int) -> int:
-    """Measure the GPU, keep the result and print it; the exit code."""
+    """Measure the GPU, save and print the result, and return the exit code."""
     if number >= count():
         raise WrongArgument(f"there is no GPU {number}; pantile devices lists the available ones")
     gpu = calibrate(device(number), show_progress)

@@ -1,5 +1,5 @@
-"""What `pantile show` and `pantile explain` tell about: an app or a pipeline, and a call of it with arrays of stated
-shapes, or with pictures."""
+"""The subject of `pantile show` and `pantile explain`: an app or a pipeline, and a call with arrays of stated shapes or
+with pictures."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class PipelineCall:
     machine: str | None
 
     def check(self) -> None:
-        """Refuse names of schedules and machines that there are none of."""
+        """Raise an error for unknown names of schedules and machines."""
         check(self.schedule, SCHEDULES, "schedule")
         if self.machine is not None:
             check(self.machine, pt.machine.NAMED, "machine")
 
     @property
     def for_machine(self) -> pt.machine.Cpu | None:
-        """The described machine that the call is for, or None for this one."""
+        """The named machine to schedule for, or None for this one."""
         return None if self.machine is None else pt.machine.named(self.machine)
 
     def arrays(self) -> dict[str, Array]:
-        """The arrays that pictures become, by the names of inputs; none where no pictures are given."""
+        """The arrays of the given pictures by input."""
         if not self.inputs:
             return {}
         if self.shapes:
@@ -46,5 +46,5 @@ class PipelineCall:
         return job.given(read_inputs(job, self.inputs))[0]
 
     def sizes(self, arrays: Mapping[str, Array]) -> Sequence[str]:
-        """The shapes that are stated, or those of the arrays."""
+        """The stated shapes, or those of the arrays."""
         return [f"{name}={'x'.join(map(str, a.shape))}" for name, a in arrays.items()] or self.shapes

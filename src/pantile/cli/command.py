@@ -41,7 +41,7 @@ _THREADS_HELP = "the number of threads (default: one per core)"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status is 0, 1 for a failure that was explained, 2 for wrong arguments."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["bench"]:  # it reads its own arguments
+    if arguments[:1] == ["bench"]:  # it parses its own arguments
         from ..bench import main as bench
 
         return _run_command("bench", lambda: bench(arguments[1:]))

@@ -1,4 +1,4 @@
-"""The demo's pipeline: more local contrast, by adding what a wide blur takes away (a wide, limited unsharp mask)."""
+"""The demo's pipeline: local contrast, enhanced by a wide, limited unsharp mask."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STRIP, LANES = 64, 16
 
 
 def local_contrast() -> pt.Pipeline:
-    """img[y, x, c] -> out[y, x, c], the same size: the picture's edge pixels continue beyond its edges."""
+    """img[y, x, c] -> out[y, x, c] of the same size; edge pixels repeat outside."""
     y, x, c = pt.vars("y x c")
     img = pt.Input("img", "uint8", ndim=3)
     amount = pt.Param("amount", "float32", default=0.8)
@@ -26,7 +26,7 @@ def local_contrast() -> pt.Pipeline:
 
     boost, out = pt.Func("boost"), pt.Func("out")
     detail = gray[y, x] - blur_x[y, x]
-    boost[y, x] = amount * detail / (1 + pt.abs(detail) / 64)  # strong edges would show halos: they get less
+    boost[y, x] = amount * detail / (1 + pt.abs(detail) / 64)  # less at strong edges, which would show halos
     out[y, x, c] = pt.rounding_cast("uint8", img[y, x, c] + boost[y, x])
     return pt.Pipeline(out, shape=(img.shape[0], img.shape[1], 3), schedule=schedule(), name="local_contrast")
 
@@ -38,7 +38,7 @@ def weighted(values: Sequence[pt.Expr]) -> pt.Expr:
 
 
 def schedule() -> pt.Schedule:
-    """Strips of rows go to the threads; inside one, rows of gray slide by and everything else stays in cache."""
+    """Strips of rows run in parallel; inside of a strip, rows of gray slide, and everything else stays in cache."""
     return pt.Schedule(
         pt.on("out")
         .split("y", "strip", "row", STRIP)

@@ -1,4 +1,4 @@
-"""`pantile demo`: more local contrast for a picture, what was done, and how long it took beside plain NumPy."""
+"""`pantile demo`: more local contrast for a picture, what was done, and the time compared with plain NumPy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BYTES = np.dtype(np.uint8)
 def demo(
     source: Path | None, target: Path, size: tuple[int, int], amount: float, threads: int | None, compare: bool
 ) -> int:
-    """Run the demo and tell about it."""
+    """Run the demo and print about it."""
     check_place(target, [] if source is None else [source])
     type_in_file(target, _BYTES, 3, _BYTES)
     picture = scenery(size[1], size[0]) if source is None else arrays([read(source)], PIXELS, "the demo")[0]
@@ -70,8 +70,8 @@ def _tell_times(picture: Pixels, compiling: float, timings: dict[str, float], ru
 
 
 def _tell_reference(pipeline: pt.Pipeline, picture: Pixels, result: Pixels, amount: float, running: float) -> None:
-    """Evaluate the pipeline's definition stage by stage in NumPy, and tell how long that takes and how far results
-    differ."""
+    """Evaluate the pipeline's definition stage by stage in NumPy, and print its time and the differences of the
+    results."""
     seconds, expected = _timed(lambda: pipeline.reference(img=picture, amount=amount))
     most = int(np.abs(expected.astype(int) - result).max())
     levels = f"{most} of 255 levels" if most else "none"

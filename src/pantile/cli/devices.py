@@ -7,7 +7,7 @@ from ..runtime.cuda.device import driver_version
 
 
 def devices() -> int:
-    """Print the GPUs; where there are none, the error says what is missing."""
+    """Print the GPUs; if there are none, the error says what is missing."""
     all_of_them, version = all_devices(), driver_version()
     for d in all_of_them:
         capability = "sm_{}{}".format(*d.capability)

@@ -1,4 +1,4 @@
-"""`pantile explain`: how long an app or a pipeline takes, measured and predicted, and why it is scheduled so."""
+"""`pantile explain`: the time of an app or a pipeline, measured and predicted, and the reasons for its schedule."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ class ExplainRequest:
 
 
 def explain(request: ExplainRequest) -> int:
-    """Run it on pictures, or on arrays that are made up, and print why it takes as long as it does, or write that as a
-    page."""
+    """Run it on pictures or generated arrays, and print the causes of its time, or write them as a page."""
     call, html = request.call, request.html
     call.check()
     if html is not None and (html.is_dir() or not html.parent.is_dir()):

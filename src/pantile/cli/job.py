@@ -1,4 +1,4 @@
-"""What `pantile run` is to do, whether for an app or for a pipeline in a file."""
+"""The job of `pantile run`, for an app or for a pipeline in a file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..apps import App, Photo
 from .arguments import array_of_input, arrays
 from .picture import Array, Picture, quantized
 
-PICTURE = "picture"  # what an app makes
+PICTURE = "picture"  # made by an app
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """One of the arrays that are written. An app's may have an axis of channels more, if its picture has some."""
+    """An output array. That of an app may have an additional axis of channels, if its picture has."""
 
     name: str
     dtype: np.dtype[Any]
@@ -28,15 +28,15 @@ class JobResult:
 
 @dataclass(frozen=True)
 class Job:
-    """A pipeline, and how pictures become its arguments and its results pictures.
+    """A pipeline, and the conversion of pictures to arguments and of results to pictures.
 
-    inputs    the names that pictures are given for, in order
-    optional  those of them that need not be given
-    several   those of them that take several pictures, one after the other
-    outputs   the names of what is written
-    given     the arrays of each call, of pictures by the names of inputs: one call, or one per channel
-    results   what is written, where pixels of the inputs need some type
-    made      the arrays that are written, of what the calls return and of that type
+    inputs    the names of inputs that take pictures, in order
+    optional  those of them that may be omitted
+    several   those of them that take several pictures, one after another
+    outputs   the names of the outputs to write
+    given     the arrays of each call, from pictures by input: one call, or one per channel
+    results   the outputs, if pixels of the inputs need a given type
+    made      the arrays to write, from what the calls return and of that type
     """
 
     pipeline: pt.Pipeline
@@ -50,7 +50,7 @@ class Job:
 
 
 def job_of_app(app: App, photo: Photo, pipeline: pt.Pipeline) -> Job:
-    """An app that works on pictures says how."""
+    """The job of an app that works on pictures."""
     inputs = {i.name: i for i in pipeline.graph.arguments}
 
     def given(pictures: Mapping[str, list[Picture]]) -> list[dict[str, Array]]:
@@ -77,13 +77,12 @@ def job_of_app(app: App, photo: Photo, pipeline: pt.Pipeline) -> Job:
 
 
 def _type_of_picture(dtype: str, deepest: np.dtype[Any]) -> np.dtype[Any]:
-    """The type of an output picture: as deep as the pictures that an app is given, but no deeper than what it
-    computes."""
+    """The type of an output picture: as deep as the input pictures, but no deeper than the app computes."""
     return np.dtype(np.uint8) if np.dtype(dtype).itemsize == 1 else deepest
 
 
 def job_of_pipeline(pipeline: pt.Pipeline) -> Job:
-    """The job of a pipeline: all inputs are given, and all outputs are written as they are."""
+    """The job of a pipeline: all inputs are required, and all outputs are written unchanged."""
     inputs = {i.name: i for i in pipeline.graph.arguments}
     stages = [pipeline.graph.stage[o.stage] for o in pipeline.graph.outputs]
     outputs = [

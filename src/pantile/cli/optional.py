@@ -1,4 +1,4 @@
-"""Libraries for picture files, which need not be installed."""
+"""Optional libraries for picture files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def pillow(purpose: str) -> Any:
-    """PIL.Image, with all formats that it has."""
+    """PIL.Image, with all its formats."""
     try:
         from PIL import Image
     except ImportError:
@@ -16,7 +16,7 @@ def pillow(purpose: str) -> Any:
 
 
 def tifffile() -> Any | None:
-    """The package, if it is there: Pillow has no TIFF of several channels with more than 8 bits."""
+    """The package tifffile, if installed: Pillow has no TIFF of several channels with more than 8 bits."""
     try:
         import tifffile
     except ImportError:

@@ -1,4 +1,4 @@
-"""A picture as its file has it, and what its numbers mean."""
+"""A picture as stored in its file, and the meaning of its numbers."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _FULL = {"uint8": 255, "uint16": 65535}
 
 @dataclass(frozen=True)
 class Picture:
-    """A file and its numbers: values[y, x, channel] with 1, 3 or 4 channels, or any array that a .npy file holds."""
+    """A file and its numbers: values[y, x, channel] with 1, 3 or 4 channels, or any array of a .npy file."""
 
     path: Path
     values: Array
 
     @property
     def is_array(self) -> bool:
-        """Whether it is an array that somebody has saved, which need not be a picture."""
+        """Whether it is a saved array, which need not be a picture."""
         return self.path.suffix.lower() == ".npy"
 
     @property
     def full(self) -> int:
-        """The number that stands for full brightness; floats, and integers that no camera writes, are as they are."""
+        """The number for full brightness; None for floats, and for integers that cameras do not write."""
         return _FULL.get(self.values.dtype.name, 1)
 
     @cached_property
     def levels(self) -> Array:
-        """Brightness [y, x, channel], from 0 to 1 where the file has a scale."""
+        """Brightness [y, x, channel], from 0 to 1 if the file has a scale."""
         values = self.values[..., None] if self.values.ndim == 2 else self.values
         if values.ndim != 3 or values.shape[2] not in _CHANNELS or values.dtype.kind not in "biuf":
             raise OSError(
@@ -54,9 +54,8 @@ class Picture:
 
 
 def deepest(pictures: list[Picture]) -> np.dtype[Any]:
-    """The type that pixels need to hold what these have: bytes, 16 bits, or else floats. Arrays count only where there
-    are no others: they may be weights or the like.
-    """
+    """The type that can hold the pixels of these pictures: bytes, 16 bits or floats. Arrays only count if there are no
+    pictures, because they may be weights or similar."""
     types = {p.values.dtype.name for p in [q for q in pictures if not q.is_array] or pictures}
     if not types <= {"bool", *_FULL}:
         return np.dtype(np.float32)

@@ -1,4 +1,4 @@
-"""What a command is doing, on a terminal."""
+"""The progress of a command on a terminal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import sys
 
 
 def show_progress(what: str) -> None:
-    """Say what is being done, in the place of what was said before."""
+    """Replace the progress line by a new one."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{what}", end="", file=sys.stderr, flush=True)

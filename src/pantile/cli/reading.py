@@ -1,4 +1,4 @@
-"""Pictures are read as deep as their files have them: with Pillow, deep TIFF with tifffile, arrays with NumPy."""
+"""Pictures are read as deep as their files: with Pillow, deep TIFF with tifffile, arrays with NumPy."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .picture import Array, Picture
 
 TIFF = (".tif", ".tiff")
 _ORIENTATION = 0x0112  # a tag of Exif and TIFF
-_PHOTOMETRIC = 0x0106  # a tag of TIFF: 0 where the number 0 is white
+_PHOTOMETRIC = 0x0106  # a tag of TIFF: 0 if the number 0 is white
 
 
 def read(path: Path) -> Picture:
-    """The picture. Whatever is wrong with the file is told in a sentence."""
+    """The picture of a file; an error describes in a sentence what is wrong with the file."""
     if not path.exists():
         raise OSError(f"there is no file {path}")
     if path.is_dir():
@@ -42,15 +42,15 @@ def _load(path: Path) -> Array:
 
 
 def _decode(path: Path) -> Array:
-    """What libraries make of the file; they raise all kinds of errors for files that are broken."""
+    """The decoded file. Libraries raise all kinds of errors for broken files."""
     library = pillow("reading pictures")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # oddities that do not keep it from being read, and pictures that are large
+            warnings.simplefilter("ignore")  # warnings about harmless oddities and large pictures
             with library.open(path) as image:
                 return _pixels(path, image)
     except library.UnidentifiedImageError as error:
-        if path.suffix.lower() in TIFF:  # of a kind that Pillow does not have
+        if path.suffix.lower() in TIFF:  # a mode that Pillow does not support
             return _deep_tiff(path)
         raise OSError(f"{path} is not a picture that Pillow can read") from error
     except library.DecompressionBombError as error:
@@ -62,7 +62,7 @@ def _decode(path: Path) -> Array:
 
 
 class TooDeep(OSError):
-    """A file with more bits than whatever is installed can read."""
+    """A file with more bits than the installed libraries can read."""
 
 
 def _pixels(path: Path, image: Any) -> Array:
@@ -70,7 +70,7 @@ def _pixels(path: Path, image: Any) -> Array:
     bits = bits_per_channel(path, image)
     if image.mode.startswith("I;16") or (image.mode == "I" and bits <= 16):
         values = np.asarray(image).astype(np.uint16)
-        if image.format == "TIFF" and image.tag_v2.get(_PHOTOMETRIC) == 0:  # Pillow minds it in bytes only
+        if image.format == "TIFF" and image.tag_v2.get(_PHOTOMETRIC) == 0:  # which Pillow handles for bytes only
             values = np.uint16(65535) - values
     elif image.mode in ("I", "F"):
         values = np.array(image)
@@ -115,7 +115,7 @@ def _deep_tiff(path: Path) -> Array:
 
 
 def _upright(a: Array, orientation: int) -> Array:
-    """The picture upright: cameras that are held upright say so in a note in the file."""
+    """The picture rotated upright, by the orientation that cameras store in the file."""
     if orientation in (5, 6, 7, 8):
         a = a.swapaxes(0, 1)
     a = a[:, ::-1] if orientation in (2, 3, 6, 7) else a
@@ -123,7 +123,7 @@ def _upright(a: Array, orientation: int) -> Array:
 
 
 def _sentence(error: Exception) -> str:
-    """The message of a library, or else the name of the error."""
+    """The message of a library's error, or the error's name."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__

@@ -1,4 +1,4 @@
-"""`pantile run`: an app, or a pipeline of yours, on a picture of yours."""
+"""`pantile run`: runs an app, or a pipeline in a file, on pictures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunRequest:
 
 
 def run(request: RunRequest) -> int:
-    """Read, compute, write, and tell about it."""
+    """Read, compute, write, and print about it."""
     job = job_named(request.app, request.schedule)
     values = params(job.pipeline, request.params)
     files = _sources(job, request.inputs)
@@ -64,15 +64,15 @@ def listing() -> str:
     return "\n".join(f"  {name.ljust(width)}  {app.description}" for name, app in photos.items())
 
 
-# ---- what was asked for
+# ---- the request
 
 
 def job_named(target: str, schedule: str) -> Job:
-    """An app that works on pictures, or FILE.py:NAME."""
+    """The job of an app that works on pictures, or of FILE.py:NAME."""
     check(schedule, SCHEDULES, "schedule")
     if is_in_file(target):
         pipeline = in_file(target)
-        by_name = schedule != "expert"  # which is how the file has it
+        by_name = schedule != "expert"  # under the schedule in the file
         return job_of_pipeline(pipeline.with_schedule(schedule) if by_name else pipeline)
     app, photo = _app(target)
     pipeline = app.build()
@@ -80,7 +80,7 @@ def job_named(target: str, schedule: str) -> Job:
 
 
 def read_inputs(job: Job, given: Sequence[str]) -> dict[str, list[Picture]]:
-    """The pictures of every input, of FILE or NAME=FILE."""
+    """The pictures of every input, given as FILE or NAME=FILE."""
     return _pictures(_sources(job, given))
 
 
@@ -97,7 +97,7 @@ def _app(name: str) -> tuple[App, Photo]:
 
 
 def _sources(job: Job, given: Sequence[str]) -> dict[str, list[Path]]:
-    """Files for every input: by name, or in their order. One that takes several pictures gets all that are left."""
+    """The files of every input, by name or in order. An input for several pictures gets all that remain."""
     files: dict[str, list[Path]] = {}
     for item in given:
         name, equals, rest = item.partition("=")
@@ -118,7 +118,7 @@ def _sources(job: Job, given: Sequence[str]) -> dict[str, list[Path]]:
 
 
 def _targets(job: Job, given: Sequence[str]) -> dict[str, Path]:
-    """The file of every output that is written. One name for several outputs is that of all, with theirs added."""
+    """The file of every output. One name for several outputs is extended by their names."""
     items = list(given) or [DEFAULT_OUTPUT]
     if len(items) == 1 and len(job.outputs) > 1 and not _named(items[0], job):
         path = Path(items[0])
@@ -136,13 +136,13 @@ def _targets(job: Job, given: Sequence[str]) -> dict[str, Path]:
 
 
 def _named(item: str, job: Job) -> str:
-    """The output that NAME=FILE names, if it does."""
+    """The output that NAME=FILE names, if any."""
     name, equals, _ = item.partition("=")
     return name if equals and name in job.outputs else ""
 
 
 def _check_type(result: JobResult, job: Job, targets: Mapping[str, Path], needed: Any) -> None:
-    """Refuse files that cannot hold a result, and say how to name another one of several."""
+    """Raise an error for files that cannot hold a result, with advice on naming another."""
     try:
         if result.name in targets:
             type_in_file(targets[result.name], result.dtype, result.ndim, needed)

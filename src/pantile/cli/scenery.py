@@ -1,6 +1,6 @@
-"""A picture to work on when none is given: a roof of pantiles under an evening sky, with grain and slightly soft.
+"""A generated picture for the demo: a roof of pantiles under an evening sky, with grain and slightly soft.
 
-It has what a photograph has: smooth gradients, texture, hard edges, fine print and noise.
+It has the features of a photograph: smooth gradients, texture, hard edges, fine print and noise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _EAVES = 0.46  # the roof begins at this part of the height
 
 
 def scenery(height: int, width: int, seed: int = 1) -> Pixels:
-    """The picture, the same for the same seed."""
+    """The picture; equal seeds give equal pictures."""
     rng = np.random.default_rng(seed)
     y, x = np.meshgrid(np.linspace(0, 1, height, dtype="f4"), np.linspace(0, 1, width, dtype="f4"), indexing="ij")
     picture = _sky(y, x, rng)
@@ -43,7 +43,7 @@ def _mix(a: Array, b: Array, weight: Array) -> Array:
 
 
 def _clouds(shape: tuple[int, ...], rng: np.random.Generator, octaves: int, cells: int = 3) -> Array:
-    """Smooth noise in about -1 .. 1: random grids, each twice as fine and half as strong as the one before."""
+    """Smooth noise of about -1 to 1: random grids, each twice as fine and half as strong as the previous one."""
     total = np.zeros(shape, "f4")
     for k in range(octaves):
         n = cells << k
@@ -56,7 +56,7 @@ def _clouds(shape: tuple[int, ...], rng: np.random.Generator, octaves: int, cell
 
 
 def _cells(extent: int, count: int) -> tuple[Array, Array]:
-    """The grid cell of each pixel, and how far along it is (eased)."""
+    """The grid cell of each pixel, and its eased position in the cell."""
     place = np.linspace(0, count, extent, endpoint=False, dtype="f4")
     whole = place.astype(np.intp)
     part = place - whole
@@ -99,7 +99,7 @@ def _sign(picture: Array, y: Array, x: Array, rng: np.random.Generator) -> None:
 
 
 def _roof(y: Array, x: Array, rng: np.random.Generator) -> Array:
-    """Rows of S-shaped tiles, each row lying over the one below it."""
+    """Rows of S-shaped tiles, each of which overlaps the row below."""
     down = (y - _EAVES) / (1 - _EAVES) * _ROWS
     row = np.floor(down)
     across = (x - 0.5) * (0.75 + 0.25 * y) * _COLUMNS + 40 + 0.5 * (row % 2)

@@ -1,4 +1,5 @@
-"""`pantile show`: what an app or a pipeline computes, how it is scheduled and why, the loops that come of it."""
+"""`pantile show`: the definition of an app or a pipeline, its schedule and the reasons for it, and the resulting
+loops."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from .call import PipelineCall
 
 
 def listing() -> str:
-    """All apps, in a line each."""
+    """A list of all apps, one per line."""
     width = max(map(len, APPS))
     return "\n".join(f"{name.ljust(width)}  {app.description}" for name, app in APPS.items())
 
@@ -27,7 +28,8 @@ class ShowRequest:
 
 
 def show(request: ShowRequest) -> int:
-    """Print it, scheduled for a machine and for arrays of such shapes; those of an app are as large as in its paper."""
+    """Print the pipeline, scheduled for a machine and for arrays of these shapes; the default size of an app is that of
+    its paper."""
     call = request.call
     call.check()
     heading, pipeline = (_in_file if is_in_file(call.target) else _of_app)(call)
@@ -51,7 +53,7 @@ def _of_app(call: PipelineCall) -> tuple[str, pt.Pipeline]:
 
 
 def _in_file(call: PipelineCall) -> tuple[str, pt.Pipeline]:
-    """The pipeline as the file has it; a strategy's schedule is for arrays of some size."""
+    """The pipeline in the file; a strategy needs sizes for its schedule."""
     pipeline, schedule, arrays = in_file(call.target), call.schedule, call.arrays()
     if schedule == "plain":
         return repr(pipeline), pipeline.with_schedule(schedule)

@@ -1,4 +1,4 @@
-"""`pantile tune`: measure schedules of a pipeline, and keep the fastest for schedule="tuned"."""
+"""`pantile tune`: measures schedules of a pipeline, and saves the fastest for schedule="tuned"."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..cost_model.result import time
 from ..machine.quiet import NOTICEABLE, busy_cores
 from ..progress import doing, step
 
-INTERRUPTED = 130  # the exit status of what Ctrl-C has ended
+INTERRUPTED = 130  # the exit status after Ctrl-C
 _BAR = 12  # characters
 
 
@@ -35,7 +35,7 @@ class TuneRequest:
 
 def tune(request: TuneRequest) -> int:
     """Tune each app; the exit code is 0, or 130 after Ctrl-C."""
-    tuning_results.writable()  # better now than after all the work
+    tuning_results.writable()  # fail now, not after all the work
     if request.threads is not None:
         pt.set_num_threads(request.threads)
     for number, app in enumerate(app for text in request.targets for app in _named(text, request)):
@@ -57,7 +57,7 @@ def _look_around() -> None:
 
 
 def _tune(app: App, arguments: dict[str, Any], seconds: float) -> bool:
-    """Measure, keep and print; whether it ended by itself."""
+    """Measure, save and print; whether it ended without Ctrl-C."""
     pipeline = app.build()
     tuning = Tuning(
         pipeline,
@@ -98,7 +98,7 @@ def _tune(app: App, arguments: dict[str, Any], seconds: float) -> bool:
 
 @contextmanager
 def _shown(tuning: Tuning, what: str) -> Iterator[None]:
-    """Show the progress on a terminal: how far it is, the best so far, and what is being tried."""
+    """Show the progress on a terminal: the fraction done, the best time so far, and the current schedule."""
     done = round(_BAR * min(1.0, tuning.elapsed / tuning.seconds))
     best = f" {len(tuning.counted)} measured, best {time(tuning.best.seconds)}" if tuning.counted else ""
     step(f"[{'#' * done}{'.' * (_BAR - done)}]{best}")

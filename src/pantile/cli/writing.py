@@ -1,4 +1,4 @@
-"""Arrays are written to files in the format that the suffix says: never with fewer bits than the pictures had."""
+"""Writing arrays to files in the format of the suffix, never with fewer bits than the pictures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEEP = "name a .npy file, which holds any array"
 
 
 def check_place(path: Path, sources: list[Path]) -> None:
-    """Complain about a file that cannot or must not be written, before any work is done for it."""
+    """Raise an error if a file cannot or must not be written, before any work is done for it."""
     if path.is_dir():
         raise OSError(f"{path} is a folder; name a file in it, such as {path / 'out.png'}")
     if not path.parent.is_dir():
@@ -36,9 +36,9 @@ def check_place(path: Path, sources: list[Path]) -> None:
 
 
 def type_in_file(path: Path, dtype: np.dtype[Any], ndim: int, deepest: np.dtype[Any]) -> np.dtype[Any]:
-    """The type of the numbers in the file for such an array; `deepest` is what pixels of the inputs need.
+    """The type of the numbers in the file for such an array; `deepest` is the type that pixels of the inputs need.
 
-    Floats become integers only in files that hold no floats, and with as many bits as the inputs have.
+    Floats become integers only in formats without floats, and with as many bits as the inputs.
     """
     suffix = path.suffix.lower()
     if suffix == ".npy":
@@ -60,7 +60,7 @@ def type_in_file(path: Path, dtype: np.dtype[Any], ndim: int, deepest: np.dtype[
 
 
 def write(path: Path, array: Array, dtype: np.dtype[Any]) -> list[str]:
-    """Write an array as numbers of the type that `type_in_file` says, and return lines that tell what was written."""
+    """Write an array with the type of `type_in_file`, and return lines that describe what was written."""
     if path.suffix.lower() == ".npy":
         with path.open("wb") as file:  # np.save would add a suffix to .NPY
             np.save(file, array)
@@ -78,7 +78,7 @@ def write(path: Path, array: Array, dtype: np.dtype[Any]) -> list[str]:
 
 
 def _oriented(path: Path, array: Array) -> Array:
-    """The array as [y, x, channel], which may have its channels in front."""
+    """The array as [y, x, channel]; channels may come first."""
     values = array[..., None] if array.ndim == 2 else array
     if values.shape[2] not in _CHANNELS and values.shape[0] in _CHANNELS:
         values = np.moveaxis(values, 0, -1)
@@ -92,7 +92,7 @@ def _oriented(path: Path, array: Array) -> Array:
 
 
 def _range_warnings(values: Array) -> list[str]:
-    """Floats are taken for brightness from 0 to 1; it is told if they must be something else."""
+    """Floats are written as brightness from 0 to 1; warnings say if they are outside."""
     numbers = values[~np.isnan(values)]
     told = ["some values are not numbers (NaN), and are written as 0"] if numbers.size < values.size else []
     least, most = float(numbers.min(initial=0)), float(numbers.max(initial=0))
@@ -102,7 +102,7 @@ def _range_warnings(values: Array) -> list[str]:
 
 
 def _held(suffix: str, ndim: int) -> tuple[str, ...]:
-    """The types of numbers that a format holds."""
+    """The number types that a format supports."""
     if suffix == ".png":
         return ("uint8", "uint16")
     if suffix not in TIFF:
@@ -124,7 +124,7 @@ def _advice(suffix: str, wanted: np.dtype[Any]) -> str:
 
 
 def _encode(path: Path, values: Array) -> None:
-    """Write [y, x, channel] of a type that the format holds."""
+    """Write [y, x, channel] in a type that the format supports."""
     if path.suffix.lower() == ".png":
         write_png(path, values)
         return

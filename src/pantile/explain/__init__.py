@@ -1,4 +1,4 @@
-"""What a person sees of a pipeline: how long it takes and why, how it is scheduled, and what else was considered."""
+"""Explanations of a pipeline for people: its time and the causes, its schedule, and the runners-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stages of a pipeline and who reads whom, as SVG: stages of one group have one colour."""
+"""The stages of a pipeline and their reads as SVG; stages of one group share a colour."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ..graph.nodes import Graph
 from .layers import layout
 from .markup import Markup, join, tag
 
-MOST_WITH_INLINED = 36  # stages; with more, those that are inlined are left out, and edges go past them
+MOST_WITH_INLINED = 36  # stages; in larger graphs, inlined ones are left out
 _LONGEST = 22  # characters of a name
 _CHARACTER, _PADDING, _HEIGHT, _PITCH = 6.7, 16.0, 34.0, 62.0
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a stage is drawn: the hue of its group, if it is in one, and a word below its name."""
+    """The look of a stage: the hue of its group, if any, and a word below its name."""
 
     hue: int | None
     word: str
 
 
 def diagram(graph: Graph, looks: Mapping[str, Look]) -> Markup:
-    """The diagram of a graph; `looks` has the stages that are computed, others are inlined."""
+    """The diagram of a graph; `looks` has the computed stages, and all others are inlined."""
     shown, edges = _shown(graph, looks)
     widths = {n: _PADDING + _CHARACTER * max(len(_short(n)), len(looks[n].word) if n in looks else 0) for n in shown}
     where = layout(widths, edges)
@@ -38,7 +38,7 @@ def diagram(graph: Graph, looks: Mapping[str, Look]) -> Markup:
 
 
 def _shown(graph: Graph, looks: Mapping[str, Look]) -> tuple[list[str], list[tuple[str, str]]]:
-    """The nodes, producers first, and the edges between them."""
+    """The visible nodes, producers first, and the edges between them."""
     few = len(graph.stages) <= MOST_WITH_INLINED
     names = [i.name for i in graph.arguments] + [s.name for s in graph.stages if few or s.name in looks]
     nodes = set(names)
@@ -57,7 +57,7 @@ def _shown(graph: Graph, looks: Mapping[str, Look]) -> tuple[list[str], list[tup
 
 
 def _edge(a: tuple[float, int], bends: list[tuple[float, int]], b: tuple[float, int]) -> Markup:
-    """An edge down from one node to the other, through its bends."""
+    """A curve down from one node to another, through its bends."""
     between = [(x, k * _PITCH + _HEIGHT / 2) for x, k in bends]
     points = [(a[0], a[1] * _PITCH + _HEIGHT), *between, (b[0], b[1] * _PITCH)]
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"

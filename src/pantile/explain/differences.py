@@ -1,4 +1,4 @@
-"""What a schedule does differently from another, in a few words."""
+"""The differences between two schedules, in a few words."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _PLACES = ("compute_inline", "compute_root", "compute_at", "compute_with")
 
 
 def differences(mine: Schedule, other: Schedule) -> str:
-    """The differences of `other`: the stages that differ, and their directives there."""
+    """The directives of `other` for the stages whose schedules differ."""
     names = [name for name in dict.fromkeys((*mine, *other)) if mine.on(name) != other.on(name)]
-    # Where something is computed matters most.
+    # The compute level matters most.
     names.sort(key=lambda name: _place(mine.on(name)) == _place(other.on(name)))
-    told = [_stage(mine.on(name), other.on(name)) for name in names[:MOST_STAGES]]
+    texts = [_stage(mine.on(name), other.on(name)) for name in names[:MOST_STAGES]]
     if len(names) > MOST_STAGES:
         rest = len(names) - MOST_STAGES
-        told.append(f"{rest} more stage{'s' if rest > 1 else ''}")
-    return "; ".join(told) or "the same loops"
+        texts.append(f"{rest} more stage{'s' if rest > 1 else ''}")
+    return "; ".join(texts) or "the same loops"
 
 
 def _stage(mine: StageSchedule, other: StageSchedule) -> str:
@@ -30,19 +30,19 @@ def _stage(mine: StageSchedule, other: StageSchedule) -> str:
 
 
 def _changes(mine: StageSchedule, other: StageSchedule) -> Iterator[str]:
-    """The directives that the other schedule has and this one has not; then those that it lacks."""
+    """The directives that only the other schedule has; then those that it lacks."""
     if _place(mine) != _place(other):
         yield _words(_place(other))
-    told = (*_PLACES, "reorder")
-    added = [d for d in other.directives if d not in mine.directives and d.verb not in told]
-    left_out = [d for d in mine.directives if d not in other.directives and d.verb not in told]
+    described = (*_PLACES, "reorder")
+    added = [d for d in other.directives if d not in mine.directives and d.verb not in described]
+    removed = [d for d in mine.directives if d not in other.directives and d.verb not in described]
     for d in added:
-        before = next((m for m in left_out if _without_numbers(m) == _without_numbers(d)), None)
+        before = next((m for m in removed if _without_numbers(m) == _without_numbers(d)), None)
         yield _words(d) if before is None else f"{_words(d)} (not {_numbers(before)})"
-    kept = {_without_numbers(d) for d in added}
-    yield from (f"no {_words(d)}" for d in left_out if _without_numbers(d) not in kept)
+    changed = {_without_numbers(d) for d in added}
+    yield from (f"no {_words(d)}" for d in removed if _without_numbers(d) not in changed)
     orders = [[d for d in chain.directives if d.verb == "reorder"] for chain in (mine, other)]
-    if not added and not left_out and orders[0] != orders[1]:  # else names of loops differ anyway
+    if not added and not removed and orders[0] != orders[1]:  # otherwise names of loops differ anyway
         yield "loops in another order"
 
 

@@ -1,4 +1,4 @@
-"""All that is known of a pipeline under its schedule, before it becomes text or a page."""
+"""The data of an explanation, which becomes text or a page."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Timing:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`report` is None where nobody searched; `timing` where nothing is known of sizes, and on GPUs: of these it is
-    known what a call launches, and how long calls took that waited for their results."""
+    """`report` is None if nothing was searched; `timing` is None if no sizes are known, and on GPUs, which have
+    `launched` and, for calls that waited for their results, `measured` instead."""
 
     name: str
     scheduled: ScheduledPipeline

@@ -1,9 +1,9 @@
-"""Where the nodes of a graph are drawn: in layers, producers above consumers, with few crossings.
+"""Graph layout: nodes in layers, producers above consumers, with few crossings.
 
-1. A node is one layer below the lowest of those that it reads (what nothing reads from is just above its readers).
-2. An edge over several layers gets a bend in each, which takes part like a node.
-3. In each layer nodes are ordered by the mean place of their neighbours, some times up and down.
-4. Then they move towards their neighbours, as far as there is room.
+1. A node is one layer below the lowest of its producers (a source is just above its consumers).
+2. An edge across several layers gets a bend in each, which is placed like a node.
+3. The nodes of each layer are ordered by the mean position of their neighbours, in several sweeps down and up.
+4. Then nodes move towards their neighbours, as far as there is room.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ GAP, BEND = 14.0, 10.0  # between nodes; the width of a bend
 
 @dataclass(frozen=True)
 class GraphLayout:
-    """The layout of a graph: the centres of nodes, as x and number of layer, and the bends of edges, from producer to
-    consumer."""
+    """The centres of nodes, as x and number of layer, and the bends of edges, from producer to consumer."""
 
     place: Mapping[str, tuple[float, int]]
     bends: Mapping[tuple[str, str], list[tuple[float, int]]]
@@ -29,7 +28,7 @@ class GraphLayout:
 
 
 def layout(widths: Mapping[str, float], edges: Sequence[tuple[str, str]]) -> GraphLayout:
-    """The layout of nodes, producers before consumers, with their widths."""
+    """The layout of nodes, producers before consumers, with these widths."""
     level = _levels(list(widths), edges)
     size = dict(widths)
     chains = {edge: _chain(edge, level, size) for edge in edges}
@@ -99,7 +98,8 @@ def _places(
 
 
 def _spread(layer: Sequence[str], wanted: Mapping[str, float], size: Mapping[str, float], x: dict[str, float]) -> None:
-    """Near where they want to be, in this order and apart: the mean of pushing right and of pushing left."""
+    """Place the nodes near their wanted positions, in order and apart: the mean of pushing right and of pushing
+    left."""
     right: dict[str, float] = {}
     left: dict[str, float] = {}
     for places, names, sign in ((right, list(layer), 1.0), (left, list(reversed(layer)), -1.0)):

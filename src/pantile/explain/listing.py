@@ -1,4 +1,4 @@
-"""The loops of a pipeline, line by line, beside the lines of the user's program that they come from."""
+"""The loops of a pipeline, line by line, next to the source lines that they come from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOOP = re.compile(r"\s*(?:\w+ )*for (\S+?)\.(?:u(\d+)\.)?[^ .]")
 
 
 def listing(loops: str, graph: Graph, hues: Mapping[str, int | None]) -> Markup:
-    """A row per line; a stage's definition stands where it is produced, an update's where its loops begin."""
+    """A row per line; a pure definition is next to `produce`, an update next to its outermost loop."""
     rows, told = [], set[tuple[str, int]]()
     lines = loops.splitlines()
     for line in lines[:MOST_LINES]:
@@ -38,7 +38,7 @@ def listing(loops: str, graph: Graph, hues: Mapping[str, int | None]) -> Markup:
 
 
 def _defined(line: str) -> tuple[str, int] | None:
-    """The stage whose definition begins at this line, and which of its definitions."""
+    """The stage whose definition starts at this line, and the number of the definition."""
     produced = _PRODUCE.match(line)
     if produced:
         return produced[1], 0
@@ -54,7 +54,7 @@ def _where(graph: Graph, name: str, definition: int) -> Location | None:
 
 
 def _source(where: Location) -> Markup:
-    """The line, and those that its brackets go on to."""
+    """A source line, and its continuation lines inside of brackets."""
     text = ""
     for k in range(MOST_SOURCE):
         text = f"{text} {linecache.getline(where.file, where.line + k).strip()}".strip()

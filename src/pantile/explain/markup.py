@@ -1,4 +1,4 @@
-"""HTML and SVG from Python: text is escaped wherever it comes from, markup is a string of a type of its own."""
+"""HTML and SVG from Python: plain text is escaped, and markup is a string type of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html import escape
 
 
 class Markup(str):
-    """Text that is markup already."""
+    """Text that is already markup."""
 
 
 def tag(name: str, *children: str, **attributes: object) -> Markup:
@@ -20,7 +20,7 @@ def tag(name: str, *children: str, **attributes: object) -> Markup:
 
 
 def join(*children: str, between: str = "") -> Markup:
-    """Several pieces of markup in a row."""
+    """Concatenated pieces of markup."""
     return Markup(between.join(c if isinstance(c, Markup) else escape(c) for c in children))
 
 

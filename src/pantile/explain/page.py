@@ -1,4 +1,4 @@
-"""An explanation as one page of HTML that needs nothing else: no network, no scripts."""
+"""An explanation as a self-contained HTML page, without network access or scripts."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .text import bound, sizes, waited
 from .windows import picture, tiles
 
 MOST_BARS, MOST_PICTURES = 14, 6
-_HUE = 47  # degrees from one group to the next, so that neighbours differ
+_HUE = 47  # degrees between the hues of neighbouring groups
 
 
 def as_page(e: Explanation, loops: str) -> str:
-    """The whole page."""
+    """The HTML of the page."""
     all_groups = groups(e.scheduled.schedule)
     hues: dict[str, int | None] = {n: k * _HUE % 360 for k, g in enumerate(all_groups) for n in (g.root, *g.members)}
     parts = [_head(e), *_times(e.timing, hues), *_kernels(e.launched), _graph(e, all_groups, hues)]
@@ -44,7 +44,7 @@ def as_page(e: Explanation, loops: str) -> str:
 
 
 def write_page(file: Any, page: str) -> None:
-    """Write it where the user says."""
+    """Write the page to the user's file."""
     try:
         file = os.fspath(file)
         Path(file).write_text(page, encoding="utf-8")
@@ -93,7 +93,7 @@ def _times(t: Timing | None, hues: Mapping[str, int | None]) -> Iterator[Markup]
     yield tag("p", *keys, class_="key")
     stages = sorted(t.cost.stages, key=lambda s: -s.seconds)
     longest = max((s.seconds for s in stages), default=0.0) or 1.0
-    rows = [_bar("all", t.cost.seconds, t.cost.causes, 1.0, "below, stages beside the longest of them")]
+    rows = [_bar("all", t.cost.seconds, t.cost.causes, 1.0, "below: stages, relative to the longest one")]
     rows += [_stage_bar(s, s.seconds / longest, t.cost.seconds) for s in stages[:MOST_BARS]]
     if len(stages) > MOST_BARS:
         rest = sum(s.seconds for s in stages[MOST_BARS:])
@@ -107,7 +107,7 @@ def _stage_bar(s: StageCost, part: float, whole: float) -> Markup:
 
 
 def _bar(name: str, seconds: float, causes: Causes, part: float, word: str) -> Markup:
-    """A bar as long as its part of the longest one, in the colours of its causes."""
+    """A bar in the colours of the causes, in proportion to the longest one."""
     total = max(causes.seconds, 1e-12)
     pieces = [
         tag("i", class_=f"c{k}", style=f"width:{60 * part * s / total:.2f}%", title=f"{cause} {s / total:.0%}")

@@ -1,4 +1,4 @@
-"""How the page looks, in light and in dark."""
+"""The style of the page, light and dark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An explanation as text: the time, the schedule and its reasons, what was next best, what algebra has changed."""
+"""An explanation as text: the time, the schedule and its reasons, the runners-up, and the changes by algebra."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .explanation import Explanation, Timing
 MOST_ALTERNATIVES = 4
 LEAST_SHARE = 0.01  # of the time, for a cause to be listed
 _LONGEST = 40  # characters of a name
-_BAR = 20  # characters of a bar that is as long as the whole
+_BAR = 20  # characters of a full bar
 
 
 def as_text(e: Explanation) -> str:
@@ -23,7 +23,7 @@ def as_text(e: Explanation) -> str:
     if e.launched is not None:
         parts.append("\n".join([str(e.launched), *([] if e.measured is None else [f"  {waited(e.measured)}"])]))
     if e.report is None:
-        parts.append(f"{e.name} runs under a schedule written by hand, or the default one:\n{e.scheduled.schedule}")
+        parts.append(f"{e.name} runs under a hand-written schedule or the default one:\n{e.scheduled.schedule}")
     else:
         parts.append(str(e.report))
         if e.report.alternatives:
@@ -49,12 +49,12 @@ def _calls(t: MeasuredTime) -> str:
 
 
 def waited(t: MeasuredTime) -> str:
-    """How long a call took that waited for its result from a GPU."""
+    """The time of calls that waited for their results from a GPU."""
     return f"calls with NumPy arrays took {time(t.seconds)} ({_calls(t)}), including copies to the GPU and back"
 
 
 def sizes(arguments: Mapping[str, Any]) -> str:
-    """Shapes and numbers as one writes them in a sentence."""
+    """Shapes and numbers for a sentence."""
     return ", ".join(f"{name} {_size(value)}" for name, value in arguments.items()) or "without arguments"
 
 
@@ -65,14 +65,14 @@ def _size(value: Any) -> str:
 
 
 def shares(t: Timing) -> list[tuple[str, float]]:
-    """What the predicted time is made of, the largest part first."""
+    """The shares of the predicted time by cause, the largest first."""
     total = max(t.cost.causes.seconds, 1e-12)
     parts = sorted(((cause, s / total) for cause, s in named(t.cost.causes)), key=lambda part: -part[1])
     return [part for part in parts if part[1] >= LEAST_SHARE]
 
 
 def bound(t: Timing) -> str:
-    """What the time cannot fall below under this schedule, and how near it is."""
+    """The lower bound of the time under this schedule, and how close the time is to it."""
     by, least = t.limits.by, t.limits.least
     moved = dict(zip(levels(t.cost), t.cost.bytes, strict=True))
     what = "all operations" if by == "arithmetic" else f"{moved[by] / 1e6:.3g} MB"
@@ -81,7 +81,7 @@ def bound(t: Timing) -> str:
 
 
 def _alternatives(chosen: Schedule, others: Sequence[Alternative]) -> str:
-    """The reasons for which neighbouring choices lost."""
+    """The reasons why the runners-up lost."""
     lines = ["next best schedules, predicted:"]
     for other in others[:MOST_ALTERNATIVES]:
         why = f" ({other.why})" if other.why else ""

@@ -1,4 +1,4 @@
-"""Tiles over an image, and the windows that one tile needs of every stage and input, as SVG."""
+"""The tiles of an image, and the windows that size tile needs of every stage and input, as SVG."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..schedule.groups import Group
 from .markup import Markup, join, tag
 
 _IMAGE, _ZOOM = 160.0, 230.0  # the longer side of the image; the tile when drawn large
-_MOST_LINES = 48  # of a grid; with more, they would be one grey area
-_STEP = 13.0  # by which a window that is larger sticks out, at least
+_MOST_LINES = 48  # of a grid; more would be a grey area
+_STEP = 13.0  # by which a larger window extends beyond the tile, at least
 _MOST_WINDOWS = 7
-_SHORT = 16  # an axis is not one of an image's
-_CHARACTER = 7.4  # the width of one
+_SHORT = 16  # shorter axes are not those of an image
+_CHARACTER = 7.4  # the width of a character
 
 
 @dataclass(frozen=True)
 class Window:
-    """The region of a stage or input that one tile requires, along the image's two axes."""
+    """The region of a stage or input that size tile requires, along the image's two axes."""
 
     name: str
     rows: int
@@ -32,7 +32,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Tiles:
-    """An image in tiles, all but its last axes left out."""
+    """The tiles of an image, reduced to its last two axes."""
 
     image: tuple[int, int]
     tile: tuple[int, int]
@@ -56,7 +56,7 @@ def tiles(
     tile = [min(n, cut.get(dim, n)) for dim, n in zip(stage.dims, extents, strict=True)]
     middle = tuple(_middle(r, n, t) for r, n, t in zip(whole, extents, tile, strict=True))
     scope = {name: Interval.point(value) for name, value in scalars.items()}
-    # What other groups have stored is read as inputs are.
+    # Stages of other groups are stored, and read like inputs.
     mine = {group.root, *group.members, *inlined}
     part = replace(graph, stages=tuple(s for s in graph.stages if s.name in mine))
     windows: list[Window] = []
@@ -69,7 +69,7 @@ def tiles(
 
 
 def _middle(whole: Interval, extent: int, tile: int) -> Interval:
-    """The tile in the middle, along an axis."""
+    """The middle tile along an axis."""
     if not whole.bounded or extent <= tile:
         return whole
     first = int(whole.low) + (extent // 2 // tile) * tile
@@ -77,7 +77,7 @@ def _middle(whole: Interval, extent: int, tile: int) -> Interval:
 
 
 def _axes(whole: Sequence[Interval]) -> tuple[int, int]:
-    """The rows and columns of a whole image: the last two axes that are long."""
+    """The rows and columns of an image: its last two long axes."""
     long = [k for k, r in enumerate(whole) if _extent(r) > _SHORT][-2:]
     y, x = long if len(long) == 2 else (len(whole) - 2, len(whole) - 1)
     return y, x
@@ -96,7 +96,7 @@ def _extent(r: Interval) -> int:
 
 
 def picture(t: Tiles, hues: Mapping[str, int | None], root: str) -> Markup:
-    """The image with its tiles to scale, and beside it one tile in its windows, with their sizes."""
+    """The image with its tiles to scale, and size tile with its windows and their sizes."""
     image = _image(t)
     zoom = _zoomed(t, hues, root)
     return tag("div", image, zoom, class_="tiles")
@@ -114,20 +114,21 @@ def _image(t: Tiles) -> Markup:
             at = k * step
             path = f"M{at:.1f} 0V{height:.1f}" if vertical else f"M0 {at:.1f}H{width:.1f}"
             lines.append(tag("path", d=path, class_="grid"))
-    there = [(n // 2 // size) * size / n if n > size else 0.0 for n, size in zip(t.image, t.tile, strict=True)]
-    one = [max(3.0, size / n * full) for n, size, full in zip(t.image, t.tile, (height, width), strict=True)]
-    tile = tag("rect", x=there[1] * width, y=there[0] * height, width=one[1], height=one[0], class_="tile")
+    position = [(n // 2 // size) * size / n if n > size else 0.0 for n, size in zip(t.image, t.tile, strict=True)]
+    shape = [max(3.0, size / n * full) for n, size, full in zip(t.image, t.tile, (height, width), strict=True)]
+    tile = tag("rect", x=position[1] * width, y=position[0] * height, width=shape[1], height=shape[0], class_="tile")
     count = -(-rows // t.tile[0]) * -(-columns // t.tile[1])
     caption = f"{rows} × {columns}: " + ("one piece" if count == 1 else f"{count} tiles of {t.tile[0]} × {t.tile[1]}")
     frame = tag("rect", x=0, y=0, width=width, height=height, class_="image")
     text = tag("text", caption, x=0, y=height + 18)
-    wide = max(width, _CHARACTER * len(caption))
-    box = f"-3 -3 {wide + 6:.0f} {height + 30:.0f}"
-    return tag("svg", frame, *lines, tile, text, viewBox=box, width=wide + 6, height=height + 30, role="img")
+    full_width = max(width, _CHARACTER * len(caption))
+    box = f"-3 -3 {full_width + 6:.0f} {height + 30:.0f}"
+    return tag("svg", frame, *lines, tile, text, viewBox=box, width=full_width + 6, height=height + 30, role="img")
 
 
 def _zoomed(t: Tiles, hues: Mapping[str, int | None], root: str) -> Markup:
-    """Windows around the tile, the largest below; what is larger along an axis sticks out there, not to scale."""
+    """Windows around the tile, the largest at the bottom; a window that is larger than the tile extends beyond it, not
+    to scale."""
     largest = sorted(t.windows, key=lambda w: w.rows * w.columns)[-_MOST_WINDOWS:]
     shown = [Window(root, *t.tile), *largest]
     steps = [sorted({s[k] for w in shown if (s := (w.rows, w.columns))[k] > t.tile[k]}) for k in (0, 1)]
@@ -154,13 +155,13 @@ def _zoomed(t: Tiles, hues: Mapping[str, int | None], root: str) -> Markup:
         )
     words = [f"{w.name} {w.rows} × {w.columns}" for w in shown]
     texts = [tag("text", word, x=width + 14, y=14 + 17 * k) for k, word in enumerate(words)]
-    wide, tall = width + 22 + _CHARACTER * max(map(len, words)), max(height, 17.0 * len(words) + 6)
-    box = f"-3 -3 {wide + 6:.0f} {tall + 6:.0f}"
-    return tag("svg", join(*drawn, *texts), viewBox=box, width=wide + 6, height=tall + 6, role="img")
+    full_width, tall = width + 22 + _CHARACTER * max(map(len, words)), max(height, 17.0 * len(words) + 6)
+    box = f"-3 -3 {full_width + 6:.0f} {tall + 6:.0f}"
+    return tag("svg", join(*drawn, *texts), viewBox=box, width=full_width + 6, height=tall + 6, role="img")
 
 
 def _drawn(n: int, tile: int, full: float, steps: Sequence[int]) -> float:
-    """The drawn length of so many pixels, beside a tile of `full`."""
+    """The drawn length of `n` pixels, next to a tile of length `full`."""
     if n > tile:
         return full + 2 * _STEP * (1 + steps.index(n))
     return max(10.0, full * n / tile)

@@ -83,6 +83,18 @@ class Meaning:
 meaning = Meaning()
 
 
+def _binary(name: str) -> Callable[[Expr, ExprLike], Expr]:
+    return lambda a, b: meaning.binary(name, a, b)
+
+
+def _reflected(name: str) -> Callable[[Expr, ExprLike], Expr]:
+    return lambda a, b: meaning.binary(name, b, a)
+
+
+def _unary(name: str) -> Callable[[Expr], Expr]:
+    return lambda a: meaning.unary(name, a)
+
+
 @node()
 class Expr(_Notes):
     """Base of all nodes: a value of `dtype`, `lanes` of them at once."""
@@ -99,89 +111,21 @@ class Expr(_Notes):
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Expr:
         return meaning.apply_function(function, args, options)
 
-    def __add__(self, other: ExprLike) -> Expr:
-        return meaning.binary("add", self, other)
-
-    def __radd__(self, other: ExprLike) -> Expr:
-        return meaning.binary("add", other, self)
-
-    def __sub__(self, other: ExprLike) -> Expr:
-        return meaning.binary("sub", self, other)
-
-    def __rsub__(self, other: ExprLike) -> Expr:
-        return meaning.binary("sub", other, self)
-
-    def __mul__(self, other: ExprLike) -> Expr:
-        return meaning.binary("mul", self, other)
-
-    def __rmul__(self, other: ExprLike) -> Expr:
-        return meaning.binary("mul", other, self)
-
-    def __truediv__(self, other: ExprLike) -> Expr:
-        return meaning.binary("div", self, other)
-
-    def __rtruediv__(self, other: ExprLike) -> Expr:
-        return meaning.binary("div", other, self)
-
-    def __floordiv__(self, other: ExprLike) -> Expr:
-        return meaning.binary("floordiv", self, other)
-
-    def __rfloordiv__(self, other: ExprLike) -> Expr:
-        return meaning.binary("floordiv", other, self)
-
-    def __mod__(self, other: ExprLike) -> Expr:
-        return meaning.binary("mod", self, other)
-
-    def __rmod__(self, other: ExprLike) -> Expr:
-        return meaning.binary("mod", other, self)
-
-    def __pow__(self, other: ExprLike) -> Expr:
-        return meaning.binary("pow", self, other)
-
-    def __rpow__(self, other: ExprLike) -> Expr:
-        return meaning.binary("pow", other, self)
-
-    def __and__(self, other: ExprLike) -> Expr:
-        return meaning.binary("and", self, other)
-
-    def __rand__(self, other: ExprLike) -> Expr:
-        return meaning.binary("and", other, self)
-
-    def __or__(self, other: ExprLike) -> Expr:
-        return meaning.binary("or", self, other)
-
-    def __ror__(self, other: ExprLike) -> Expr:
-        return meaning.binary("or", other, self)
-
-    def __xor__(self, other: ExprLike) -> Expr:
-        return meaning.binary("xor", self, other)
-
-    def __rxor__(self, other: ExprLike) -> Expr:
-        return meaning.binary("xor", other, self)
-
-    def __lshift__(self, other: ExprLike) -> Expr:
-        return meaning.binary("shl", self, other)
-
-    def __rlshift__(self, other: ExprLike) -> Expr:
-        return meaning.binary("shl", other, self)
-
-    def __rshift__(self, other: ExprLike) -> Expr:
-        return meaning.binary("shr", self, other)
-
-    def __rrshift__(self, other: ExprLike) -> Expr:
-        return meaning.binary("shr", other, self)
-
-    def __lt__(self, other: ExprLike) -> Expr:
-        return meaning.binary("lt", self, other)
-
-    def __le__(self, other: ExprLike) -> Expr:
-        return meaning.binary("le", self, other)
-
-    def __gt__(self, other: ExprLike) -> Expr:
-        return meaning.binary("gt", self, other)
-
-    def __ge__(self, other: ExprLike) -> Expr:
-        return meaning.binary("ge", self, other)
+    __add__, __radd__ = _binary("add"), _reflected("add")
+    __sub__, __rsub__ = _binary("sub"), _reflected("sub")
+    __mul__, __rmul__ = _binary("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _binary("div"), _reflected("div")
+    __floordiv__, __rfloordiv__ = _binary("floordiv"), _reflected("floordiv")
+    __mod__, __rmod__ = _binary("mod"), _reflected("mod")
+    __pow__, __rpow__ = _binary("pow"), _reflected("pow")
+    __and__, __rand__ = _binary("and"), _reflected("and")
+    __or__, __ror__ = _binary("or"), _reflected("or")
+    __xor__, __rxor__ = _binary("xor"), _reflected("xor")
+    __lshift__, __rlshift__ = _binary("shl"), _reflected("shl")
+    __rshift__, __rrshift__ = _binary("shr"), _reflected("shr")
+    __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
+    __neg__, __invert__, __abs__ = _unary("neg"), _unary("not"), _unary("abs")
+    __floor__, __ceil__, __trunc__ = _unary("floor"), _unary("ceil"), _unary("trunc")
 
     def __eq__(self, other: object) -> Expr:  # type: ignore[override]
         return meaning.binary("eq", self, other)
@@ -192,29 +136,11 @@ class Expr(_Notes):
     def __hash__(self) -> int:
         return id(self) >> 4
 
-    def __neg__(self) -> Expr:
-        return meaning.unary("neg", self)
-
     def __pos__(self) -> Expr:
         return self
 
-    def __invert__(self) -> Expr:
-        return meaning.unary("not", self)
-
-    def __abs__(self) -> Expr:
-        return meaning.unary("abs", self)
-
     def __round__(self, digits: object = None) -> Expr:
         return meaning.rounded(self, digits)
-
-    def __floor__(self) -> Expr:
-        return meaning.unary("floor", self)
-
-    def __ceil__(self) -> Expr:
-        return meaning.unary("ceil", self)
-
-    def __trunc__(self) -> Expr:
-        return meaning.unary("trunc", self)
 
     def __int__(self) -> NoReturn:
         raise UserError(_not_a_number(self, "to convert it write pt.cast('int32', ...)"))

@@ -25,7 +25,7 @@ def verify(graph: Graph, after: str = "", error: Callable[[str], Exception] = In
 
 def verified(graph: Graph, after: str) -> Graph:
     """The graph, after a verification if that is enabled."""
-    if verification.is_asked():
+    if verification.is_enabled():
         verify(graph, after)
     return graph
 

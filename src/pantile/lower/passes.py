@@ -85,7 +85,7 @@ class Refused(NamedTuple):
 class Trace:
     """Notes of the pass runner: seconds per pass, and refused loops. With `check`, each pass is verified."""
 
-    check: bool = field(default_factory=verification.is_asked)
+    check: bool = field(default_factory=verification.is_enabled)
     seconds: dict[str, float] = field(default_factory=dict)
     refused: set[Refused] = field(default_factory=set)
 

@@ -1,1 +1,1 @@
-"""Running compiled code: arguments, kernels, threads and the compile cache."""
+"""Execution of compiled code: arguments, kernels, threads and the compile cache."""

@@ -1,7 +1,7 @@
-"""Where the elements of an array begin: `a.ctypes.data`, which takes two microseconds, in a tenth of that.
+"""The address of an array's elements: `a.ctypes.data`, in a tenth of its two microseconds.
 
-In CPython an array is a structure whose first field, behind those of every object, is the address of its elements. That
-is part of NumPy's binary interface, which all extensions are compiled for; it is tried out here nevertheless.
+In CPython, an array is a structure whose first field, after those of every object, is the address of its elements. That
+is part of NumPy's binary interface, which all extensions rely on; it is tested here nevertheless.
 """
 
 from __future__ import annotations
@@ -33,5 +33,5 @@ def _are_structures() -> bool:
     return _of_structures(samples) == _of_attributes(samples)
 
 
-# Of each array, which must be of NumPy's own class: that of a derived one may say anything.
+# The address of each array, whose class must be NumPy's own: derived classes may override anything.
 addresses = _of_structures if _are_structures() else _of_attributes

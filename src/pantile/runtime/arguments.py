@@ -1,7 +1,6 @@
 """The arguments of a call: given by name, as arrays and numbers; checked one by one, before anything is written.
 
-What a call must satisfy is said by `Array` and `Number`; the checks of what its arrays have to do with each other are
-in `outputs`.
+`Array` and `Number` describe what a call must satisfy; `outputs` checks the relations between its arrays.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from ..target.gpu import LONGEST_ACCESS
 NDArray = np.ndarray[Any, np.dtype[Any]]
 LARGEST_COUNT = (1 << 31) - 1  # of elements, in 32 bits
 LARGEST_EXTENT = (1 << 31) - 1  # coordinates are int32
-LARGEST_STRIDE = 4  # that code is specialized on: of pixels whose channels are interleaved
-KIND_FLAGS = 0x100 | 0x400  # those of NumPy's that kinds of calls differ in: aligned, writeable
-_VECTOR = 8  # fewer elements are not worth code of their own
+LARGEST_STRIDE = 4  # that code is specialized on, for interleaved channels
+KIND_FLAGS = 0x100 | 0x400  # the NumPy flags that distinguish kinds of calls: aligned, writeable
+_VECTOR = 8  # fewer elements do not get code of their own
 _LARGEST_REACH = 1 << 62  # of addresses that are computed in int64
 
 
 class AnyArray(Protocol):
-    """An array that is given, wherever it is: what NumPy's say of themselves."""
+    """An array on any device, with the attributes of NumPy's arrays."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -49,15 +48,15 @@ class AnyArray(Protocol):
 
 @dataclass(frozen=True)
 class Array:
-    """An array that a pipeline takes or fills, or brings along."""
+    """An array that a pipeline reads or writes, or a constant table."""
 
     name: str
     dtype: DType
     ndim: int
     where: Location
     kind: str = "Input"
-    table: AnyArray | None = None  # what is passed to code, for one that callers do not give
-    shape: tuple[int | None, ...] = ()  # what its extents must be, None for any; () if none is known
+    table: AnyArray | None = None  # the elements of a constant table
+    shape: tuple[int | None, ...] = ()  # the required extents, None for any; () if none is known
 
     @property
     def label(self) -> str:
@@ -79,7 +78,7 @@ class Number:
 
 
 class Arguments:
-    """What a pipeline takes by name. `as_array`: of what was given for one."""
+    """The arguments of a pipeline by name. `as_array` converts the value for an array."""
 
     def __init__(
         self, arrays: Sequence[Array], numbers: Sequence[Number], as_array: Callable[[Array, Any], AnyArray]
@@ -90,7 +89,7 @@ class Arguments:
         self._names = [*(a.name for a in self.arrays if a.table is None), *(n.name for n in self.numbers)]
         self._known = frozenset(self._names)
         self._each = [(a, a.name, a.table) for a in self.arrays]
-        # Classes whose attributes can be relied on.
+        # Classes with reliable attributes.
         self._arrays = frozenset({np.ndarray, *(type(a.table) for a in self.arrays if a.table is not None)})
 
     def match(self, given: Mapping[str, Any]) -> tuple[list[AnyArray], list[bool | int | float]]:
@@ -116,7 +115,7 @@ class Arguments:
 
 
 def check_array(wanted: Array, a: AnyArray) -> None:
-    """Refuse an array that code compiled for `wanted` cannot read or write in place."""
+    """Raise an error if code compiled for `wanted` cannot read or write the array in place."""
     _check_dtype(wanted, a)
     if a.ndim != wanted.ndim:
         raise UserError(
@@ -137,7 +136,7 @@ def _check_dtype(wanted: Array, a: AnyArray) -> None:
     if a.dtype == needed:
         return
     name = wanted.name
-    if wanted.kind == "output":  # a converted copy would be filled, and forgotten
+    if wanted.kind == "output":  # results would be written to a converted copy
         why, remedy = f"not {needed}", f"pass one of {needed} as out=, such as np.empty({a.shape}, {needed.name!r})"
     elif hasattr(a, "converted"):
         why = f"not {wanted.dtype}"
@@ -165,17 +164,17 @@ def _check_layout(wanted: Array, a: AnyArray) -> None:
 
 
 def alignment(a: AnyArray, address: int) -> int:
-    """Bytes that an array's address is a multiple of, and its strides besides those that code is specialized on.
-    Code does not care for more than a thread of a GPU moves at once."""
+    """The alignment in bytes of an array's address and of its strides, except those that code is specialized on. More
+    than the longest access of a GPU makes no difference."""
     steps = [s for s, n, known in zip(a.strides, a.shape, known_strides(a), strict=True) if known is None and n > 1]
     return math.gcd(LONGEST_ACCESS, address, *steps)
 
 
 def known_strides(a: AnyArray) -> tuple[int | None, ...]:
-    """Strides that code is specialized on: 1 for the axis whose elements are neighbours, and those up to 4 of others.
+    """The strides that code is specialized on: 1 for the contiguous axis, and up to 4 for the others.
 
-    That axis is the last one of stride 1 that has something to step over, else one of a single element. Axes too short
-    for vectors count as any.
+    The contiguous axis is the last one of stride 1 with several elements, else one of a single element. Axes too short
+    for vectors count as unknown.
     """
     axes = range(a.ndim - 1, -1, -1)
     dense = [k for k in axes if a.strides[k] == a.itemsize and a.shape[k] > 1] or [k for k in axes if a.shape[k] <= 1]
@@ -185,12 +184,12 @@ def known_strides(a: AnyArray) -> tuple[int | None, ...]:
 
 
 def is_far(a: AnyArray) -> bool:
-    """Whether some element is further from the first one than 32 bits count."""
+    """Whether the distance of some element from the first one exceeds 32 bits."""
     return sum([(n - 1) * abs(s) for n, s in zip(a.shape, element_strides(a), strict=True) if n > 1]) > LARGEST_COUNT
 
 
 def element_strides(a: AnyArray) -> list[int]:
-    """Strides counted in elements; 0 where there is nothing to step over."""
+    """Strides in elements; 0 for axes of at most one element."""
     return [s // a.itemsize if n > 1 else 0 for n, s in zip(a.shape, a.strides, strict=True)]
 
 
@@ -198,7 +197,7 @@ def element_strides(a: AnyArray) -> list[int]:
 
 
 def as_number(wanted: Number, given: Any) -> bool | int | float:
-    """The number in its param's type: checked for range, rounded."""
+    """The number in its param's type, checked for range and rounded."""
     if given is None:
         raise UserTypeError(f"{wanted.label} is missing; pass {wanted.name}=<{wanted.dtype}>")
     value = _plain_number(given)
@@ -210,7 +209,7 @@ def as_number(wanted: Number, given: Any) -> bool | int | float:
 
 
 def _plain_number(given: Any) -> bool | int | float | None:
-    """A number of Python's own classes, since those of subclasses may compare and convert as they like; None if it is
+    """A number of Python's own classes, because subclasses may compare and convert arbitrarily; None if the value is
     none."""
     kind = type(given)
     if issubclass(kind, (np.generic, np.ndarray)) and given is not np.ma.masked:
@@ -251,7 +250,7 @@ def _as_float(wanted: Number, value: bool | int | float) -> float:
         raise UserError(f"{wanted.label} is given {shown(value)}, which is too large for {wanted.dtype}") from None
 
 
-_FLOAT_CODES = {16: "=e", 32: "=f", 64: "=d"}  # with "=", what does not fit is an OverflowError
+_FLOAT_CODES = {16: "=e", 32: "=f", 64: "=d"}  # with "=", a number that does not fit raises an OverflowError
 
 
 def to_bfloat_bits(value: float) -> int:

@@ -1,4 +1,4 @@
-"""What was given for an array, as an array of NumPy's own class: other types are viewed through their own protocols."""
+"""Conversion of arguments to arrays of NumPy's own class; other types are viewed through their protocols."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .tensors import is_tensor, memory_of
 
 
 def as_array(wanted: Array, given: Any) -> NDArray:
-    """What was given, as an array of NumPy's own class, whose attributes say where its memory is; those of subclasses
-    may say anything. Other array types are viewed through their own protocols."""
+    """The value as an array of NumPy's own class, whose attributes describe its memory; subclasses may override
+    anything. Other array types are viewed through their protocols."""
     if type(given) is np.ndarray:
         return given
     if given is None:
@@ -32,12 +32,12 @@ def as_array(wanted: Array, given: Any) -> NDArray:
 
 
 def not_an_array(wanted: Array, given: Any, error: Exception) -> UserError:
-    """Because of what happens when it is taken for one."""
+    """The error for a value that cannot be an array, because of what its conversion raised."""
     return UserTypeError(f"{wanted.label} is given {type(given).__name__}, which is not an array: {error}")
 
 
 def check_unmasked(wanted: Array, given: Any) -> None:
-    """Refuse an array of which some elements do not count."""
+    """Raise an error for a masked array."""
     if any(isinstance(a, np.ma.MaskedArray) for a in (given, *(given if isinstance(given, (list, tuple)) else ()))):
         instead = f"{wanted.name}.filled(...)" if wanted.kind == "Input" else "the .data of it"
         raise UserError(f"{wanted.label} is given a masked array, whose mask would be ignored; pass {instead}")

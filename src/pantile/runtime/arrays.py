@@ -1,4 +1,4 @@
-"""What calls ask about arrays, and the answers where all of them are NumPy's and code reads them in place."""
+"""The operations of calls on arrays, and their implementation for NumPy arrays that code uses in place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .arguments import KIND_FLAGS, AnyArray, Array, NDArray
 from .array_conversion import as_array
 from .outputs import Shape, check_apart, given_outputs, maker, returned
 
-# Of given outputs, if there are any, and inputs: the arrays that are filled, new ones where none are given.
+# (given outputs, if any; inputs) -> the arrays to fill, which are new where none are given.
 New = Callable[["Sequence[AnyArray | None] | None", "Sequence[AnyArray]"], "list[AnyArray]"]
 
 
@@ -18,16 +18,16 @@ class Arrays(Protocol):
     """The arrays that a backend takes."""
 
     def given(self, wanted: Array, value: Any) -> AnyArray:
-        """What was given, as an array; `check_array` checks it."""
+        """The value as an array; `check_array` checks it."""
 
     def constant(self, table: NDArray) -> AnyArray:
-        """A table that a pipeline brings along."""
+        """A constant table of a pipeline."""
 
     def outputs(self, wanted: Sequence[Array], out: Any) -> list[AnyArray | None]:
         """`out=` as one entry per output; None stands for a new array."""
 
     def layouts(self, arrays: Sequence[AnyArray | None]) -> tuple[object, ...]:
-        """What tells kinds of calls apart, of each array; hashable, and None for None."""
+        """The layout of each array, which distinguishes kinds of calls; hashable, and None for None."""
 
     def check_apart(
         self,
@@ -36,27 +36,27 @@ class Arrays(Protocol):
         inputs: Sequence[Array],
         read: Sequence[AnyArray],
     ) -> None:
-        """Refuse a given output that shares memory with an input or another output."""
+        """Raise an error if an `out=` array shares memory with an input or another output."""
 
     def seen(self, arrays: Sequence[AnyArray]) -> Sequence[AnyArray]:
-        """The arrays as code will see them, of which only layouts count."""
+        """The arrays as code will see them; only their layouts matter."""
 
     def aligned(self, seen: Sequence[AnyArray]) -> Sequence[int]:
-        """Bytes that the address of each is a multiple of, and its strides besides those that code is specialized on,
-        as far as code for such arrays cares."""
+        """The alignment in bytes of the address and strides of each array, except strides that code is specialized on,
+        as far as it affects code."""
 
     def new(self, wanted: Sequence[Array], shapes: Sequence[Shape]) -> New:
-        """What makes the arrays for outputs of one kind of call."""
+        """A function that makes the output arrays for one kind of call."""
 
     def results(self, wanted: Sequence[Array], filled: list[AnyArray], out: Any, given: Mapping[str, Any]) -> list[Any]:
-        """What callers get: what they gave as `out=`, and new arrays of the kind of what they gave."""
+        """The return value of a call: the arrays of `out=`, and new arrays of the callers' kind."""
 
     def on_host(self, a: AnyArray) -> NDArray:
-        """The array, to be read by NumPy."""
+        """The array in a form that NumPy can read."""
 
 
 class NumpyArrays:
-    """NumPy's own, and what it views through other libraries' protocols."""
+    """NumPy arrays, and those that NumPy views through protocols of other libraries."""
 
     given = staticmethod(as_array)
     outputs = staticmethod(given_outputs)

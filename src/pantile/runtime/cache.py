@@ -1,8 +1,8 @@
-"""The compile cache on disk: object code by digest, in a directory that only this user can write.
+"""The compile cache on disk: object code by digest, in a directory that only this user can write to.
 
-What is in it is run as code, so a directory or file that somebody else could have written is not used. A file is
-written whole under another name and then renamed, begins with a digest of its content, and is made again whenever
-anything about it is wrong. Without a usable directory (see `cache_directory`) everything works, only slower.
+Its content is executed as code, so a directory or file that somebody else could have written is not used. A file is
+written under another name and then renamed, starts with a digest of its content, and is replaced if it is invalid.
+Without a usable directory (see `cache_directory`) everything works, but slower.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import llvmlite.binding as llvm
 from .. import cache_directory
 from ..dataclass import dataclass
 
-LIMIT = 512 << 20  # bytes; beyond it, what was used longest ago is removed
+LIMIT = 512 << 20  # bytes; beyond that, least recently used entries are removed
 _MAGIC = b"pantile\x01"
 _DIGEST = hashlib.sha256().digest_size
 _SUFFIX = ".code"
-_ABANDONED = 3600.0  # seconds after which an unfinished file will not be finished
+_ABANDONED = 3600.0  # seconds after which an unfinished file is abandoned
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 @dataclass(frozen=True)
 class Info:
-    """What the cache holds; `directory` is None where there is none to use."""
+    """The contents of the cache; `directory` is None if there is no usable one."""
 
     directory: Path | None
     entries: int
@@ -39,13 +39,13 @@ class Info:
 
 
 def key(*parts: str) -> str:
-    """The name of an entry: a digest of what it depends on, this version of Pantile and LLVM included."""
+    """The name of an entry: a digest of its dependencies and of the versions of Pantile and LLVM."""
     text = "\0".join([_BUILD, llvmlite.__version__, str(llvm.llvm_version_info), *parts])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def fetch(name: str, make: Callable[[], bytes]) -> bytes:
-    """The entry, made if it is not there."""
+    """The entry, made if it is missing."""
     content = read(name)
     if content is None:
         content = make()
@@ -54,13 +54,13 @@ def fetch(name: str, make: Callable[[], bytes]) -> bytes:
 
 
 def read(name: str) -> bytes | None:
-    """The entry, or None if there is none that is whole and safe."""
+    """The entry, or None if there is no valid one."""
     directory = _directory()
     return None if directory is None else directory.read(name)
 
 
 def write(name: str, content: bytes) -> None:
-    """Keep the entry, if that is possible."""
+    """Store the entry if possible."""
     directory = _directory()
     if directory is not None:
         directory.write(name, content)
@@ -73,7 +73,7 @@ def clear() -> int:
 
 
 def info() -> Info:
-    """The folder of the cache and what it holds."""
+    """The directory of the cache and its contents."""
     directory = _directory()
     if directory is None:
         return Info(None, 0, 0)
@@ -82,7 +82,7 @@ def info() -> Info:
 
 
 def _build() -> str:
-    """This installation and version of Pantile: any edit or upgrade of its sources changes it."""
+    """The version and installation of Pantile: any edit or upgrade of its sources changes it."""
     stamps = []
     for place, _, files in os.walk(_PACKAGE):
         for name in files:
@@ -92,7 +92,7 @@ def _build() -> str:
     return repr(sorted(stamps))
 
 
-_BUILD = _build()  # at import: code that runs now must not be taken for that of sources edited later
+_BUILD = _build()  # at import, because sources may be edited while this process runs
 
 
 def _directory() -> Directory | None:
@@ -106,15 +106,15 @@ def _opened(path: Path) -> Directory:
 
 
 class Directory:
-    """The files of a cache. No method raises for what the file system does."""
+    """The files of a cache. No method raises errors of the file system."""
 
     def __init__(self, path: Path, limit: int = LIMIT) -> None:
         self.path = path
         self.limit = limit
-        self._held: int | None = None  # bytes, as far as this process knows; None until it looks
+        self._held: int | None = None  # bytes, as last measured; None before
 
     def entries(self) -> list[tuple[float, int, str]]:
-        """When each entry was last used, its size and its path, in the order of use."""
+        """The time of last use, the size and the path of each entry, in the order of use."""
         return sorted(self._files(_SUFFIX))
 
     def _files(self, suffix: str) -> Iterator[tuple[float, int, str]]:
@@ -144,14 +144,15 @@ class Directory:
         return self.path / (name + _SUFFIX)
 
     def _grown(self, size: int) -> None:
-        """Look at the whole directory at the first write, and when it may have become too large."""
+        """Measure the whole directory on the first write, and when it may have become too large."""
         if self._held is not None and self._held + size <= self.limit:
             self._held += size
         else:
             self._held = self._trimmed()
 
     def _trimmed(self) -> int:
-        """Remove what was never finished, and what was used longest ago until the rest is small enough: its bytes."""
+        """Remove unfinished files, and the least recently used entries until the rest is small enough; return its
+        size."""
         for used, _, path in list(self._files(cache_directory.UNFINISHED)):
             if used < time.time() - _ABANDONED:
                 _remove(path)
@@ -172,7 +173,7 @@ def _remove(path: str) -> bool:
 
 
 def _digest(name: str, content: bytes) -> bytes:
-    """The digest of the content and the name it belongs to: a file under another entry's name is as good as damaged."""
+    """The digest of an entry's content and name, so that a renamed file counts as damaged."""
     return hashlib.sha256(name.encode() + b"\0" + content).digest()
 
 

@@ -1,13 +1,13 @@
-"""Calls like the one before, entered by native code: it compares the arrays with those, and runs the kernel.
+"""The fast path of a call that is like the previous one: native code compares the arrays and runs the kernel.
 
 All that Python does for a call, from the layouts of its arrays to the argument block of its kernel, takes longer than
 the kernel of a small picture. Here one function reads the structures of the arrays: whether each is of NumPy's own
-class, its type, extents, strides and flags. If all are what they were, their addresses go into a copy of the block, on
-the stack, and the kernel is called without the GIL. If not, or if the bytes from the first to the last of an output and
-those of another array meet, nothing has happened, and Python looks closely.
+class, its type, extents, strides and flags. If nothing has changed, their addresses are written to a copy of the block,
+on the stack, and the kernel is called without the GIL. If something has changed, or if the byte ranges of an output and
+another array overlap, the call takes the general path in Python.
 
-The structures are part of the binary interfaces of CPython and NumPy, which extensions are compiled for; they are tried
-out before they are relied on.
+The structures are part of the binary interfaces of CPython and NumPy, which extensions rely on; they are tested before
+they are used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..target import host
 from . import cache
 from .arguments import KIND_FLAGS, NDArray
 
-OTHERWISE = -1000  # some array is not what it was, or not certainly apart; kernels return other numbers
+OTHERWISE = -1000  # some array has changed, or may overlap; kernels return other numbers
 _LARGEST_BLOCK = 4096  # bytes
 _SIZES = {object: 16, list: 40}  # of structures, in bytes
 _Function = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64)
@@ -178,15 +178,15 @@ define i32 @pantile_is_first(ptr %block, i64 %address) nounwind {
 
 
 class CallEntry:
-    """The entry of one kind of call. `block`: the argument block of such a call, which ends in so many bytes of
-    `numbers` and a word."""
+    """The fast path of one kind of call. `block` is the argument block of such a call, which ends with `numbers` bytes
+    of numbers and a word."""
 
     def __init__(
         self, kernel: int, inputs: Sequence[NDArray], outputs: Sequence[NDArray], block: bytes, numbers: int
     ) -> None:
         arrays, words = [*inputs, *outputs], len(block) // 8
         self._block = ctypes.create_string_buffer(block, len(block))
-        self._types = [a.dtype for a in arrays]  # whose addresses are theirs as long as they are here
+        self._types = [a.dtype for a in arrays]  # kept alive, because the entry has their addresses
         kind = [
             len(arrays),
             kernel,
@@ -207,7 +207,7 @@ class CallEntry:
 
 
 def _bytes_of(a: NDArray) -> tuple[int, int]:
-    """The first byte of the elements of an array and the one behind the last, counted from its address."""
+    """The offsets of the first byte of an array's elements and after the last one, from its address."""
     if a.size == 0:
         return 0, 0
     steps = [(n - 1) * s for n, s in zip(a.shape, a.strides, strict=True)]
@@ -217,15 +217,15 @@ def _bytes_of(a: NDArray) -> tuple[int, int]:
 def entry(
     kernel: int, inputs: Sequence[NDArray], outputs: Sequence[NDArray], block: bytes, numbers: int
 ) -> CallEntry | None:
-    """The entry of a kind of call; None where calls cannot be entered like this."""
+    """The fast path of a kind of call; None if there is none for such calls."""
     if len(block) > _LARGEST_BLOCK or function() is None:
         return None
     return CallEntry(kernel, inputs, outputs, block, numbers)
 
 
 def function() -> Any:
-    """A function of a list of arrays, the address of an entry's kind, the bytes of numbers and a number of threads,
-    that returns what the kernel returns, or `OTHERWISE`. None where Python's structures differ."""
+    """A native function of a list of arrays, the address of an entry, the bytes of numbers and a number of threads,
+    which returns the kernel's result or `OTHERWISE`. None if Python's structures differ."""
     global _engine, _entered
     if _engine is None:
         with _lock:
@@ -250,7 +250,7 @@ _entered: Any = None
 
 
 def _are_structures(enter: Any, is_first: int) -> bool:
-    """Whether arrays are entered as what they are, and not as anything else."""
+    """Whether arrays have the expected structure."""
     if sys.implementation.name != "cpython" or any(kind.__basicsize__ != n for kind, n in _SIZES.items()):
         return False
     samples: list[NDArray] = [

@@ -1,4 +1,4 @@
-"""A compiled kernel, ready to be called: object code in, a function of an argument block out."""
+"""A compiled kernel: from object code to a function of an argument block."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .pool import shared_pool
 from .threads import OUT_OF_MEMORY
 
 Report = ctypes.c_int64 * 8
-_Function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64)  # lets go of the GIL while it runs
+_Function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64)  # releases the GIL while it runs
 _ACTIONS = {1: "read", 2: "written"}
 
 
 @dataclass(frozen=True)
 class ObjectCode:
-    """What compiling leaves: the code, in one part or several, the name of its function, and its buffers in the order
-    in which it reports accesses outside of them, if it `reports` any."""
+    """The result of compiling: the code, in one or several parts, the name of its function, and the buffers whose
+    out-of-bounds accesses it reports, in order, if it `reports` any."""
 
     symbol: str
     buffers: tuple[str, ...]
@@ -42,18 +42,18 @@ class ObjectCode:
 
 
 class LinkedKernel:
-    """Code linked into this process; it stays as long as this object."""
+    """Code linked into this process; it stays loaded as long as this object."""
 
     def __init__(self, compiled: ObjectCode) -> None:
         self.buffers, self.reports = compiled.buffers, compiled.reports
         self._code = load(compiled.code, compiled.symbol, shared_pool().symbols)
         self.address = self._code.address
-        # Of an argument block and a number of threads: 0, or the code of what went wrong (see `failure`).
+        # (argument block, number of threads) -> 0, or an error code (see `failure`).
         self.function: Callable[[bytes, int], int] = _Function(self._code.address)
 
 
 def failure(code: int, report: Sequence[int], buffers: Sequence[str], labels: Mapping[str, str]) -> RunError:
-    """The error of a nonzero exit code. `labels` say more about a buffer than its name."""
+    """The error for a nonzero exit code. `labels` describe buffers."""
     if code == OUT_OF_MEMORY:
         return RunError("out of memory: there is no room for the intermediate values of this pipeline")
     action, number, index, low, high = report[:5]

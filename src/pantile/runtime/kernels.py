@@ -1,4 +1,4 @@
-"""All code of the process, by key: each piece is compiled (or read from the disk cache) and loaded once."""
+"""All code of the process by key: each piece is compiled (or read from the disk cache) and loaded once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ..forks import Lock
 from . import cache
 
 T = TypeVar("T")
-# Runs a step and notes under its name how long it took.
+# Runs a step and records its time by name.
 Timed = Callable[[str, Callable[[], Any]], Any]
 
 _kernels: WeakValueDictionary[str, Any] = WeakValueDictionary()
-_locks: WeakValueDictionary[str, Lock] = WeakValueDictionary()  # each as long as somebody holds it or waits
+_locks: WeakValueDictionary[str, Lock] = WeakValueDictionary()  # each while a thread holds it or waits for it
 _lock = Lock()  # of the locks
 
 
 def kernel(key: str, compile: Callable[[], bytes], load: Callable[[bytes], T], timed: Timed) -> T:
-    """The loaded code of a key, from memory, from disk or compiled. Threads that ask for one key wait for the first."""
+    """The loaded code of a key, from memory, from disk or compiled. Threads with the same key wait for the first."""
     loaded: T | None = _kernels.get(key)
     if loaded is not None:
         return loaded
@@ -39,12 +39,12 @@ def kernel(key: str, compile: Callable[[], bytes], load: Callable[[bytes], T], t
 
 
 def _load_cached(kept: bytes, load: Callable[[bytes], T]) -> T | None:
-    """The loaded code; None if it is not what was written."""
+    """The loaded code; None if the entry is invalid."""
     try:
         return load(kept)
     except PantileError:
         raise
-    except Exception:  # whatever reading it comes to; what is wrong with us is raised when it is compiled anew
+    except Exception:  # any error of reading; compiling anew raises those that are ours
         return None
 
 

@@ -1,4 +1,4 @@
-"""What a call launches on a GPU, as far as that is known without running it; also as text. No time is predicted.
+"""The launches of a call on a GPU, as far as they are known without running it; also as text. No time is predicted.
 
 blur, target sm_90: 2 kernels; no time is predicted for GPUs
   kernel            blocks  threads  shared bytes  registers  occupancy  bytes of its arrays
@@ -25,10 +25,8 @@ MOST_KERNELS = 40  # that are listed
 
 @dataclass(frozen=True)
 class KernelReport:
-    """One launch: its grid, its blocks, and the arrays that it is given, which it may read or write in part.
-
-    `registers` of a thread are estimated, and `occupancy` follows from them.
-    """
+    """One launch: its grid, its blocks, and its arrays, which it may access in part. `registers` of a thread are
+    estimated, and `occupancy` follows from them."""
 
     name: str
     blocks: int
@@ -50,18 +48,18 @@ class LaunchReport:
     bytes_of_arrays: int
     bytes_between: int
 
-    seconds: ClassVar[float] = nan  # that a call takes, and that it takes to compile: not known
+    seconds: ClassVar[float] = nan  # of a call, and of compiling: unknown
     compile_seconds: ClassVar[float] = nan
 
     @property
     def head(self) -> str:
-        """The whole in a sentence."""
+        """The report in a sentence."""
         count = f"{len(self.kernels)} kernel{'' if len(self.kernels) == 1 else 's'}"
         return f"{self.name}, target {self.target}: {count}; no time is predicted for GPUs"
 
     @property
     def memory(self) -> str:
-        """A sentence that says where the bytes are."""
+        """The memory of the call in a sentence."""
         return (
             f"arrays of the call have {self.bytes_of_arrays / 1e6:.3g} MB, memory between kernels "
             f"{self.bytes_between / 1e6:.3g} MB"
@@ -69,7 +67,7 @@ class LaunchReport:
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """A line for each launch, below their titles."""
+        """The column titles, and a row for each launch."""
         return [TITLES, *map(_row, self.kernels)]
 
     def __str__(self) -> str:
@@ -98,8 +96,8 @@ def launched(
 ) -> LaunchReport:
     """The report of a plan.
 
-    `arrays` has the bytes of arguments and results by name; `occupancy` is that of so many threads and bytes of shared
-    memory per block and registers per thread.
+    `arrays` has the bytes of arguments and results by name; `occupancy` is a function of the threads and the shared
+    bytes of a block and of the registers of a thread.
     """
     between = {a.name: a.elements * a.dtype.bytes for a in plan.allocations}
     sizes = {**arrays, **between}

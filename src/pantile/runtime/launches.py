@@ -32,9 +32,9 @@ from . import arguments
 
 @dataclass(frozen=True)
 class Allocation:
-    """Memory of so many elements that has to be there from launch number `begin` to before number `end`."""
+    """Memory for a number of elements, which is live from launch number `begin` to before number `end`."""
 
-    name: str  # of this memory alone: no argument and no other allocation has it
+    name: str  # a name of this memory only
     dtype: DType
     elements: int
     begin: int
@@ -43,7 +43,7 @@ class Allocation:
 
 @dataclass(frozen=True)
 class PlannedLaunch:
-    """A kernel and what it is given, in the order of its captures; `buffers` names allocations and arguments."""
+    """A kernel and its arguments, in the order of its captures; `buffers` names allocations and arguments."""
 
     kernel: Kernel
     scalars: tuple[Number, ...]
@@ -53,18 +53,18 @@ class PlannedLaunch:
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """All that a call does. A launch begins when all before it have ended."""
+    """The launches of a call in order. A launch starts after all previous ones have finished."""
 
     allocations: Sequence[Allocation]
     launches: Sequence[PlannedLaunch]
 
 
 class WideIndicesNeeded(PantileError):
-    """Indices of 32 bits do not count as far as this call needs: it takes code that has more."""
+    """32-bit indices are too narrow for this call, which needs code with wider ones."""
 
 
 def check_near(plan: LaunchPlan) -> None:
-    """Whether 32 bits count the elements of all memory, and all that kernels are given; raises `WideIndicesNeeded`."""
+    """Raise `WideIndicesNeeded` unless 32 bits can count the elements of all memory and all kernel arguments."""
     for a in plan.allocations:
         if a.elements > arguments.LARGEST_COUNT:
             raise WideIndicesNeeded(f"{a.name} has {a.elements:,} elements")
@@ -78,7 +78,7 @@ _LARGEST = INT32.max
 
 
 def launches(program: Program, scalars: Mapping[str, Number]) -> LaunchPlan:
-    """What the host part does, given its params and the extents and strides of its arrays, each by its name."""
+    """The plan of the host part, given the call's scalars by name."""
     with np.errstate(all="ignore"):
         return _Host(program, scalars).plan()
 
@@ -102,7 +102,7 @@ class _Host:
         self._program = program
         self._kernels = {k.name: k for k in program.kernels}
         self._scalars = dict(scalars)
-        self._memory = {b.name: b.name for b in program.buffers}  # of each buffer now
+        self._memory = {b.name: b.name for b in program.buffers}  # the current name of each buffer
         self._instances: dict[str, int] = {}
         self._allocations: list[Allocation] = []
         self._launches: list[PlannedLaunch] = []
@@ -174,8 +174,8 @@ _STATEMENTS: dict[type[Stmt], Callable[[_Host, Any], None]] = {
 
 
 def evaluate(e: Expr, scalars: Mapping[str, Number]) -> Number:
-    """The value of an expression of scalars, as the reference has it. Indices and conditions, which are nearly all of
-    them, are plain Python: they never overflow."""
+    """The value of an expression of scalars, as in the reference. Indices and conditions, which are nearly all of them,
+    are plain Python: they never overflow."""
     if type(e) is Const:
         return e.value
     if type(e) is Var:

@@ -1,4 +1,4 @@
-"""Where results go: new arrays, or those given as `out=`, which must not overlap anything else of the call."""
+"""The destination of results: new arrays, or those of `out=`, which must not overlap any other array of the call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .arguments import LARGEST_EXTENT, AnyArray, Array, NDArray, check_array
 from .array_conversion import as_array, check_unmasked
 from .tensors import as_tensor, is_tensor
 
-LARGEST_BYTES = 1 << 47  # what addresses can reach
+LARGEST_BYTES = 1 << 47  # the size of the address space
 _OVERLAP_WORK = 1000  # steps that NumPy may spend on deciding whether two interleaved views share an element
 Shape = tuple[int, ...]
 _may_share = np.may_share_memory
@@ -32,7 +32,7 @@ def given_outputs(wanted: Sequence[Array], out: Any) -> list[Any]:
 
 
 def one_each(wanted: Sequence[Array], out: Any) -> list[Any]:
-    """`out=` as one entry per output, whatever these are."""
+    """`out=` as one entry per output, of any kind."""
     given = list(out) if isinstance(out, (tuple, list)) else [out]
     if len(given) != len(wanted):
         names = ", ".join(a.name for a in wanted)
@@ -41,8 +41,8 @@ def one_each(wanted: Sequence[Array], out: Any) -> list[Any]:
 
 
 def as_output(wanted: Array, given: Any, instead: str) -> NDArray | None:
-    """The memory of what is given as an array of NumPy's own class, whose attributes say where that is; None for None.
-    `instead`: what could be given."""
+    """The memory of an `out=` value as an array of NumPy's own class; None for None. `instead` is what to pass instead,
+    for messages."""
     if given is None or type(given) is np.ndarray:
         return given
     if is_tensor(given):
@@ -54,7 +54,7 @@ def as_output(wanted: Array, given: Any, instead: str) -> NDArray | None:
 
 
 def returned(wanted: Sequence[Array], filled: Sequence[Any], out: Any, given: Mapping[str, Any]) -> list[Any]:
-    """What callers get: what they gave as `out=`, and new arrays where they gave none, as tensors if they gave some."""
+    """The return value of a call: the arrays of `out=`, and new arrays otherwise, as tensors if tensors were given."""
     outputs = [None] * len(filled) if out is None else one_each(wanted, out)
     if all(map(is_, filled, outputs)):
         return outputs
@@ -66,7 +66,7 @@ def returned(wanted: Sequence[Array], filled: Sequence[Any], out: Any, given: Ma
 
 
 def stated_shape(wanted: Array, shape: tuple[Any, ...]) -> Shape:
-    """A shape that stands for an array: refused if there is no such array."""
+    """A shape that stands for an array; an error if no such array can exist."""
     extents = [n for n in map(plain, shape) if type(n) is int and 0 <= n <= LARGEST_EXTENT]
     if len(extents) < len(shape) or len(shape) != wanted.ndim:
         raise UserError(
@@ -79,7 +79,7 @@ def stated_shape(wanted: Array, shape: tuple[Any, ...]) -> Shape:
 
 
 def check_shape(wanted: Array, shape: Shape, written: str) -> None:
-    """`written`: the shape as the user wrote it."""
+    """Check an output shape; `written` is the shape as the user wrote it."""
     if min(shape, default=0) < 0:
         raise UserError(f"{wanted.label} would have the shape {shape}, from shape={written}; pass larger inputs")
     if max(shape, default=0) > LARGEST_EXTENT or prod(shape) * wanted.dtype.bytes > LARGEST_BYTES:
@@ -87,7 +87,7 @@ def check_shape(wanted: Array, shape: Shape, written: str) -> None:
 
 
 def check_output(wanted: Array, shape: Shape, a: AnyArray) -> None:
-    """Refuse an array that the results do not fit."""
+    """Raise an error if the results do not fit the array."""
     check_array(wanted, a)
     if a.shape != shape:
         raise UserError(
@@ -104,7 +104,8 @@ def check_output(wanted: Array, shape: Shape, a: AnyArray) -> None:
 
 
 def maker(shape: Shape, dtype: np.dtype[Any]) -> Callable[[], NDArray]:
-    """What makes uninitialized arrays. Large ones start on a cache line, so that blocks of stores fill whole lines."""
+    """A function that makes uninitialized arrays. Large ones start on a cache line, so that blocks of stores fill whole
+    lines."""
     size = prod(shape) * dtype.itemsize
     return partial(np.empty, shape, dtype) if size < _LARGE else partial(_on_a_line, shape, dtype, size)
 
@@ -117,7 +118,7 @@ def _on_a_line(shape: Shape, dtype: np.dtype[Any], size: int) -> NDArray:
 
 
 def _overlaps_itself(a: AnyArray) -> bool:
-    """Whether some elements may share memory: an axis steps over less than the axes inside it span."""
+    """Whether some elements may share memory: the stride of an axis is less than the span of the axes inside of it."""
     if a.size == 0:
         return False
     span = a.itemsize
@@ -129,7 +130,7 @@ def _overlaps_itself(a: AnyArray) -> bool:
 
 
 def check_apart(outputs: Sequence[Array], given: Sequence[Any], inputs: Sequence[Array], read: Sequence[Any]) -> None:
-    """Refuse a given output that shares memory with an input or another output."""
+    """Raise an error if an `out=` array shares memory with an input or another output."""
     for k, a in enumerate(given):
         for n, b in enumerate((*read, *given[:k]) if a is not None else ()):
             if b is not None and _may_share(a, b) and _share_memory(a, b):
@@ -141,8 +142,9 @@ def check_apart(outputs: Sequence[Array], given: Sequence[Any], inputs: Sequence
 
 
 def _share_memory(a: NDArray, b: NDArray) -> bool:
-    """Exact where that is quick, which it is for the channels of an interleaved image; otherwise yes."""
+    """Whether two arrays share memory: exact if that is quick, as for the channels of an interleaved image, otherwise
+    yes."""
     try:
-        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]  # any number will do
+        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]  # any number is allowed
     except np.exceptions.TooHardError:
         return True

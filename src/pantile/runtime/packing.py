@@ -14,7 +14,7 @@ _FLOAT_FORMATS = {16: "e6x", 32: "f4x", 64: "d"}
 
 
 class Packing:
-    """Packs calls whose arrays have the same shapes and strides: only addresses and numbers differ."""
+    """Packs calls whose arrays have equal shapes and strides: only addresses and numbers differ."""
 
     def __init__(self, arrays: Sequence[NDArray], numbers: Sequence[DType]) -> None:
         layouts = [struct.pack(f"={2 * a.ndim}q", *a.shape, *element_strides(a)) for a in arrays]
@@ -35,7 +35,7 @@ class Packing:
         return self._of_numbers.size
 
     def pack_numbers(self, numbers: Sequence[bool | int | float]) -> bytes:
-        """The part of the block that they are."""
+        """The part of the block that holds the numbers."""
         return self._of_numbers.pack(*self._as_held(numbers))
 
     def _as_held(self, numbers: Sequence[bool | int | float]) -> Sequence[bool | int | float]:
@@ -44,7 +44,7 @@ class Packing:
         return [to_bfloat_bits(v) if k in self._bfloats else v for k, v in enumerate(numbers)]
 
     def pack(self, arrays: Sequence[NDArray], numbers: Sequence[bool | int | float], report: int) -> bytes:
-        """The block; `report` is the address that a debug build writes to."""
+        """The block; a debug build writes to the address `report`."""
         slots = self._slots.copy()
         slots[::2] = addresses(arrays)
         return self._pack(*slots, *self._as_held(numbers), report)

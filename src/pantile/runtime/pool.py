@@ -1,4 +1,4 @@
-"""The thread pool that kernels run on, its code kept on disk, and how many threads a pipeline uses."""
+"""The thread pool that runs kernels, its cached code, and the number of threads of a pipeline."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .threads import MAX_THREADS, ThreadPool, compile_pool, pool
 
 
 def shared_pool() -> ThreadPool:
-    """The process's pool, started when first needed."""
+    """The process's pool, started on first use."""
     try:
         return pool(_object_code)
-    except ValueError as error:  # what the environment asks for
+    except ValueError as error:  # the value in the environment
         raise UserError(str(error)) from None
 
 
@@ -21,13 +21,13 @@ def _object_code() -> bytes:
 
 
 def get_num_threads() -> int:
-    """How many threads a pipeline runs on unless a call says otherwise: at first one per core, or what the
-    environment variable PANTILE_NUM_THREADS says."""
+    """The number of threads of a pipeline unless a call overrides it: by default one per core, or the value of the
+    environment variable PANTILE_NUM_THREADS."""
     return shared_pool().get_num_threads()
 
 
 def set_num_threads(count: int) -> None:
-    """How many threads pipelines run on from now on, the calling one included."""
+    """Set the number of threads of pipelines, including the calling one."""
     shared_pool().set_num_threads(checked_num_threads(count))
 
 

@@ -1,6 +1,6 @@
-"""PyTorch's tensors in the memory of the host: read and written in place as NumPy's arrays, and results as tensors.
+"""PyTorch tensors on the host: used in place like NumPy arrays, and returned as tensors.
 
-PyTorch is not imported here: whoever gives a tensor has done so.
+PyTorch is not imported here: whoever passes a tensor has imported it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def is_tensor(given: Any) -> bool:
 
 
 def plain_tensor(given: Any) -> Any:
-    """A subclass may say anything of itself; PyTorch's own class says where the memory is."""
+    """The tensor as PyTorch's own class, which describes its memory; a subclass may override anything."""
     own = sys.modules["torch"].Tensor
     return given if type(given) is own else own.as_subclass(given, own)
 
 
 def check_tensor(wanted: Array, given: Any) -> None:
-    """Refuse a tensor whose memory does not hold its values, or that autograd follows."""
+    """Raise an error for a tensor whose memory does not hold its values, or that autograd tracks."""
     if given.requires_grad:
         raise UserError(f"{wanted.label} is given a tensor that requires gradients; pass {wanted.name}.detach()")
     if given.is_neg():
@@ -35,7 +35,7 @@ def check_tensor(wanted: Array, given: Any) -> None:
 
 
 def memory_of(wanted: Array, given: Any) -> NDArray:
-    """A tensor as an array, bfloat16 as its bits; what NumPy cannot view is a TypeError or RuntimeError."""
+    """A tensor as an array, bfloat16 as its bits; NumPy raises a TypeError or RuntimeError if it cannot view it."""
     tensor = plain_tensor(given)
     check_tensor(wanted, tensor)
     name = str(tensor.dtype).removeprefix("torch.")

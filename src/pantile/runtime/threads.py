@@ -52,20 +52,20 @@ class ThreadPool:
         _call_in_forked_children(self.symbols["pantile_pool_after_fork"])
 
     def get_num_threads(self) -> int:
-        """How many threads a pipeline runs on: the calling one and helpers."""
+        """The number of threads of a pipeline, including the calling one."""
         return self._num_threads
 
     def set_num_threads(self, count: int) -> None:
         self._num_threads = _checked_num_threads(count, "set_num_threads")
 
     def workers(self) -> int:
-        """Native threads started so far. They start when first needed, and never end."""
+        """The number of native threads started so far. They start on demand, and never end."""
         return _read_count(self.symbols["pantile_pool_workers"])
 
 
 def compile_pool() -> bytes:
-    """Object code of the pool for this machine; it may be kept and given to a later process's `pool`."""
-    # The text is written as it should run, and optimizing it triples the time it takes.
+    """The pool's object code for this machine, which may be cached for `pool` in later processes."""
+    # The text is already optimal, and optimizing it would triple the compile time.
     return object_code(pool_ir(llvm.get_process_triple()), 0)
 
 
@@ -74,7 +74,7 @@ _pool_lock = Lock()
 
 
 def pool(compiled: Callable[[], bytes] = compile_pool) -> ThreadPool:
-    """The process's pool, loaded at the first call from what `compiled` returns; later calls ignore it."""
+    """The process's pool, loaded on the first call from the result of `compiled`; later calls ignore it."""
     global _pool
     if _pool is None:
         with _pool_lock:
@@ -84,7 +84,7 @@ def pool(compiled: Callable[[], bytes] = compile_pool) -> ThreadPool:
 
 
 def _load(code: bytes) -> dict[str, int]:
-    """Link the object into this process for good: sleeping workers are inside its code until the very end."""
+    """Link the object into this process permanently: sleeping workers are inside of its code until the end."""
     engine = loaded(code)
     addresses = {name: engine.get_function_address(name) for name in EXPORTS}
     engine.detach()
@@ -92,7 +92,7 @@ def _load(code: bytes) -> dict[str, int]:
 
 
 def _call_in_forked_children(handler: int) -> None:
-    """libc's hook rather than Python's: libraries that fork on their own are covered by it."""
+    """Register libc's fork hook instead of Python's: it also covers libraries that fork on their own."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "pthread_atfork"):
         refused = libc.pthread_atfork(None, None, ctypes.c_void_p(handler))
@@ -108,7 +108,7 @@ def _read_count(getter: int) -> int:
 
 
 def _default_num_threads() -> int:
-    """The number of threads that the environment sets, or one thread per core this process may use."""
+    """The number of threads by the environment, or one per core that this process may use."""
     asked = os.environ.get(THREADS_VARIABLE, "")
     if not asked:
         return min(usable_cores(), MAX_THREADS)

@@ -1,19 +1,19 @@
-"""Running on NVIDIA's GPUs, through the driver alone.
+"""Execution on NVIDIA GPUs, through the driver alone.
 
-driver        the driver's functions, imported when a GPU is first asked for
-failures      what its error codes mean, and what to do
+driver        the driver's functions, imported on first use
+failures      the meaning of its error codes, and remedies
 device        GPUs: their contexts, capabilities and limits
-machine       a GPU as `pt.machine` describes them, told by the driver and measured (`measure`)
+machine       a GPU as `pt.machine` describes it, from the driver and from measurements (`measure`)
 code          PTX to functions, through the cache on disk
-memory        of the device in stream order, and of the host where the device copies quickly
+memory        stream-ordered device memory, and host memory for fast copies
 views         arrays of other libraries, as calls see them
-libraries     what PyTorch, CuPy and others give: views, new arrays, the caller's stream
-exchange      DLPack and the CUDA array interface: arrays of whoever speaks them
-results       arrays of our own, which speak both
-arrays        what calls ask about arrays
+libraries     PyTorch, CuPy and others: views, new arrays, the caller's stream
+exchange      DLPack and the CUDA array interface
+results       our own arrays, which support both
+arrays        the operations of calls on arrays
 parameters    the parameters of all launches of a call, packed once and patched
-order         which launches wait for which, and where intermediate arrays lie
+order         the dependences of launches, and the memory of intermediate arrays
 graphs        launches as one CUDA graph
 streams       streams of our own, and waiting between streams
-running       all of it: code for calls of one kind
+execution     all of it: code for calls of one kind
 """

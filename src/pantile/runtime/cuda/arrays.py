@@ -1,5 +1,5 @@
-"""What calls ask about arrays, where code runs on a GPU: NumPy's are copied there and back, and whatever is there
-already is read in place. Results are of the kind of the first array that was given on a GPU, else NumPy's."""
+"""The operations of calls on arrays if code runs on a GPU: NumPy arrays are copied there and back, and arrays on the
+GPU are used in place. Results are of the kind of the first array on a GPU, else NumPy arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .views import Constant, View
 
 
 class CudaArrays:
-    """NumPy's arrays, and `View`s of those on a GPU."""
+    """NumPy arrays, and `View`s of arrays on a GPU."""
 
     @staticmethod
     def given(wanted: Array, value: Any) -> AnyArray:
@@ -60,7 +60,7 @@ class CudaArrays:
 
     @staticmethod
     def aligned(seen: Sequence[Any]) -> Sequence[int]:
-        # What is copied to the device, or made there, begins where the longest accesses may.
+        # Copies and new arrays on the device are aligned for the longest accesses.
         return [alignment(a, a.flags.alignment if type(a) is View else LONGEST_ACCESS) for a in seen]
 
     @staticmethod
@@ -109,12 +109,12 @@ def _output(wanted: Array, given: Any) -> Any:
 
 
 def _layout_of(a: Any) -> object:
-    """A table is the same in all calls of a pipeline."""
+    """The layout of an array; a table is the same in all calls of a pipeline."""
     return None if a is None or type(a) is Constant else NumpyArrays.layouts((a,))[0]
 
 
 def _may_overlap(outputs: Sequence[Any], inputs: Sequence[Any]) -> bool:
-    """Whether that has to be looked at closely: arrays of the host are."""
+    """Whether overlap needs a closer look: arrays on the host are checked by NumPy."""
     taken = [a for a in inputs if type(a) is View]
     for a in outputs:
         if type(a) is View:
@@ -129,14 +129,14 @@ def _may_overlap(outputs: Sequence[Any], inputs: Sequence[Any]) -> bool:
 
 
 def _place(a: Any) -> Any:
-    """The place of an array, for NumPy: addresses of the host and of devices are never the same."""
+    """The memory of an array, for NumPy: addresses of the host and of devices never coincide."""
     if type(a) is View:
         return a.stand_in()
     return a.table if type(a) is Constant else a
 
 
 def _copied(view: View) -> NDArray:
-    """An array on a device, once what is in its stream has run."""
+    """An array on a device, after its stream has finished."""
     low, high = view.span()
     memory = np.empty(high - low, np.uint8)
     on = device(view.ordinal)

@@ -1,8 +1,8 @@
-"""Code for GPUs: what compiling leaves, and what a device makes of it.
+"""Code for GPUs: the result of compiling, and its machine code for a device.
 
-PTX is for any GPU from its capability on. The driver makes machine code of it, which takes as long as compiling did, so
-that this is kept in the cache on disk, too, for each kind of GPU and version of the driver. Parts of long code are made
-at the same time, by LLVM and by the driver.
+PTX is for any GPU from its compute capability on. The driver compiles it to machine code, which takes as long as
+compiling to PTX, so the machine code is cached on disk, too, for each kind of GPU and version of the driver. Parts of
+long code are compiled in parallel, by LLVM and by the driver.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from .device import Device
 from .driver import checked
 from .failures import failure, launch_failure
 
-_LOG = 8192  # bytes of what the driver says about PTX that it refuses
+_LOG = 8192  # bytes of the driver's message about refused PTX
 
 
 @dataclass(frozen=True)
 class CudaCode:
-    """What compiling leaves: PTX, in several parts where it is long, and for each kernel how it is started and which of
-    its buffers it writes; and the program, whose kernels need no bodies any more."""
+    """The result of compiling: PTX, in several parts if it is long; for each kernel its launch and the buffers that it
+    writes; and the program, without the bodies of kernels."""
 
     ptx: tuple[str, ...]
     capability: str
     entries: tuple[KernelEntry, ...]
     writes: tuple[tuple[bool, ...], ...]
     program: Program
-    index_bits: int  # of places in memory
+    index_bits: int  # of indices
 
     def to_bytes(self) -> bytes:
         return pickle.dumps((self.ptx, self.capability, self.entries, self.writes, self.program, self.index_bits))
@@ -68,7 +68,7 @@ class Functions:
         self._lock = Lock()
 
     def on(self, device: Device) -> dict[str, DeviceFunction]:
-        """The kernels on a device by name; its context is entered."""
+        """The kernels on a device by name; its context is current."""
         functions = self._on.get(device.ordinal)
         if functions is None:
             with self._lock:
@@ -94,7 +94,7 @@ def _has(ptx: str, entry: KernelEntry) -> bool:
 
 
 def _handle(device: Device, module: Any, entry: KernelEntry) -> Any:
-    """The function that the driver starts, allowed as much shared memory as it has."""
+    """The driver's function, with the shared memory that it needs."""
     cu, attribute = device.cu, device.cu.CUfunction_attribute
     handle = checked(cu.cuModuleGetFunction(module, entry.symbol.encode()))
     most = int(checked(cu.cuFuncGetAttribute(attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)))
@@ -130,7 +130,7 @@ def _check_limits(device: Device, entry: KernelEntry) -> None:
 
 
 def images(device: Device, parts: Sequence[str]) -> list[bytes]:
-    """The machine code of parts of PTX for this device, made at once."""
+    """The machine code of parts of PTX for this device, compiled in parallel."""
     if len(parts) == 1:
         return [image(device, parts[0])]
     return side_by_side([partial(_image_of_part, device, ptx) for ptx in parts])
@@ -145,7 +145,7 @@ def _image_of_part(device: Device, ptx: str) -> bytes:
 
 
 def image(device: Device, ptx: str) -> bytes:
-    """The machine code of PTX for this device, from the cache if it is there."""
+    """The machine code of PTX for this device, cached."""
     capability = "sm_{}{}".format(*device.capability)
     version = str(checked(device.cu.cuDriverGetVersion()))
     key = cache.key("cubin", hashlib.sha256(ptx.encode()).hexdigest(), capability, version)
@@ -154,7 +154,7 @@ def image(device: Device, ptx: str) -> bytes:
 
 def _link(device: Device, ptx: str) -> bytes:
     cu, option = device.cu, device.cu.CUjit_option
-    log = bytes(_LOG)  # the driver writes there
+    log = bytes(_LOG)  # written by the driver
     options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
     state = checked(cu.cuLinkCreate(len(options), options, [log, _LOG]))
     try:
@@ -173,7 +173,7 @@ def _link(device: Device, ptx: str) -> bytes:
 
 
 def _link_failure(error: Any, log: bytes) -> PantileError:
-    """The error of refused PTX, with what the driver says."""
+    """The error for PTX that the driver refuses, with its message."""
     error_of = failure(error)
     said = log.split(b"\0")[0].decode(errors="replace").strip()
     return error_of if not said else type(error_of)(f"{error_of}; the driver says: {said}")

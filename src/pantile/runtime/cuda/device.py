@@ -1,5 +1,5 @@
-"""GPUs: found, described, and entered by their primary contexts, which PyTorch, CuPy and others use as well, so that
-memory of theirs is ours to read."""
+"""GPUs: found, described, and used in their primary contexts, like PyTorch, CuPy and others, so that their memory is
+accessible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .driver import MissingDriver, checked, driver
 
 
 class Device:
-    """One GPU. Its context is entered before anything is asked of it."""
+    """A GPU. Its context must be current for its methods."""
 
     def __init__(self, ordinal: int) -> None:
         self.cu = cu = driver()
@@ -29,7 +29,7 @@ class Device:
         self.most_shared = self.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
         self.most_blocks = self.attribute("MAX_GRID_DIM_X")
         self.has_pools = bool(self.attribute("MEMORY_POOLS_SUPPORTED"))
-        self._context_number = 0  # until it is needed: a context takes memory and time
+        self._context_number = 0  # until needed, because a context takes memory and time
 
     def attribute(self, name: str) -> int:
         """An attribute of the GPU, by the name after CU_DEVICE_ATTRIBUTE_."""
@@ -47,7 +47,7 @@ class Device:
         return context
 
     def enter(self) -> bool:
-        """Make its context this thread's, and tell whether it was not: then it is left afterwards."""
+        """Make its context current, and return whether it was not: then `leave` must restore the previous one."""
         error, context = self.cu.cuCtxGetCurrent()
         if int(context) == self._context_number and not error and self._context_number:
             return False
@@ -55,21 +55,21 @@ class Device:
         return True
 
     def leave(self, entered: bool) -> None:
-        """Give the thread the context back that it had before `enter` returned that."""
+        """Restore the thread's previous context after `enter` has returned True."""
         if entered:
             self.cu.cuCtxPopCurrent()
 
     def wait(self, stream: int) -> None:
-        """Wait until all that is in the stream has run."""
+        """Wait for all work in the stream."""
         checked(self.cu.cuStreamSynchronize(stream))
 
     def is_captured(self, stream: int) -> bool:
-        """Whether what is put into the stream is recorded, to be run later."""
+        """Whether the stream is being captured into a graph."""
         error, status = self.cu.cuStreamIsCapturing(stream)
         return not error and bool(int(status))
 
     def check(self, capability: str) -> None:
-        """Refuse code that is for newer GPUs."""
+        """Raise an error for code that needs a newer GPU."""
         needed = compute_capability(capability)
         if needed > self.capability:
             mine = "sm_{}{}".format(*self.capability)
@@ -84,7 +84,7 @@ _lock = Lock()
 
 
 def count() -> int:
-    """How many GPUs the driver sees."""
+    """The number of GPUs that the driver sees."""
     return int(checked(driver().cuDeviceGetCount()))
 
 
@@ -100,7 +100,7 @@ def device(ordinal: int) -> Device:
 
 
 def current() -> Device:
-    """The GPU whose context this thread is in, or else the first."""
+    """The GPU of this thread's current context, or else the first one."""
     cu = driver()
     error, context = cu.cuCtxGetCurrent()
     if error or not int(context):
@@ -111,7 +111,7 @@ def current() -> Device:
 
 
 def capability() -> str:
-    """The capability that code is made for by default: that of the GPU at hand, or else a usual one."""
+    """The default compute capability of code: that of this machine's GPU, or else a common one."""
     try:
         return "sm_{}{}".format(*current().capability)
     except MissingDriver:
@@ -119,11 +119,11 @@ def capability() -> str:
 
 
 def driver_version() -> str:
-    """The newest version of CUDA that the driver knows."""
+    """The newest version of CUDA that the driver supports."""
     number = int(checked(driver().cuDriverGetVersion()))
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def devices() -> list[Any]:
-    """Return all GPUs that the driver knows, in its order."""
+    """All GPUs, in the driver's order."""
     return [device(k) for k in range(count())]

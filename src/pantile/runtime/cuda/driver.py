@@ -1,4 +1,4 @@
-"""The NVIDIA driver's functions, as the package cuda-bindings has them; imported when a GPU is first asked for."""
+"""The functions of the NVIDIA driver, by the package cuda-bindings, imported on first use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _lock = Lock()
 
 
 class MissingDriver(UserError):
-    """There is nothing here that could run code for a GPU."""
+    """Nothing on this machine can run code for a GPU."""
 
 
 def driver() -> Any:
@@ -30,7 +30,7 @@ def driver() -> Any:
 
 
 def checked(answer: tuple[Any, ...]) -> Any:
-    """The result of a function of the driver, or several; what went wrong is raised."""
+    """The result or results of a driver function; raises an error for its error code."""
     if answer[0]:
         raise failure(answer[0])
     return answer[1] if len(answer) == 2 else answer[1:]
@@ -65,7 +65,7 @@ def _imported() -> Any:
 def _initialize(functions: Any) -> None:
     try:
         (error,) = functions.cuInit(0)
-    except Exception as failed:  # the library itself is not there; bindings differ in what they raise
+    except Exception as failed:  # the library is missing; bindings raise different errors
         raise MissingDriver(
             "there is no NVIDIA driver on this machine (libcuda cannot be loaded); install it, or run with "
             "target='cuda-sim', or without target= on the CPU"

@@ -1,6 +1,6 @@
-"""DLPack and the CUDA array interface: arrays of any library that speaks one of them.
+"""DLPack and the CUDA array interface: arrays of any library that supports one of them.
 
-A DLPack capsule is read and kept, never consumed: whoever made it frees its array when the capsule goes.
+A DLPack capsule is read and kept, never consumed: its producer frees the array when the capsule is deleted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from ...expr.types import DType
 from .driver import checked, driver
 
-CUDA, CUDA_MANAGED = 2, 13  # DLPack's numbers for where arrays are
+CUDA, CUDA_MANAGED = 2, 13  # DLPack's numbers of device types
 LEGACY_STREAM = 1  # what both protocols call the default stream
 _KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}  # DLPack's type codes
 CODES = {kind: code for code, kind in _KINDS.items()}
@@ -27,10 +27,10 @@ class ArrayDescription(NamedTuple):
     address: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    type_name: str  # as NumPy has it, or bfloat16
+    type_name: str  # the NumPy type, or bfloat16
     writeable: bool
-    stream: int  # in which the array may be used without waiting
-    keeps: Any  # while this is there, the array is
+    stream: int  # in which the array is ready
+    keeps: Any  # keeps the array alive
 
 
 # ---- DLPack
@@ -54,7 +54,7 @@ class DLTensor(ctypes.Structure):
 
 
 class DLManagedTensor(ctypes.Structure):
-    """A tensor, and how to free it."""
+    """A tensor, and its deleter."""
 
     _fields_ = (("tensor", DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
 
@@ -66,12 +66,12 @@ _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 
 
 def is_on_gpu(given: Any) -> bool:
-    """Whether an array that speaks DLPack says so."""
+    """Whether DLPack reports the array on a GPU."""
     return int(given.__dlpack_device__()[0]) in (CUDA, CUDA_MANAGED)
 
 
 def by_dlpack(given: Any) -> ArrayDescription:
-    """An array on a GPU; after this the default stream waits for it."""
+    """An array on a GPU, by DLPack; the default stream waits for it."""
     capsule = given.__dlpack__(stream=LEGACY_STREAM)
     t = DLManagedTensor.from_address(_pointer_of(capsule, CAPSULE)).tensor
     if t.lanes != 1 or t.bits % 8 or t.code not in _KINDS:
@@ -101,7 +101,7 @@ def _check_extents(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
 
 
 def by_interface(given: Any) -> ArrayDescription:
-    """An array that says where it is."""
+    """An array by the CUDA array interface."""
     said = given.__cuda_array_interface__
     if said.get("mask") is not None:
         raise TypeError("it has a mask, which would be ignored")
@@ -111,7 +111,7 @@ def by_interface(given: Any) -> ArrayDescription:
     strides = in_c_order(shape, dtype.itemsize) if strides is None else tuple(map(operator.index, strides))
     _check_extents(shape, strides)
     stream = said.get("stream")
-    # Numba and others leave bfloat16 without a type of NumPy's.
+    # Numba and others export bfloat16 without a NumPy type.
     name = "bfloat16" if dtype.kind == "V" and dtype.itemsize == 2 else dtype.str
     running = 0 if stream in (None, LEGACY_STREAM) else int(stream)
     place = operator.index(address or 0)
@@ -119,7 +119,7 @@ def by_interface(given: Any) -> ArrayDescription:
 
 
 def _device_of(address: int) -> int:
-    """The device that an address is on; arrays without elements may have none."""
+    """The device of an address; arrays without elements may have none."""
     if not address:
         return 0
     cu = driver()

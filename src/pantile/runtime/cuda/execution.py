@@ -1,4 +1,4 @@
-"""Code for calls of one kind on a GPU: which kernels are launched with what; planned once, started for each call."""
+"""Code for calls of one kind on a GPU: the launches are planned once, and started for each call."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from .order import dependencies, places, rounded
 from .parameters import LaunchArguments, Parameters, ParamSlot
 from .views import Constant, View
 
-_MOST_RUNS = 16  # plans of a kind of call: there is one for each of the params that decide what is launched
-_MOST_GRAPHS = 4  # streams that have a graph of their own
+_MOST_RUNS = 16  # plans of a kind of call, one for each combination of params that affects launches
+_MOST_GRAPHS = 4  # streams with a graph of their own
 
 
 class CudaExecutable:
-    """Code of one variant of a pipeline; kernels are on a device from the first call there on."""
+    """The code of one variant of a pipeline; its kernels are loaded to a device on the first call there."""
 
     def __init__(self, code: CudaCode) -> None:
         self.code = code
@@ -54,7 +54,7 @@ class CudaExecutable:
 
 
 class CudaCall:
-    """The launches of calls of one kind."""
+    """The launches of one kind of call."""
 
     enter = None
 
@@ -67,7 +67,8 @@ class CudaCall:
         self._lock = Lock()
 
     def run(self, arrays: Sequence[Any], numbers: Sequence[Any], threads: int) -> bool:
-        """Start it in the caller's stream. It is waited for only where arrays of the host are given or filled."""
+        """Start the launches in the caller's stream. The call only waits for them if it reads or writes arrays of the
+        host."""
         addresses: list[int] = []
         library = None
         for a in arrays:
@@ -75,7 +76,7 @@ class CudaCall:
                 return self._run_any(arrays, numbers)
             library = a.library
             addresses.append(a.address)
-        # All of them are of one library, and in its stream.
+        # All arrays are of one library, and in its stream.
         assert library is not None
         on = device(arrays[0].layout.ordinal)
         entered = on.enter()
@@ -87,8 +88,8 @@ class CudaCall:
         return False
 
     def _run_any(self, arrays: Sequence[Any], numbers: Sequence[Any]) -> bool:
-        """Run with arrays of the host, which are copied, tables, which are on each device once, and arrays of several
-        libraries, whose streams wait for each other."""
+        """Run with arrays of the host, which are copied; with tables, which are copied to each device once; or with
+        arrays of several libraries, whose streams wait for each other."""
         views = [a for a in arrays if type(a) is View]
         staged = tuple([k for k, a in enumerate(arrays) if type(a) is not View and type(a) is not Constant])
         on = device(views[0].ordinal) if views else current()
@@ -113,7 +114,7 @@ class CudaCall:
     def _with_copies(
         self, run: PlanExecution, arrays: Sequence[Any], addresses: list[int], numbers: Sequence[Any], stream: int
     ) -> None:
-        """Arrays of the host are copied to the device's memory of this call, and results back."""
+        """Copy arrays of the host to device memory of this call, and copy results back."""
         on = run.device
         kept: list[NDArray] = []
         results: list[tuple[NDArray, NDArray]] = []
@@ -155,7 +156,7 @@ class CudaCall:
 
 
 class PlanExecution:
-    """One plan on one device, and its handles of the driver."""
+    """One plan on one device, with its driver handles."""
 
     def __init__(
         self,
@@ -167,13 +168,13 @@ class PlanExecution:
     ) -> None:
         self.device = on
         at, size = places(plan)
-        self.staged: list[tuple[int, int]] = []  # arrays of the host, by number, and where they lie
+        self.staged: list[tuple[int, int]] = []  # arrays of the host, by number, and their offsets
         for k, n in staged:
             self.staged.append((k, size))
             size += rounded(n)
         self.size = size
         number = {b.name: k for k, b in enumerate(program.buffers)}
-        memory = len(program.buffers)  # the number of this call's own, behind all arguments
+        memory = len(program.buffers)  # the number of the call's own memory, after all arguments
         self._launches = [KernelLaunch(functions[one.kernel.name], one.blocks) for one in plan.launches]
         for launch in self._launches:
             _check_blocks(on, launch)
@@ -194,7 +195,7 @@ class PlanExecution:
         self._lock = Lock()
 
     def start(self, addresses: list[int], numbers: Sequence[Any], stream: int) -> None:
-        """Start all launches, with memory of this call's own."""
+        """Start all launches, with memory of this call."""
         if not self.size:
             self.start_in(0, addresses, numbers, stream)
             return
@@ -202,12 +203,12 @@ class PlanExecution:
             self.start_in(memory, addresses, numbers, stream)
 
     def memory(self, stream: int) -> _Memory:
-        """The memory of a call, for as long as the call needs it."""
+        """Allocate the memory of a call for its duration."""
         return _Memory(self.device, self.size, stream)
 
     def start_in(self, memory: int, addresses: list[int], numbers: Sequence[Any], stream: int) -> None:
-        """Start all launches with memory that the caller has allocated. Their parameters are copied when they are
-        started, so that the next call may change them then."""
+        """Start all launches in memory that the caller has allocated. Starting copies their parameters, so that the
+        next call may change them afterwards."""
         by_graph = self._is_several and graphs.enabled and not self.device.is_captured(stream)
         addresses.append(memory)
         with self._lock:
@@ -224,7 +225,7 @@ class PlanExecution:
 
 
 class _Memory:
-    """Memory of the device inside a with statement."""
+    """Device memory inside of a with statement."""
 
     def __init__(self, on: Device, size: int, stream: int) -> None:
         self._pool, self._size, self._stream = pool(on), size, stream
@@ -248,7 +249,7 @@ def _bytes(shape: Sequence[int], t: DType) -> int:
 
 
 def _host_variables(program: Program) -> Iterator[str]:
-    """Names that the host's part uses otherwise than to hand them to kernels."""
+    """The names that the host part uses for anything but kernel arguments."""
     for s in walk(program.body):
         for e in _host_expressions(s):
             yield from variables(e)

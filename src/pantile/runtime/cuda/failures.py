@@ -1,4 +1,4 @@
-"""What the driver's error codes mean, and what can be done."""
+"""The meaning of the driver's error codes, and what can be done."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ _DESTROYED = (709, 201, INVALID_HANDLE)  # CONTEXT_IS_DESTROYED, INVALID_CONTEXT
 _TOO_OLD = (222, 35, 209, 803)  # UNSUPPORTED_PTX_VERSION, of the runtime; NO_BINARY_FOR_GPU; SYSTEM_DRIVER_MISMATCH
 _LAUNCH_LIMITS = (1, 701)  # INVALID_VALUE, LAUNCH_OUT_OF_RESOURCES
 _PTX = 218  # INVALID_PTX
-# What a kernel did wrong; every later call of the process's context returns it, too.
+# Errors of kernels, which every later call in the process's context also returns.
 _CRASHES = (700, 702, 710, 714, 715, 716, 717, 718, 719)
 
 
 class OutOfDeviceMemory(RunError):
-    """There is no room left on the device; nothing was written, and smaller calls still work."""
+    """The device is out of memory; nothing was written, and smaller calls still work."""
 
 
 class DeviceCrash(RunError):
-    """A kernel has failed, and with it the process's context of that device."""
+    """A kernel has failed, and with it the process's context on that device."""
 
 
 def name_of(error: Any) -> str:
-    """The driver's name for it."""
+    """The driver's name of an error code."""
     return str(getattr(error, "name", f"error {int(error)}"))
 
 
 def failure(error: Any) -> PantileError:
-    """The error to raise for a code, wherever it comes from."""
+    """The exception for an error code."""
     code, name = int(error), name_of(error)
     if code == OUT_OF_MEMORY:
         return out_of_memory(0)
@@ -65,7 +65,7 @@ def launch_failure(error: Any, stream: int, launch: str) -> PantileError:
 
 
 def out_of_memory(needed: int) -> OutOfDeviceMemory:
-    """The error of memory for so many bytes that cannot be allocated; 0: an unknown number."""
+    """The error for an allocation of this many bytes that failed; 0 for an unknown number."""
     how_much = f"{needed:,} bytes of" if needed else "the"
     return OutOfDeviceMemory(
         f"out of memory on the GPU: there is no room for {how_much} intermediate values and results of this call; "

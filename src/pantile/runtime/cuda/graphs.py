@@ -1,7 +1,7 @@
-"""Launches as one CUDA graph: started at once, in a fraction of the time that as many launches take.
+"""Launches as one CUDA graph, which starts in a fraction of the time of separate launches.
 
-A graph is made per kind of call and stream. When only addresses or params change, the nodes that have them are told; a
-graph never runs beside itself, so that each stream has one of its own.
+A graph is made per kind of call and stream. If only addresses or params change, only the nodes with them are updated. A
+graph never runs concurrently with itself, so each stream has its own.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .failures import launch_failure
 from .parameters import Parameters
 
 VARIABLE = "PANTILE_CUDA_GRAPHS"
-enabled = os.environ.get(VARIABLE, "1") != "0"  # for measuring what they bring
+enabled = os.environ.get(VARIABLE, "1") != "0"  # to measure their benefit
 
 
 @dataclass(frozen=True)
 class KernelLaunch:
-    """A kernel on a device, and how many blocks of it."""
+    """A kernel on a device, and its number of blocks."""
 
     function: DeviceFunction
     blocks: int
 
 
 class Launcher:
-    """Starts the launches one by one."""
+    """Starts launches one by one."""
 
     def __init__(self, device: Device, launches: Sequence[KernelLaunch], parameters: Parameters) -> None:
         self._cu, self._launches, self._parameters = device.cu, launches, parameters
@@ -49,13 +49,13 @@ class Launcher:
 
 
 class CudaGraph:
-    """Starts all launches at once; `waits` says for each which earlier ones it waits for."""
+    """Starts all launches at once; `waits` has the earlier launches that each one waits for."""
 
     def __init__(
         self, device: Device, launches: Sequence[KernelLaunch], parameters: Parameters, waits: Sequence[Sequence[int]]
     ) -> None:
         self._cu, self._launches, self._parameters, self._waits = device.cu, launches, parameters, waits
-        self._nodes: list[tuple[Any, Any]] = []  # with what the driver is told of them
+        self._nodes: list[tuple[Any, Any]] = []  # with their parameters for the driver
         self._graph: Any = None
         self._made: Any = None
 
@@ -89,7 +89,7 @@ class CudaGraph:
 
     def __del__(self) -> None:
         if self._made is not None:
-            self._cu.cuGraphExecDestroy(self._made)  # after it has run, if it is running
+            self._cu.cuGraphExecDestroy(self._made)  # after it has finished, if it is running
         if self._graph is not None:
             self._cu.cuGraphDestroy(self._graph)
 

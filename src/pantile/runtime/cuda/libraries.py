@@ -1,7 +1,7 @@
-"""What other libraries give: views of their arrays, new arrays for results, and the stream that their user is in.
+"""Arrays of other libraries: their views, new arrays for results, and the stream of their user.
 
-PyTorch and CuPy are asked directly, which takes a microsecond; everybody else by the protocols of `exchange`. Nobody is
-imported: whoever's array is given is there already.
+PyTorch and CuPy are called directly, which takes a microsecond; all others by the protocols of `exchange`. No library
+is imported here: that of a given array is already loaded.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Viewer = Callable[[Array, Any], "View | None"]
 
 
 def view_of(wanted: Array, given: Any) -> View | None:
-    """The view of an array on a GPU; None if it is none."""
+    """The view of an array on a GPU; None for any other value."""
     kind = type(given)
     return (viewers[kind] if kind in viewers else viewer_of(given))(wanted, given)
 
 
 def viewer_of(given: Any) -> Viewer:
-    """The viewer of the library whose array it is, if it may be on a GPU."""
+    """The viewer for the library of an array that may be on a GPU."""
     library = _library_of(given)
     viewer = _nothing if library is None else library.view
     if len(viewers) < _MOST_KINDS:
@@ -47,7 +47,7 @@ def viewer_of(given: Any) -> Viewer:
 
 
 def _nothing(wanted: Array, given: Any) -> None:
-    """The view of what is not on a GPU: None."""
+    """The view of a value that is not on a GPU: None."""
 
 
 _MOST_KINDS, _MOST_LAYOUTS = 64, 4096
@@ -67,7 +67,7 @@ def _library_of(given: Any) -> Library | None:
 
 
 def seen_as(wanted: Array, name: str) -> np.dtype[Any]:
-    """NumPy's type of an array whose type has this name; bfloat16 is held as its bits, and is nothing else."""
+    """The NumPy type of an array whose type has this name; bfloat16 is held as its bits."""
     if name == "bfloat16":
         if wanted.dtype is not BFLOAT16:
             raise UserTypeError(
@@ -84,7 +84,7 @@ def seen_as(wanted: Array, name: str) -> np.dtype[Any]:
 
 
 def allocated(make: Callable[[], Any], size: int) -> Any:
-    """A new array; where there is no room, after everybody has let go of what they only keep."""
+    """A new array; if there is no memory, after all libraries have released their caches."""
     try:
         return make()
     except Exception as error:
@@ -103,11 +103,11 @@ def allocated(make: Callable[[], Any], size: int) -> Any:
 
 
 class Torch:
-    """The tensors of PyTorch."""
+    """PyTorch tensors."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        # What compiled PyTorch itself asks; the public ways take longer to find out about their arguments.
+        # The functions that compiled PyTorch uses; the public ones take longer to parse their arguments.
         raw = getattr(torch, "_C", None)
         of_stream = getattr(raw, "_cuda_getCurrentRawStream", None)
         self.stream = of_stream or (lambda ordinal: torch.cuda.current_stream(ordinal).cuda_stream)
@@ -116,7 +116,7 @@ class Torch:
         names = {t: str(t).removeprefix("torch.") for t in vars(torch).values() if isinstance(t, torch.dtype)}
         self._numpy = {t: np.dtype(name) for t, name in names.items() if _is_numpy(name)}
         self._types = {name: t for t, name in names.items()}
-        self._layouts: dict[tuple[Any, ...], ArrayLayout] = {}  # by what tensors say of themselves
+        self._layouts: dict[tuple[Any, ...], ArrayLayout] = {}  # by the attributes of tensors
         self._strides: dict[Shape, tuple[int, ...]] = {}  # of arrays in C order, by shape
 
     def view(self, wanted: Array, given: Any) -> View | None:
@@ -150,7 +150,7 @@ class Torch:
     def _layout(
         self, kind: Any, shape: Shape, strides: tuple[int, ...], ordinal: int, place: int, t: DType
     ) -> ArrayLayout:
-        """`strides` in elements. What is no type of NumPy's is held as the one that is wanted."""
+        """The layout with `strides` in elements. A type without NumPy equivalent is held as the wanted one."""
         held = self._numpy.get(kind, t.numpy)
         steps = tuple([s * held.itemsize for s in strides])
         if len(self._layouts) >= _MOST_LAYOUTS:
@@ -166,7 +166,7 @@ class Torch:
 
 
 def _is_numpy(name: str) -> bool:
-    """Whether a type of PyTorch's is NumPy's, too; some package may have taught it bfloat16, which we hold as bits."""
+    """Whether NumPy has a PyTorch type. A package may have added bfloat16, which we hold as bits."""
     try:
         return name != "bfloat16" and bool(np.dtype(name).name == name)
     except TypeError:
@@ -177,7 +177,7 @@ def _is_numpy(name: str) -> bool:
 
 
 class Cupy:
-    """The arrays of CuPy, to which bfloat16 is uint16."""
+    """CuPy arrays, which hold bfloat16 as uint16."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
@@ -186,7 +186,7 @@ class Cupy:
         return int(self._cupy.cuda.get_current_stream().ptr)
 
     def view(self, wanted: Array, given: Any) -> View | None:
-        if type(given) is not self._cupy.ndarray:  # a subclass may say anything of itself, but exports its memory
+        if type(given) is not self._cupy.ndarray:  # a subclass may override attributes, but exports its memory
             return _by_protocol(self, wanted, given)
         held = seen_as(wanted, "bfloat16") if given.dtype.name == "bfloat16" else given.dtype
         address = given.data.ptr
@@ -209,7 +209,7 @@ class Cupy:
 
 
 class OtherLibrary:
-    """Who speaks DLPack or the CUDA array interface; results are arrays of ours."""
+    """Libraries with DLPack or the CUDA array interface; results are our own arrays."""
 
     def view(self, wanted: Array, given: Any) -> View | None:
         if type(given) is DeviceArray:
@@ -234,7 +234,7 @@ class OtherLibrary:
 
 
 def _by_protocol(library: Library, wanted: Array, given: Any) -> View | None:
-    """The view of an array that says where it is; None if that is not on a GPU."""
+    """The view of an array by a protocol; None if it is not on a GPU."""
     try:
         said = _exchanged(given)
         if said is None:
@@ -249,7 +249,7 @@ def _by_protocol(library: Library, wanted: Array, given: Any) -> View | None:
 
 
 def _exchanged(given: Any) -> ArrayDescription | None:
-    """The view of an array, by DLPack where there is a choice: its arrays say when they are ready."""
+    """The view of an array, by DLPack if possible, which reports when the array is ready."""
     if hasattr(given, "__dlpack_device__"):
         return exchange.by_dlpack(given) if exchange.is_on_gpu(given) else None
     return exchange.by_interface(given)

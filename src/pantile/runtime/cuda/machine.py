@@ -1,6 +1,7 @@
-"""A GPU at hand as a machine: what the driver tells of it, and the rates that `pantile calibrate --gpu` has measured.
+"""The GPU of this machine as a `pt.machine.Gpu`: from its driver, and with the rates that `pantile calibrate --gpu` has
+measured.
 
-What no driver tells, such as FP32 cores and units of allocation, is that of its compute capability.
+What the driver does not report, such as FP32 cores and allocation units, follows from the compute capability.
 """
 
 from __future__ import annotations
@@ -23,14 +24,13 @@ _RATES = {"ghz": untrusted_json.NUMBER, "bandwidth": untrusted_json.NUMBER, "sha
 
 
 def detect(device: Device | None = None) -> Gpu:
-    """A GPU, by default the current one: with the rates that were measured, or else those that the driver tells."""
+    """A GPU, by default the current one, with measured rates, or else those that the driver reports."""
     device = device or current()
     return _described(device, _cached_rates().get(_key(device)) or _rates_of_driver(device))
 
 
 def calibrate(device: Device | None = None, told: Callable[[str], None] = lambda _: None) -> Gpu:
-    """Measure the rates of a GPU, which should be idle, and keep them for other processes. `told` is called with what
-    is being measured."""
+    """Measure the rates of a GPU, which should be idle, and cache them. `told` is called with the current step."""
     device = device or current()
     rates = measure(device, told)
     entries = {key: asdict(r) for key, r in {**_cached_rates(), _key(device): rates}.items()}
@@ -53,7 +53,7 @@ def _cached_rates() -> dict[str, GpuRates]:
 
 
 def _rates_of_driver(device: Device) -> GpuRates:
-    """What the driver tells: clocks in kHz. Memory moves data twice per cycle of its clock."""
+    """The rates by the driver's clocks in kHz; memory transfers data twice per cycle."""
     memory_hz = 1e3 * device.attribute("MEMORY_CLOCK_RATE")
     if not memory_hz:
         raise UserError(f"the driver does not tell the clock of the memory of {device}; run pantile calibrate --gpu")

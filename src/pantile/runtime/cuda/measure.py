@@ -1,6 +1,6 @@
-"""What a GPU can do at most, measured by small kernels: its clock under load, and the bandwidths of its memories.
+"""The peak rates of a GPU, measured by small kernels: its clock under load, and the bandwidths of its memories.
 
-Each kernel (`measuring_ptx`) runs several times, and the quickest counts.
+Each kernel (`measuring_ptx`) runs several times, and the fastest run counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .measuring_ptx import COPIES, COPYING_THREADS, PTX, UNROLLED
 from .memory import pool
 from .streams import own_stream
 
-COPIED_BYTES = 512 << 20  # from and to as many others; less on a GPU with little memory
+COPIED_BYTES = 512 << 20  # copied; less on a GPU with little memory
 STEPS = 1 << 16  # of the loops of `clock` and `shared`: some milliseconds
 ROUNDS = 8
 
@@ -39,7 +39,7 @@ class GpuRates:
 
 
 def measure(device: Device, told: Callable[[str], None] = lambda _: None) -> GpuRates:
-    """Takes a fraction of a second. `told` is called with what is being measured."""
+    """Measure the rates in a fraction of a second. `told` is called with the current step."""
     entered = device.enter()
     try:
         kernels = _Kernels(device)
@@ -54,7 +54,7 @@ def measure(device: Device, told: Callable[[str], None] = lambda _: None) -> Gpu
 
 
 class _Kernels:
-    """The kernels of `PTX`, on a device whose context is entered."""
+    """The kernels of `PTX`, on a device whose context is current."""
 
     def __init__(self, device: Device) -> None:
         self._device, self._cu = device, device.cu
@@ -73,7 +73,7 @@ class _Kernels:
         return STEPS * UNROLLED * MOST_THREADS * LONGEST_ACCESS / cycles
 
     def bandwidth(self, rounds: int) -> float:
-        """Bytes per second that are read and written, in the quickest of some copies."""
+        """The bytes per second that the fastest of several copies reads and writes."""
         of_block = COPYING_THREADS * COPIES * LONGEST_ACCESS
         blocks = max(1, min(COPIED_BYTES, self._device.memory // 8) // of_block)
         size = blocks * of_block
@@ -85,7 +85,7 @@ class _Kernels:
             self._pool.give(memory, self._stream)
 
     def _timed(self, kernel: str, blocks: int, shared: int) -> tuple[int, int]:
-        """The cycles and nanoseconds that the first block of a launch has noted."""
+        """The cycles and nanoseconds recorded by the first block of a launch."""
         noted = np.zeros(2, np.uint64)
         memory = self._pool.take(noted.nbytes, self._stream)
         try:
@@ -98,7 +98,7 @@ class _Kernels:
         return int(noted[0]), int(noted[1])
 
     def _seconds(self, kernel: str, blocks: int, arguments: tuple[Any, ...]) -> float:
-        """The seconds that a launch takes, by events before and after it."""
+        """The seconds of a launch, by events before and after it."""
         begin, end = (checked(self._cu.cuEventCreate(0)) for _ in range(2))
         try:
             checked(self._cu.cuEventRecord(begin, self._stream))

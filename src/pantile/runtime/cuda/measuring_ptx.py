@@ -1,11 +1,11 @@
-"""Kernels that measure a GPU, as PTX for all GPUs that code is made for.
+"""Kernels that measure a GPU, as PTX for all supported GPUs.
 
-    clock   keeps a multiprocessor busy with arithmetic, and notes cycles and nanoseconds
-    shared  reads shared memory without bank conflicts, and notes cycles and nanoseconds
-    copy    copies global memory
+clock   keeps a multiprocessor busy with arithmetic, and records cycles and nanoseconds
+shared  reads shared memory without bank conflicts, and records cycles and nanoseconds
+copy    copies global memory
 
-What the loops of the first two compute is stored where it is what it cannot be, so that no assembler leaves it out: of
-a vector whose elements are not all used, it would load a part.
+The results of the first two loops are stored under a condition that never holds, so that no assembler removes the
+loops. All elements of vectors are used, because otherwise only a part of them would be loaded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...target.gpu import LONGEST_ACCESS, MOST_THREADS
 UNROLLED = 16  # operations of a thread in a step of a loop
 COPIES = 4  # loads and stores of a thread of `copy`
 COPYING_THREADS = 256  # of a block of `copy`
-_CHAINS = 4  # of operations that wait for each other
+_CHAINS = 4  # of dependent operations
 
 
 def _lines(*lines: str) -> str:
@@ -23,8 +23,8 @@ def _lines(*lines: str) -> str:
 
 
 def _timed(name: str, registers: str, before: str, step: str, after: str) -> str:
-    """A kernel whose first thread notes how long a loop takes all threads of its block. `after` has a number, and
-    decides whether that is what it cannot be."""
+    """A kernel whose first thread records how long a loop takes all threads of its block. `after` computes a number,
+    and a condition on it that never holds."""
     return f"""
 .visible .entry {name}(.param .u64 noted, .param .u32 steps) .maxntid {MOST_THREADS}, 1, 1
 {{
@@ -97,7 +97,7 @@ _SHARED = _timed(
 
 
 def _copied(instruction: str) -> str:
-    """One for each load or store of a thread of `copy`; those of a block lie side by side."""
+    """A text for each load or store of a thread of `copy`; those of a block are adjacent."""
     distance = COPYING_THREADS * LONGEST_ACCESS
     values = [f"{{%a{k}, %b{k}, %c{k}, %d{k}}}" for k in range(COPIES)]
     return _lines(*(instruction.format(k * distance, v) for k, v in enumerate(values)))

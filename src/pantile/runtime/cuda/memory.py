@@ -1,7 +1,7 @@
-"""Memory: of a device, taken and given back in the order of a stream, and of the host, where the device copies quickly.
+"""Memory: of a device, allocated and freed in stream order, and of the host, for fast copies.
 
-What calls give back stays with the pool for the next ones, of whatever pipeline. A call that finds no room has the pool
-and other libraries let go of what they keep, and tries once more.
+Memory that calls free stays in the pool for later calls of any pipeline. A call that finds no memory makes the pool and
+other libraries release unused memory, and tries once more.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _lock = Lock()
 
 
 class Pool:
-    """The memory pool of one device. Its context is this thread's where methods are called."""
+    """The memory pool of one device, whose context must be current."""
 
     def __init__(self, device: Device) -> None:
         self._cu = device.cu
         self._pool = _create_pool(device) if device.has_pools else None
 
     def take(self, size: int, stream: int) -> int:
-        """Allocate so many bytes, for work in this stream; their address."""
+        """Allocate this many bytes for work in this stream; return their address."""
         error, address = self._taken(size, stream)
         if error == OUT_OF_MEMORY:
             self.let_go()
@@ -44,16 +44,16 @@ class Pool:
         return int(address)
 
     def give(self, address: int, stream: int) -> None:
-        """Free an allocation, once all that is in the stream has run."""
+        """Free an allocation after all work in the stream."""
         if self._pool is not None:
             (error,) = self._cu.cuMemFreeAsync(address, stream)
             if not error:
                 return
-        # There are no pools, or the stream is gone; this waits for whatever uses the memory.
+        # Pools are not supported, or the stream is gone; this waits for all uses of the memory.
         self._cu.cuMemFree(address)
 
     def let_go(self) -> None:
-        """Free all memory that nobody uses now, as other libraries that are in this process do with theirs."""
+        """Release all unused memory of this pool and of other libraries in this process."""
         checked(self._cu.cuCtxSynchronize())
         if self._pool is not None:
             checked(self._cu.cuMemPoolTrimTo(self._pool, 0))
@@ -71,7 +71,7 @@ _pools: dict[Device, Pool] = {}
 
 
 def pool(device: Device) -> Pool:
-    """The memory pool of a device, whose context is entered."""
+    """The memory pool of a device, whose context is current."""
     known = _pools.get(device)
     if known is None:
         with _lock:
@@ -80,7 +80,7 @@ def pool(device: Device) -> Pool:
 
 
 def _create_pool(device: Device) -> Any:
-    """A pool that keeps what it has; the device's own gives it back whenever somebody waits for a stream."""
+    """A pool that keeps unused memory; the device's default pool releases it at each synchronization."""
     cu = device.cu
     where = cu.CUmemLocation()
     where.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -95,7 +95,7 @@ def _create_pool(device: Device) -> Any:
 
 
 def let_libraries_go() -> None:
-    """Have other libraries give back memory that they only keep."""
+    """Make other libraries release their unused memory."""
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     with contextlib.suppress(Exception):
         if torch is not None and torch.cuda.is_initialized():
@@ -107,22 +107,22 @@ def let_libraries_go() -> None:
 
 # ---- of the host
 
-_SMALL = 1 << 16  # bytes up to which a copy takes no longer from other memory
-_MOST_PINNED = 512 << 20  # bytes that are taken from what the system can page
+_SMALL = 1 << 16  # bytes up to which copies of pageable memory are as fast
+_MOST_PINNED = 512 << 20  # bytes of pinned memory
 _free: dict[int, list[int]] = {}  # addresses by size
 _pinned = 0
 
 
 def host_array(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
-    """An uninitialized array for results that the device copies there: in memory that stays where it is, which is
-    several times as fast, while there is not too much of that."""
+    """An uninitialized array for results, in pinned memory as long as there is not too much of it: copies from the
+    device are several times as fast."""
     size = prod(shape) * dtype.itemsize
     address = 0 if size <= _SMALL else _pinned_block(block := 1 << (size - 1).bit_length())
     if not address:
         return maker(shape, dtype)()
     memory = (ctypes.c_char * size).from_address(address)
     weakref.finalize(memory, _give_back, address, block)
-    array: NDArray = np.ndarray(shape, dtype, memory)  # type: ignore[arg-type]  # it has the buffer protocol
+    array: NDArray = np.ndarray(shape, dtype, memory)  # type: ignore[arg-type]  # supports the buffer protocol
     return array
 
 

@@ -1,8 +1,8 @@
-"""Where intermediate arrays lie, and which launches wait for which others.
+"""The memory of intermediate arrays, and the dependences between launches.
 
-All memory of a call is one piece, in which arrays that are not needed at the same time share places: a chain of stages
-goes back and forth between two of them, which stay in the device's cache. A launch waits for those before it that touch
-the same memory, unless both only read it; whatever these wait for, it need not be told.
+The memory of a call is one allocation, in which arrays with disjoint live ranges share memory: a chain of stages
+alternates between two arrays, which stay in the device's cache. A launch waits for earlier launches that access the
+same memory, unless both only read it; transitive dependences are left out.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from ...ir.nodes import Kernel, Store
 from ...ir.visit import walk
 from ..launches import Allocation, LaunchPlan, PlannedLaunch
 
-ALIGNMENT = 256  # bytes, as of memory that the driver gives
-_MOST_COMPARED = 512  # launches; longer lists run one after the other
+ALIGNMENT = 256  # bytes, as for the driver's allocations
+_MOST_COMPARED = 512  # launches; longer lists run sequentially
 
 
 class ArenaLayout(NamedTuple):
-    """The byte at which each array begins, and how many there are in all."""
+    """The offset of each array in bytes, and the total size."""
 
     at: dict[str, int]
     size: int
 
 
 def places(plan: LaunchPlan) -> ArenaLayout:
-    """Large ones first, each at the lowest place that is free from the first launch that uses it to the last."""
+    """The layout of arrays: large ones first, each at the lowest offset that is free during its live range."""
     used = _live_ranges(plan.launches)
     placed: list[tuple[int, int, int, int]] = []
     at, total = {}, 0
@@ -56,12 +56,12 @@ def _bytes(a: Allocation) -> int:
 
 
 def rounded(size: int) -> int:
-    """The offset, rounded up to where the next array may begin."""
+    """The offset rounded up to the alignment of arrays."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def written(kernel: Kernel) -> tuple[bool, ...]:
-    """Which of its buffers a kernel writes."""
+    """The buffers that a kernel writes."""
     stored = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
     return tuple(b.name in stored for b in kernel.buffers)
 
@@ -69,12 +69,12 @@ def written(kernel: Kernel) -> tuple[bool, ...]:
 def dependencies(
     launches: Sequence[PlannedLaunch], writes: Sequence[Sequence[bool]], where: dict[str, tuple[int, int]]
 ) -> list[list[int]]:
-    """The earlier launches that each launch waits for. `where`: from which byte to which each intermediate array lies;
-    arguments share memory only if nobody writes it."""
+    """The earlier launches that each launch waits for. `where` has the range of bytes of each intermediate array;
+    arguments may share memory only if nothing writes to it."""
     if len(launches) > _MOST_COMPARED:
         return [[k - 1] if k else [] for k in range(len(launches))]
     touched = [_accesses(launch, w, where) for launch, w in zip(launches, writes, strict=True)]
-    before: list[int] = []  # a bit for each launch that one waits for, directly or not
+    before: list[int] = []  # a bit for each launch that must finish before, directly or transitively
     dependencies_of = []
     for k, mine in enumerate(touched):
         waits, known = [], 0
@@ -91,7 +91,7 @@ _Touched = list[tuple[str, int, int, bool]]
 
 
 def _accesses(launch: PlannedLaunch, writes: Sequence[bool], where: dict[str, tuple[int, int]]) -> _Touched:
-    """Memory of a launch: of an argument, or from and to a byte of the call's; and whether it is written."""
+    """The memory of a launch, an argument or a range of bytes of the call's memory, and whether it is written."""
     return [
         ("", *where[name], w) if name in where else (name, 0, 1, w)
         for name, w in zip(launch.buffers, writes, strict=True)

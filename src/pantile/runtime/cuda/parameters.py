@@ -1,5 +1,5 @@
-"""What all launches of a call are given, in one piece of memory: packed once, then only addresses and params that have
-changed are written anew."""
+"""The parameters of all launches of a call, in one block of memory: packed once, then patched where addresses or params
+have changed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NONE: frozenset[int] = frozenset()
 
 @dataclass(frozen=True)
 class ParamSlot:
-    """A param of the pipeline, in the place of a number that a launch is given: it may be another one in each call."""
+    """A param of the pipeline as a launch argument, which may differ in each call."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class LaunchArguments:
-    """What a launch is given. Buffers are numbers of the call's addresses, and bytes to add to them."""
+    """The arguments of a launch. Buffers are numbers of the call's addresses, and offsets in bytes."""
 
     entry: KernelEntry
     scalars: tuple[Any, ...]  # Slots or numbers
@@ -34,7 +34,7 @@ class LaunchArguments:
 
 
 class Parameters:
-    """The frames of the launches of one call, one after the other."""
+    """The frames of the launches of one call, one after another."""
 
     def __init__(self, launches: Sequence[LaunchArguments]) -> None:
         self._launches = launches
@@ -44,7 +44,7 @@ class Parameters:
             size += -(-g.entry.size // _ALIGNMENT) * _ALIGNMENT
         self._memory = ctypes.create_string_buffer(max(_ALIGNMENT, size))
         base = ctypes.addressof(self._memory)
-        # What the driver reads: for each launch the addresses of its parameters, of which there is one, its frame.
+        # For the driver: the addresses of each launch's parameters, of which there is one, its frame.
         self._lists = [ctypes.c_void_p(base + at) for at in self._starts]
         self.lists = [ctypes.addressof(one) for one in self._lists]
         self._places = _places(launches, self._starts)
@@ -54,7 +54,7 @@ class Parameters:
         self._numbers: tuple[object, ...] | None = None
 
     def change(self, addresses: Sequence[int], numbers: Sequence[Any]) -> AbstractSet[int]:
-        """Write what is different now; the launches that it concerns."""
+        """Write what has changed; return the launches that it affects."""
         if addresses == self._latest and not self._takers:
             return _NONE
         changed: set[int] = set()
@@ -72,8 +72,8 @@ class Parameters:
         return changed
 
     def _repack(self, addresses: Sequence[int], numbers: Sequence[Any]) -> set[int]:
-        """The launches that are given other numbers than before, which is all of them at first."""
-        now = tuple([repr(numbers[k]) for k in self._takers])  # NaN is not itself, and -0.0 no 0.0
+        """The launches whose numbers have changed: all of them at first."""
+        now = tuple([repr(numbers[k]) for k in self._takers])  # NaN differs from itself, and -0.0 is not 0.0
         if now == self._numbers:
             return set()
         concerned = {k for of in self._takers.values() for k in of}
@@ -89,7 +89,7 @@ class Parameters:
 
 
 def _places(launches: Sequence[LaunchArguments], starts: Sequence[int]) -> list[tuple[int, list[tuple[int, int, int]]]]:
-    """The places of each address of a call: the launches that have it, the bytes where, and what is added to it."""
+    """The uses of each address of a call: the launch, the offset in its frame, and the added offset."""
     places: dict[int, list[tuple[int, int, int]]] = {}
     for k, (g, at) in enumerate(zip(launches, starts, strict=True)):
         slots = g.entry.slots[len(g.entry.scalars) :]
@@ -99,7 +99,7 @@ def _places(launches: Sequence[LaunchArguments], starts: Sequence[int]) -> list[
 
 
 def _takers(launches: Sequence[LaunchArguments]) -> dict[int, list[int]]:
-    """The launches that are given each param that may change."""
+    """The launches that take each param that may change."""
     takers: dict[int, list[int]] = {}
     for k, g in enumerate(launches):
         for v in g.scalars:

@@ -1,5 +1,5 @@
-"""Arrays on a device that are ours: results of calls whose arrays belong to no library that we know. They speak DLPack
-and the CUDA array interface, so that whoever speaks either of them takes them as they are."""
+"""Our own arrays on a device: results of calls whose arrays belong to no known library. They support DLPack and the
+CUDA array interface, so that libraries with either protocol take them without copies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .memory import pool
 
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-# Prototypes of our own: other packages may have set the types of those that ctypes.pythonapi shares.
+# Own prototypes, because other packages may set the types of the shared ones in ctypes.pythonapi.
 _api = ctypes.pythonapi
 _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _Destructor)(
     ("PyCapsule_New", _api)
@@ -58,7 +58,7 @@ class DeviceArray:
             device.leave(entered)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Calls rely on what it says of its memory."""
+        """Frozen, because calls rely on its description of its memory."""
         raise AttributeError(f"the {name} of an array on a GPU cannot be changed")
 
     def __del__(self) -> None:
@@ -75,7 +75,7 @@ class DeviceArray:
         return len(self.shape)
 
     def numpy(self) -> np.ndarray[Any, np.dtype[Any]]:
-        """A copy on the host, once it is computed."""
+        """A copy on the host, after it is computed."""
         array = np.empty(self.shape, self.dtype.numpy)
         if self.nbytes:
             entered = self._device.enter()
@@ -112,7 +112,7 @@ class DeviceArray:
         return CUDA, self.device
 
     def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
-        """`stream` is the consumer's, which waits for this array; -1: it does so itself."""
+        """`stream` is the consumer's, which waits for this array; -1 if it synchronizes itself."""
         if stream != -1:
             running = 0 if stream in (None, LEGACY_STREAM) else int(stream)
             if running != self.stream:
@@ -125,7 +125,7 @@ class DeviceArray:
 
 
 class _ExportedTensor:
-    """What a capsule points at, and the array that it keeps."""
+    """The struct that a capsule points at, and the array that it keeps alive."""
 
     def __init__(self, array: DeviceArray) -> None:
         n = array.ndim
@@ -156,7 +156,7 @@ def _delete(managed: int) -> None:
 
 
 def _destroy(capsule: int) -> None:
-    """A capsule that nobody has consumed frees what it holds."""
+    """Free the content of a capsule that was not consumed."""
     if _is_capsule(capsule, CAPSULE):
         _exported.pop(_pointer_of(capsule, CAPSULE), None)
 

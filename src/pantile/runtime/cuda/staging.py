@@ -1,6 +1,6 @@
-"""Arrays of the host in calls that run on a device: how they lie there, and the copies to it and back.
+"""Arrays of the host in calls that run on a device: their layout there, and the copies to it and back.
 
-An array without gaps, in whatever order of its axes, lies there as it lies here. All others are copied in C order.
+An array without gaps, in any order of axes, keeps its layout. All others are copied in C order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .exchange import in_c_order
 
 
 def is_dense(a: NDArray) -> bool:
-    """Whether its elements are all of a piece of memory."""
+    """Whether its elements fill a contiguous block of memory."""
     if a.flags.c_contiguous or a.flags.f_contiguous:
         return True
     expected = a.itemsize
@@ -26,7 +26,7 @@ def is_dense(a: NDArray) -> bool:
 
 
 def laid_out(a: NDArray) -> NDArray:
-    """An array that lies as this one will on the device; it has no memory to read or write."""
+    """An array with the layout that this one will have on the device, without memory for its elements."""
     if is_dense(a):
         return a
     strides = in_c_order(a.shape, a.itemsize)
@@ -34,7 +34,7 @@ def laid_out(a: NDArray) -> NDArray:
 
 
 def send(device: Device, a: NDArray, address: int, stream: int) -> NDArray:
-    """Copy an array to the device; the array that must not change until the stream is done."""
+    """Copy an array to the device; return the array that must not change until the stream is done."""
     if not is_dense(a):
         a = np.ascontiguousarray(a)
     if a.nbytes:
@@ -43,7 +43,8 @@ def send(device: Device, a: NDArray, address: int, stream: int) -> NDArray:
 
 
 def fetch(device: Device, a: NDArray, address: int, stream: int) -> NDArray:
-    """Copy results back; the array that has them when the stream is done, which `arrived` makes this one."""
+    """Copy results back; return the array that has them when the stream is done, from which `arrived` fills this
+    one."""
     received = a if is_dense(a) else np.empty(a.shape, a.dtype)
     if a.nbytes:
         checked(device.cu.cuMemcpyDtoHAsync(received.ctypes.data, address, a.nbytes, stream))

@@ -1,4 +1,4 @@
-"""Streams: one of our own per thread, for calls with arrays of the host alone; and streams that wait for others."""
+"""Streams: one per thread for calls with arrays of the host only, and waiting between streams."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from .device import Device
 
 _NO_TIMING = 2  # of an event
-_NON_BLOCKING = 1  # of a stream: it does not wait for the default one
+_NON_BLOCKING = 1  # of a stream: no synchronization with the default stream
 
 _own = threading.local()
 
 
 def own_stream(device: Device) -> int:
-    """The stream of this thread on the device, whose context is entered."""
+    """The stream of this thread on the device, whose context is current."""
     streams: dict[int, tuple[int, object]] | None = getattr(_own, "streams", None)
     if streams is None:
         streams = _own.streams = {}
@@ -29,7 +29,7 @@ def own_stream(device: Device) -> int:
 
 
 def wait(device: Device, stream: int, others: Iterable[int]) -> None:
-    """Have further work in a stream run after all that is in the others now."""
+    """Make further work in a stream wait for the current work of the others."""
     cu = device.cu
     for other in others:
         event = checked(cu.cuEventCreate(_NO_TIMING))
@@ -37,4 +37,4 @@ def wait(device: Device, stream: int, others: Iterable[int]) -> None:
             checked(cu.cuEventRecord(event, other))
             checked(cu.cuStreamWaitEvent(stream, event, 0))
         finally:
-            cu.cuEventDestroy(event)  # the driver keeps it until nobody waits for it
+            cu.cuEventDestroy(event)  # the driver keeps it while something waits for it

@@ -1,5 +1,5 @@
-"""Arrays on a device as calls see them: what NumPy's arrays say of themselves, and an address and a device instead of
-memory that Python could read."""
+"""Arrays on a device as calls see them: with the attributes of NumPy's arrays, and with an address and a device instead
+of memory that Python could read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .driver import checked
 
 
 class Flags:
-    """The flags of an array, as NumPy has them."""
+    """The flags of an array, as in NumPy."""
 
     __slots__ = ("aligned", "alignment", "writeable")
 
@@ -28,8 +28,8 @@ class Flags:
 
 
 class ArrayLayout:
-    """All that there is to know of an array but its address. There is one object for arrays that are laid out alike, so
-    that calls are compared by these alone. Strides are in bytes, as NumPy's."""
+    """The description of an array except its address. Arrays with equal layouts share one object, so that calls are
+    compared by identity. Strides are in bytes, as in NumPy."""
 
     __slots__ = ("dtype", "flags", "high", "itemsize", "low", "ndim", "ordinal", "shape", "size", "strides")
 
@@ -45,7 +45,7 @@ class ArrayLayout:
         self.ordinal, self.shape, self.strides, self.dtype = ordinal, shape, strides, dtype
         self.flags = Flags(alignment, dtype.itemsize, writeable)
         self.ndim, self.itemsize, self.size = len(shape), dtype.itemsize, prod(shape)
-        # From its address to its first byte and behind its last one; the same twice if there are none.
+        # The offsets of its first byte and after its last one; equal if there are none.
         steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)] if self.size else []
         self.low = sum(s for s in steps if s < 0)
         self.high = sum(s for s in steps if s > 0) + self.itemsize if self.size else 0
@@ -69,13 +69,13 @@ def layout(
     if known is None:
         if len(_layouts) >= _MOST_LAYOUTS:
             _layouts.clear()
-        # Of several threads, the first one's is everybody's.
+        # If several threads make one, the first is used.
         known = _layouts.setdefault(key, ArrayLayout(*key))
     return known
 
 
 class View:
-    """An array of another library, or of ours."""
+    """A view of an array of another library, or of our own."""
 
     __slots__ = ("address", "given", "keeps", "layout", "library", "stream")
 
@@ -89,8 +89,8 @@ class View:
         keeps: Any = None,
     ) -> None:
         self.given, self.library, self.layout, self.address = given, library, layout, address
-        self.stream = stream  # that the array was made in, where it says so itself
-        self.keeps = keeps  # what has to be there for as long as this
+        self.stream = stream  # in which the array was made, if it says so
+        self.keeps = keeps  # what must live as long as this view
 
     @property
     def ordinal(self) -> int:
@@ -131,35 +131,35 @@ class View:
         return self.library.contiguous(name)
 
     def span(self) -> tuple[int, int]:
-        """The addresses from the first byte to behind the last one; the same twice if there are none."""
+        """The addresses of the first byte and after the last one; equal if there are none."""
         return self.address + self.layout.low, self.address + self.layout.high
 
     def stand_in(self) -> NDArray:
-        """A NumPy array at the same address, of which nothing may be read: to compare places in memory."""
+        """A NumPy array at the same address, which must not be read: to compare places in memory."""
         return np.asarray(_Place(self))
 
 
 class Library(Protocol):
-    """The library whose arrays are given."""
+    """The library of given arrays."""
 
     def view(self, wanted: Array, given: Any) -> View | None:
-        """The view of an array on a GPU; None where it is somewhere else."""
+        """The view of an array on a GPU; None if it is elsewhere."""
 
     def new(self, wanted: DType, shape: Shape, ordinal: int, stream: int) -> View:
         """An uninitialized array in C order, for work in this stream."""
 
     def stream(self, ordinal: int) -> int:
-        """The stream that the caller's work is in, on this GPU."""
+        """The caller's current stream on this GPU."""
 
     def converted(self, name: str, wanted: DType) -> str:
-        """How users write an array of theirs in another type."""
+        """The code by which a user converts an array to another type."""
 
     def contiguous(self, name: str) -> str:
-        """How they write a contiguous copy of it."""
+        """The code by which a user makes a contiguous copy."""
 
 
 class _Place:
-    """The array interface that tells NumPy where an array would be."""
+    """The array interface at a fictitious address, for NumPy."""
 
     def __init__(self, view: View) -> None:
         self.__array_interface__ = {
@@ -172,7 +172,7 @@ class _Place:
 
 
 class Constant:
-    """A table that a pipeline brings along: it is copied to each device once."""
+    """A constant table of a pipeline, copied to each device once."""
 
     def __init__(self, table: NDArray) -> None:
         self.table = np.ascontiguousarray(table)
@@ -186,7 +186,7 @@ class Constant:
         self._on: dict[int, int] = {}  # addresses by device
 
     def on(self, device: Device) -> int:
-        """The address of the copy there, whose context is entered."""
+        """The address of the copy on the device, whose context is current."""
         address = self._on.get(device.ordinal)
         if address is None:
             cu, size = device.cu, max(1, self.table.nbytes)
