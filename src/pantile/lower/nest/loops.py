@@ -13,7 +13,7 @@ from ...dataclass import dataclass
 from ...expr.nodes import Expr, Var, var
 from ...expr.visit import depends, names, substitute
 from ...graph.nodes import Definition, Stage
-from ...schedule.plan import Loop, Nest
+from ...schedule.plan import Loop, Nest, Split
 from ...schedule.split_loops import SplitLoops
 from ...target.kinds import WRITTEN_OUT, Kind
 from ..coverage import CoveredRange, Range
@@ -28,6 +28,7 @@ NamedValue = tuple[str, Expr]
 class Peel:
     """A split whose partial last block is a loop of its own, over the coordinates `left`."""
 
+    split: Split
     loops: SplitLoops
     left: Range
 
@@ -152,8 +153,8 @@ class DefinitionLoops:
 
     def tail(self, outermost: str) -> tuple[DefinitionLoops, str, Expr]:
         """The loops over the tail of a peeled split, and the name and the value of its first coordinate."""
-        of, left = self.peel[outermost][0].loops, self.peel[outermost][0].left
-        split, run = of.split, of.rest
+        peel = self.peel[outermost][0]
+        split, of, left, run = peel.split, peel.loops, peel.left, peel.loops.rest
         gone = {*of.blocks, *of.inside} - {run}
         dropped = {self.of_loop(*let) for let in rewrites.lets(self.nest, split)}
         start = var(self.of_loop(split.inner, "rest"))
@@ -190,6 +191,6 @@ class DefinitionLoops:
             ranges={n: ends(r) for n, r in self.ranges.items()},
             at={n: new(e) for n, e in self.at.items()},
             pending=tuple((n, new(e)) for n, e in self.pending),
-            peel={n: tuple(Peel(p.loops, ends(p.left)) for p in several) for n, several in self.peel.items()},
+            peel={n: tuple(replace(p, left=ends(p.left)) for p in several) for n, several in self.peel.items()},
             guards=tuple(map(new, self.guards)),
         )

@@ -37,7 +37,7 @@ def make_loops(
     draft = _Draft(stage, index, nest, dict(ranges), dict(everywhere))
     splits = iter(split_loops(nest))
     steps: list[_Rewrite] = [
-        _Split(draft, next(splits), facts, at_least) if isinstance(r, Split) else _Fuse(draft, r, facts)
+        _Split(draft, r, next(splits), facts, at_least) if isinstance(r, Split) else _Fuse(draft, r, facts)
         for r in nest.rewrites
     ]
     values: dict[str, Expr] = {loop.name: draft.var(loop.name) for loop in nest.loops}
@@ -95,8 +95,10 @@ class _Rewrite:
 
 
 class _Split(_Rewrite):
-    def __init__(self, draft: _Draft, loops: SplitLoops, facts: Facts, at_least: Callable[[Expr, int], bool]) -> None:
-        self.draft, self.loops, self.s, self.facts = draft, loops, loops.split, facts
+    def __init__(
+        self, draft: _Draft, s: Split, loops: SplitLoops, facts: Facts, at_least: Callable[[Expr, int], bool]
+    ) -> None:
+        self.draft, self.s, self.loops, self.facts = draft, s, loops, facts
         self.old = draft.ranges.pop(self.s.old)
         draft.dims.pop(self.s.old, None)
         self.extent = simplify(self.old.high - self.old.low + 1, facts)
@@ -134,7 +136,7 @@ class _Split(_Rewrite):
             return
         if self.tail is Tail.PEEL:
             first = simplify(self.old.low + self.extent // s.factor * s.factor, self.facts)
-            peeled = Peel(self.loops, Range(first, self.old.high))
+            peeled = Peel(self.s, self.loops, Range(first, self.old.high))
             self.draft.peel.setdefault(self.loops.blocks[0], []).insert(0, peeled)
         if self.tail is Tail.SHIFT:
             start = simplify(minimum(start, self.old.high - (s.factor - 1)), self.facts)
