@@ -33,8 +33,7 @@ def is_ours(status: os.stat_result) -> bool:
 
 
 def read(path: Path, limit: int, used: bool = False) -> bytes | None:
-    """The content of a file of at most `limit` bytes; None unless it exists and is ours. `used` updates its time of
-    last use."""
+    """The content of a file of at most `limit` bytes if it is ours, else None. `used` updates its time of use."""
     try:
         with open(os.open(path, _READ), "rb") as file:
             status = os.fstat(file.fileno())

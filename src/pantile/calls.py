@@ -121,7 +121,7 @@ class Calls:
         self.arguments = Arguments(
             [_argument(i, self.arrays) for i in graph.inputs],
             [Number(p.name, p.dtype, p.default, p.where) for p in graph.params],
-            self.arrays.given,
+            self.arrays.converted,
         )
         self._arrays_of, self._takes_numbers = self.arguments.arrays_of, bool(graph.params)
         self._input_names = [a.name for a in self.arguments.arrays]
@@ -141,8 +141,7 @@ class Calls:
         self.latest: Call | None = None
 
     def _rewritten(self) -> RewrittenGraph:
-        """The stages to compute: the user's own if a hand-written schedule names them, otherwise those with fewer
-        operations."""
+        """The stages to compute: the user's own if a hand-written schedule names them, otherwise the rewritten ones."""
         changed = rewritten(self.graph, self.options.strict) if self.options.algebra else RewrittenGraph(self.graph)
         for_users_stages = self._by_hand and self._requested and changed.made.isdisjoint(self._requested)
         return RewrittenGraph(self.graph) if for_users_stages else changed
@@ -202,8 +201,8 @@ class Calls:
         return given | {n.name: v for n, v in zip(self.arguments.numbers, numbers, strict=True)}
 
     def known(self, given: Mapping[str, Any]) -> Known:
-        """The extents that are fixed for calls like this one: a small number of channels or planes. A shape may stand
-        for an array."""
+        """The extents that are fixed for such calls: a small number of channels or planes. Shapes may stand for
+        arrays."""
         return self._known(self.arguments.arrays_of(self._with_stand_ins(given)))
 
     def _known(self, inputs: Sequence[AnyArray]) -> Known:
@@ -227,8 +226,7 @@ class Calls:
         return self._known(inputs), size_class(elements)
 
     def graph_for(self, known: Known) -> Graph:
-        """The stages to compute for calls with these extents. All users share one graph, because much is memoized with
-        its expressions."""
+        """The stages to compute for these extents, as one graph, because much is memoized with its expressions."""
         if known not in self._graphs:
             self._graphs[known] = with_extents(self.rewritten.graph, dict(known))
         return self._graphs[known]
@@ -338,7 +336,7 @@ class Calls:
         by, shapes = self._runner_of(inputs, numbers)
         scheduled = by._scheduled_for(inputs)
         outputs = [_stand_in(o, s) for o, s in zip(by.outputs, shapes, strict=True)]
-        arrays = self.arrays.seen([*inputs, *outputs])
+        arrays = self.arrays.in_code([*inputs, *outputs])
         plan = LaunchPlan((), ())
         if not all(0 in shape for shape in shapes):
             try:
@@ -394,12 +392,12 @@ class Calls:
                 check_output(wanted, shape, a)
             filled.append(_stand_in(wanted, shape) if a is None else a)
         new = self.arrays.new(self.outputs, shapes)
-        seen = self.arrays.seen(inputs), self.arrays.seen(filled)
+        in_code = self.arrays.in_code(inputs), self.arrays.in_code(filled)
         if all(0 in shape for shape in shapes):
             return Call(new, None, None, {}, CallClock())
         scheduled = self._scheduled_for(inputs)
-        variant = self._variant(scheduled, inputs, [*seen[0], *seen[1]], far)
-        ready = scheduled.kernel(variant).prepare(*seen, [n.dtype for n in self.arguments.numbers], self._labels)
+        variant = self._variant(scheduled, inputs, [*in_code[0], *in_code[1]], far)
+        ready = scheduled.kernel(variant).prepare(*in_code, [n.dtype for n in self.arguments.numbers], self._labels)
         return Call(new, ready, ready.enter, self._like(inputs, numbers), CallClock())
 
     def _variant(

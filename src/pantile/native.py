@@ -31,8 +31,7 @@ def set_up_llvm() -> None:
 
 
 def set_up_gpus() -> None:
-    """Set options for PTX, before any target machine is created: addresses in shared memory have 32 bits, as on the
-    hardware."""
+    """Set options for PTX before any target machine exists: addresses in shared memory have 32 bits."""
     global _is_set_up_for_gpus
     set_up_llvm()
     llvm.Target.from_triple(
@@ -47,8 +46,7 @@ def set_up_gpus() -> None:
 
 
 def object_code(text: str, level: int) -> bytes:
-    """The object code of LLVM text for this machine. `level` is that of instruction selection; nothing else is
-    optimized."""
+    """The object code for this machine. `level` is that of instruction selection; nothing else is optimized."""
     machine = _code_generator(level)
     return bytes(machine.emit_object(llvm.parse_assembly(text)))
 

@@ -54,10 +54,8 @@ Weight = Annotated[float, Between(0, 1e12)]
 
 
 def check_fields(value: Any) -> None:
-    """Raise a UserError for the first field of a dataclass that violates its annotation.
-
-    NumPy's numbers become Python's. Annotations of other kinds are ignored.
-    """
+    """Raise a UserError for the first field of a dataclass that violates its annotation. NumPy's numbers become
+    Python's. Annotations of other kinds are ignored."""
     owner: Any = type(value)
     for name, wanted in _annotations(owner).items():
         given = getattr(value, name)

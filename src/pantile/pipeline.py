@@ -152,8 +152,7 @@ class Pipeline:
         return pipeline
 
     def _member(self, arguments: Mapping[str, Any]) -> tuple[Pipeline, Mapping[str, Any]]:
-        """The pipeline that runs a call, and its arguments. If arguments give numbers of steps, it is the one with
-        these."""
+        """The pipeline that runs a call, which may be one for given numbers of steps, and its arguments."""
         if self._counts is None:
             return self, arguments
         counts, scheduling = self._counts, self._scheduling
@@ -173,10 +172,8 @@ class Pipeline:
         self._usual_size: Pipeline | None = None  # this pipeline for pictures of a usual size, once it is shown
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the graph and the schedule; the copy is compiled, or found in the cache, where it is used.
-
-        A target that is this machine becomes the machine where the pipeline is unpickled.
-        """
+        """Pickle the graph and the schedule; the copy is compiled, or found in the cache, where it is used. A target
+        that is this machine becomes the machine where the pipeline is unpickled."""
         if self._counts is not None:
             raise UserError(
                 f"the number of steps of {self.graph.name} is Param {self._counts.params[0].name!r}, so that it cannot "
@@ -276,8 +273,7 @@ class Pipeline:
 
     @property
     def rewritten(self) -> Graph:
-        """The stages that are computed instead, with fewer operations, unless a schedule is hand-written; see
-        `explain`."""
+        """The stages that are computed instead, with fewer operations, unless a schedule is hand-written."""
         return self._calls.rewritten.graph
 
     @property
@@ -404,22 +400,20 @@ class Pipeline:
         return self._changed(options, requested, scheduling.estimates, scheduling.machine)
 
     def _scheduled(self) -> ScheduledPipeline:
-        """The scheduled pipeline to show; an error if a strategy has not run yet, because its schedule depends on
-        sizes."""
+        """The scheduled pipeline to show; an error if a strategy has not run yet, because sizes are unknown."""
         for call_class in self._scheduling.results:
             return self._calls.scheduled(call_class)
         requested = self._scheduling.requested
         if isinstance(requested, Strategy):
             raise UserError(
                 f"{self.graph.name} is scheduled ({requested.name}) at its first call, for the sizes of that call; "
-                "call it first, or say what to expect, such as estimates={" + _shapes(self.graph) + "}"
+                "call it first, or state the expected sizes, such as estimates={" + _shapes(self.graph) + "}"
             )
         return self._calls.general
 
     @property
     def _for_display(self) -> Pipeline:
-        """The pipeline to show: this one, or, if the default strategy has not run yet, one for pictures of a usual
-        size."""
+        """The pipeline to show: this one, or one for usual pictures if the default strategy has not run yet."""
         scheduling = self._scheduling
         if scheduling.results or not scheduling.by_default or not isinstance(scheduling.requested, Strategy):
             return self

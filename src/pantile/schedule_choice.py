@@ -44,8 +44,8 @@ def _by_default() -> Schedule | Strategy:
     chosen = _named(name)
     if chosen is None:
         raise UserError(
-            f"the environment variable {VARIABLE}={shown(name)} names no schedule; set it to one of {_names()}, or to "
-            "nothing"
+            f"the environment variable {VARIABLE}={shown(name)} is not a schedule; set it to one of {_names()}, or "
+            "unset it"
         )
     return chosen
 

@@ -30,8 +30,7 @@ Costs = tuple[float, float]  # seconds of a smaller call: by the existing schedu
 
 
 def reuse_schedule(larger: Found, scheduled: ScheduledPipeline, problem: Problem, within: float) -> Found | None:
-    """The schedule of larger calls, if it is predicted to take at most `within` times as long as the expected result of
-    a search."""
+    """The schedule of larger calls, if its predicted time is at most `within` times that expected of a search."""
     costs = None if larger.sizes is None else _known_costs(larger.sizes, scheduled, problem)
     if larger.sizes is None or costs is None or costs[0] > within * costs[1]:
         return None

@@ -56,11 +56,9 @@ class Scheduling:
             self.find(self.estimates)
 
     def find(self, arguments: Mapping[str, Any]) -> None:
-        """Find a schedule for such arguments, unless the schedule is hand-written or already found.
-
-        Each number of channels is a pipeline of its own. All sizes share one schedule; if the strategy is by size and
-        there are no estimates, only those of one size class, and smaller ones if the schedule serves them.
-        """
+        """Find a schedule for such arguments, unless the schedule is hand-written or already found. Each number of
+        channels is a pipeline of its own. All sizes share one schedule; if the strategy is by size and there are no
+        estimates, only those of one size class, and smaller ones if the schedule serves them."""
         if isinstance(self.requested, Schedule):
             return
         call_class = self.calls.class_of(arguments)
@@ -101,8 +99,7 @@ class Scheduling:
         return None
 
     def _adopt(self, call_class: CallClass, strategy: Strategy, problem: Problem) -> Found:
-        """Find a schedule by the strategy for a class of calls. If the default strategy fails, it is the plain
-        schedule."""
+        """Find a schedule for a class of calls; the plain schedule if the default strategy fails."""
         try:
             result = replace(schedule_cache.find_schedule(strategy, problem), sizes=problem.sizes)
             self.calls.adopt(call_class, result.schedule)

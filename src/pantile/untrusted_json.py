@@ -21,8 +21,7 @@ _MOST_BITS = 64  # of integers: larger ones do not become floats
 
 
 def loads(text: str | bytes, infinite: bool = False) -> Any:
-    """The parsed text; a ValueError if it is not JSON, an object has a name twice, or a number is NaN or, unless
-    `infinite`, infinite."""
+    """The parsed text; a ValueError for invalid JSON, duplicate names, NaN and, unless `infinite`, infinity."""
     try:
         return json.loads(
             text,
@@ -71,7 +70,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"{shown(next(n for n in names if names.count(n) > 1))} comes twice")
+        raise ValueError(f"{shown(next(n for n in names if names.count(n) > 1))} occurs twice")
     return fields
 
 

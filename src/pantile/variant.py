@@ -31,8 +31,7 @@ Aligned = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Variant:
-    """The known strides of each buffer, and minimum extents of the inputs; `small` if some are smaller than the
-    blocks."""
+    """The known strides of buffers and minimum extents of inputs; `small` if some are smaller than the blocks."""
 
     strides: tuple[tuple[str, Strides], ...]
     least: tuple[tuple[str, int], ...] = ()
@@ -66,8 +65,8 @@ class Variants:
         aligned: Aligned = (),
         far: bool = False,
     ) -> Variant:
-        """The variant for arrays of this layout and alignment, and inputs of these extents. `far`: some array has more
-        elements than 32 bits can count."""
+        """The variant for arrays of this layout and inputs of these extents. `far`: 32 bits cannot count the
+        elements."""
         small = any(extents[e] < large for e, large in self._large.items())
         least = tuple((e, self._least(e, extents[e])) for e in self.extents)
         whole = tuple((e, n) for e, n in self._rows(strides) if extents[e] % n == 0)
@@ -104,8 +103,7 @@ def _in_c_order(shape: list[Expr]) -> Strides:
 
 
 def _large_extents(graph: Graph, plan: Plan) -> dict[str, int]:
-    """The extents of the inputs from which on every split of the outputs has two whole blocks, and no stated domain is
-    empty."""
+    """The extents of inputs with two whole blocks in every split of the outputs and no empty stated domain."""
     extents = {i.extent(k) for i in graph.inputs for k in range(i.ndim)}
     large: dict[str, int] = {}
     for shape, wanted in (*_two_blocks(graph, plan), *_domains(graph)):

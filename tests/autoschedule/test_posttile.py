@@ -254,7 +254,7 @@ def test_images_of_next_to_nothing(shape: tuple[int, int]) -> None:
 
 
 def test_what_is_read_past_a_space_that_cannot_be_fused() -> None:
-    """A scan has fewer parallel loops than `out`, so that nothing prices it, nor `f`, which only the scan reads."""
+    """A scan has fewer parallel loops than `out`, so neither it nor `f`, which only the scan reads, has a cost."""
     y, x = pt.vars("y x")
     img = pt.Input("img", "int32", ndim=2)
     r = pt.RDom((1, 63), names="x")

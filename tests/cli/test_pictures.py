@@ -182,7 +182,7 @@ def test_arrays_that_are_no_pictures() -> None:
     np.save("long.npy", np.zeros((2, 3, 4, 5), np.float32))
     with pytest.raises(OSError, match=r"names\.npy does not hold an array of numbers"):
         read(Path("names.npy"))
-    with pytest.raises(OSError, match=r"long.npy holds float32\[2, 3, 4, 5\], which is no picture"):
+    with pytest.raises(OSError, match=r"long.npy holds float32\[2, 3, 4, 5\], which is not a picture"):
         _ = read(Path("long.npy")).levels
     np.save("none.npy", np.zeros((0, 3), np.float32))
     with pytest.raises(OSError, match=r"none\.npy has no pixels"):
@@ -260,11 +260,11 @@ def test_apps_keep_the_depth(app: str, picture: str, target: str, expected: np.d
 @pytest.mark.parametrize(
     ("app", "dtype", "message"),
     [
-        ("median", "uint16", "in.npy holds uint16, and median takes uint8, which would lose some of it; convert"),
-        ("blur", "uint16", "in.npy holds uint16, and blur takes uint16 from 0 to 4095, which would lose some of it"),
-        ("median", "float32", "in.npy holds float32, and median takes uint8, which would lose some of it"),
-        ("unsharp", "float64", "in.npy holds float64, and unsharp takes float32, which would lose some of it; save ar"),
-        ("demo", "uint16", "in.npy holds uint16, and the demo takes uint8, which would lose some of it"),
+        ("median", "uint16", "in.npy holds uint16, and median takes uint8, which would lose precision; convert"),
+        ("blur", "uint16", "in.npy holds uint16, and blur takes uint16 from 0 to 4095, which would lose precision"),
+        ("median", "float32", "in.npy holds float32, and median takes uint8, which would lose precision"),
+        ("unsharp", "float64", "in.npy holds float64, and unsharp takes float32, which would lose precision; save ar"),
+        ("demo", "uint16", "in.npy holds uint16, and the demo takes uint8, which would lose precision"),
     ],
 )
 def test_apps_refuse_what_they_cannot_hold(

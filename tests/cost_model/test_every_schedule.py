@@ -1,4 +1,4 @@
-"""Whatever the pipeline and the schedule, there is a price: of apps by hand, by default and by strategies, and of
+"""Whatever the pipeline and the schedule, there is a cost: of apps by hand, by default and by strategies, and of
 random pipelines under random schedules."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXAMPLES = 5
 
 
 def assert_sound(found: Cost) -> None:
-    """A price is a time, and the sum of its parts."""
+    """A cost is a time, and the sum of its parts."""
     assert math.isfinite(found.seconds) and found.seconds > 0
     assert all(s.seconds >= 0 and s.causes.seconds >= 0 and 0 <= s.redundant < 1 for s in found.stages)
     assert str(found)

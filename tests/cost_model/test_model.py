@@ -1,4 +1,4 @@
-"""What costs more has a higher price: counted, not timed. On a machine by name, so that all machines agree."""
+"""What takes longer has a higher predicted cost. The machine is named, so that all machines agree."""
 
 from __future__ import annotations
 
@@ -387,7 +387,7 @@ def test_arguments_are_checked_as_those_of_a_call() -> None:
         blur().with_schedule(pt.Schedule(), machine=N1).predict(img=SHAPE, num_threads=0)
 
 
-def test_long_chains_are_priced_without_deep_recursion() -> None:
+def test_costs_of_long_chains_need_no_deep_recursion() -> None:
     p = chain(600)
     chains = [pt.on(f"f{k}").compute_at("f599", "y").vectorize("x", 8) for k in range(599)]
     assert cost_of(p, *chains, pt.on("f599").vectorize("x", 8), shape=(64, 64)).seconds > 0
@@ -408,7 +408,7 @@ def test_a_dim_in_two_parts_of_memory() -> None:
 
 @pytest.mark.parametrize("scale", [0.0, 1e-320, 65504.0, inf, -inf, np.nan])
 def test_places_that_are_no_finite_numbers(scale: float) -> None:
-    """They have a price, as they have a value: floats as integers are held to the range of these."""
+    """They have a cost, as they have a value: floats as integers are held to the range of these."""
     img, by, out = pt.Input("img", "float32", ndim=2), pt.Param("by", "float64"), pt.Func("out")
     far = pt.cast("int32", pt.cast("float64", 65537) // by) + pt.cast("int32", by * 1e300 * 1e300)
     out[Y, X] = pt.edge(img)[pt.clamp(far, 0, 15), X]
@@ -417,7 +417,7 @@ def test_places_that_are_no_finite_numbers(scale: float) -> None:
 
 
 def test_numbers_that_only_code_folds() -> None:
-    """A conversion of the smaller of two numbers, and a remainder of infinity, have a price."""
+    """A conversion of the smaller of two numbers, and a remainder of infinity, have a cost."""
     img, out = pt.Input("img", "uint16", ndim=2), pt.Func("out")
     number = pt.cast("uint16", pt.clamp(pt.cast("float32", 0.0), 0, 100))
     out[Y, X] = pt.select(pt.cast("float32", X) % pt.cast("float32", inf) < 5.0, number, img[Y, X])

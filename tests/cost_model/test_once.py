@@ -1,4 +1,4 @@
-"""What prices need is found once: a search asks for hundreds of schedules that differ in little."""
+"""What costs depend on is computed once: a search predicts hundreds of schedules that differ in little."""
 
 from __future__ import annotations
 

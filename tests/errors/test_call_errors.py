@@ -165,7 +165,7 @@ def axis_too_long() -> object:
     return line(lambda img: img[0])(img=np.broadcast_to(np.uint8(1), 1 << 32))
 
 
-@must_fail("is given an array that reaches beyond what addresses can")
+@must_fail("is given an array that extends beyond the address space")
 def strides_too_long() -> object:
     far = np.lib.stride_tricks.as_strided(np.zeros(1, "uint8"), (1 << 30,), (1 << 40,))
     return line(lambda img: img[0])(img=far)

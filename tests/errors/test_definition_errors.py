@@ -225,12 +225,12 @@ def fill_of_another_arity() -> object:
     return pt.constant(IMG, (1, 2))
 
 
-@must_fail("pt.iterate applies a step -1 times; write how often")
+@must_fail("pt.iterate cannot apply a step -1 times; write a number")
 def negative_times() -> object:
     return pt.iterate(defined(), lambda f: f, times=-1)
 
 
-@must_fail(r"pt.iterate applies a step as often as Param 'n' says, which is float32; make it int32")
+@must_fail(r"the number of steps of pt.iterate is Param 'n', of type float32; make it int32")
 def times_that_are_a_float() -> object:
     return pt.iterate(defined(), lambda f: f, times=pt.Param("n", "float32"))
 
@@ -240,7 +240,7 @@ def state_that_is_a_value() -> object:
     return pt.iterate(IMG, lambda f: f[Y, X], times=pt.Param("n", "int32"))  # type: ignore[arg-type, return-value]
 
 
-@must_fail(r"a step of pt.iterate changes what its state is: Func 'v_2' is not of the dimensions and types that ")
+@must_fail(r"a step of pt.iterate changes the kind of its state: Func 'v_2' does not have the dimensions and types ")
 def step_that_changes_the_type() -> object:
     def step(before: pt.Func) -> pt.Func:
         v = pt.Func("v")

@@ -100,22 +100,22 @@ def rounding_to_decimals() -> object:
     return round(FLOATS[Y, X], 2)
 
 
-@must_fail(r"is not known while .*, so it is no Python number; to convert it write pt.cast\('int32', ...\)")
+@must_fail(r"is not known while .*, so it is not a Python number; to convert it write pt.cast\('int32', ...\)")
 def int_of_an_expression() -> object:
     return int(Y)
 
 
-@must_fail(r"so it is no Python number; to convert it write pt.cast\('float32', ...\)")
+@must_fail(r"so it is not a Python number; to convert it write pt.cast\('float32', ...\)")
 def float_of_an_expression() -> object:
     return float(FLOATS[Y, X])
 
 
-@must_fail(r"floats\[y, x\] is not known .*, so it is no Python number; .* instead of math's functions use pt's")
+@must_fail(r"floats\[y, x\] is not known .*, so it is not a Python number; .* instead of math's functions use pt's")
 def math_of_an_expression() -> object:
     return math.sqrt(FLOATS[Y, X])
 
 
-@must_fail(r"so it is no Python number; to read an array there write pt.table\(array\)\[...\], to repeat .* pt.RDom")
+@must_fail(r"so it is not a Python number; to read an array there write pt.table\(array\)\[...\], to repeat .* pt.RDom")
 def range_of_an_expression() -> object:
     return range(IMG.shape[0])
 

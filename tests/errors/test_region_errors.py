@@ -194,7 +194,7 @@ def read_outside_a_stated_domain() -> object:
     return pt.Pipeline(f)(img=picture(10))
 
 
-@must_fail(r"Func 'f' .* is asked for over the shape \(10,\), which leaves its stated domain, indices 0 .. 4; ask for")
+@must_fail(r"Func 'f' .* is requested over the shape \(10,\), which leaves its stated domain, indices 0 .. 4; pass a smaller")
 def output_outside_its_domain() -> object:
     img, f = pt.Input("img", "uint8", 1), pt.Func("f", domain=((0, 5),))
     f[X] = img[X]
@@ -203,7 +203,7 @@ def output_outside_its_domain() -> object:
 
 @must_fail(
     rf"Func 'f' .* is an output of shape \(100,\), but its update f\[at\[r.0\]\] at {HERE} may write outside of it: "
-    r"f\[-2147483648\] .*would be written; ask for a larger shape="
+    r"f\[-2147483648\] .*would be written; pass a larger shape="
 )
 def histogram_of_anything() -> object:
     at, f, r = pt.Input("at", "int32", 1), pt.Func("f"), pt.RDom((0, 10), name="r")
@@ -246,7 +246,7 @@ def stored_and_read_anywhere() -> object:
     r"Func 'g' .* is computed before it is read, at all places that calls of any size may read it at, and not all of "
     r"these can be computed in this one: "
     r"Func 'g' .* reads img\[x\], which leaves Input 'img' .*: g\[3\] needs img\[3\], but axis 0 has indices 0 .. 2; "
-    r"read it through a boundary condition, such as pt.edge\(img\), or ask for a smaller shape=; or schedule g with "
+    r"read it through a boundary condition, such as pt.edge\(img\), or pass a smaller shape=; or schedule g with "
     r"compute_inline"
 )
 def stored_and_read_at_remainders() -> object:
@@ -264,7 +264,7 @@ def stored_and_read_at_a_float() -> object:
     return pt.Pipeline(f, schedule=pt.Schedule(pt.on("g").compute_root()))(img=picture(10))
 
 
-@must_fail(r"Func 'g' .* would hold 1000000010 x 1000000010 values, more than memory can; ask for a smaller shape=")
+@must_fail(r"Func 'g' .* would hold 1000000010 x 1000000010 values, more than memory can; pass a smaller shape=")
 def stored_and_too_large() -> object:
     n, g, f = pt.Param("n", "int32"), pt.Func("g"), pt.Func("f")
     g[Y, X] = Y + X

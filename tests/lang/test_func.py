@@ -132,7 +132,7 @@ def test_a_definition_that_ignores_the_one_before_it_warns_on_its_line() -> None
     f, img = pt.Func("f"), pt.Input("img", "uint8", 2)
     f[Y, X] = img[Y, X]
     text = (
-        r"this definition of Func 'f' ignores the one before it \(at .*\.py:\d+\), which nobody reads; read that, "
+        r"this definition of Func 'f' ignores the previous one \(at .*\.py:\d+\), which nothing reads; read it, "
         r"as in f\[y, x\] = f\[y, x\] \+ ..., or give one of them a Func of its own"
     )
     with pytest.warns(pt.DefinitionWarning, match=text) as caught:

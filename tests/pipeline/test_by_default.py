@@ -80,7 +80,7 @@ def test_the_environment_names_another(monkeypatch: pytest.MonkeyPatch) -> None:
     assert blur().schedule == blur(schedule="plain").schedule == blur(schedule=pt.Schedule()).schedule
     assert blur().report is None
     monkeypatch.setenv("PANTILE_SCHEDULE", "fastest")
-    with pytest.raises(pt.UserError, match="PANTILE_SCHEDULE='fastest' names no schedule; set it to one of 'plain', "):
+    with pytest.raises(pt.UserError, match="PANTILE_SCHEDULE='fastest' is not a schedule; set it to one of 'plain', "):
         blur()
 
 

@@ -68,8 +68,8 @@ def test_nothing_to_show_before(look: Any) -> None:
     with pytest.raises(pt.UserError) as caught:
         look(pipeline(schedule=Recording()))
     assert str(caught.value).endswith(
-        "g is scheduled (recording) at its first call, for the sizes of that call; call it first, or say what to "
-        'expect, such as estimates={"img": (1080, 1920)}'
+        "g is scheduled (recording) at its first call, for the sizes of that call; call it first, or state the "
+        'expected sizes, such as estimates={"img": (1080, 1920)}'
     )
 
 

@@ -56,8 +56,7 @@ _FINITE = frozenset({"add", "sub", "mul", "div", "neg", "abs", "min", "max"})  #
 
 
 def halve_rows(stage: Stage, context: RewriteContext) -> Change | None:
-    """The stages of pixels, weights and products, and the sum of some of these; None if that is not cheaper, or might
-    not be accurate enough."""
+    """The stages of pixels, weights and products, and the sum of some; None if that is not cheaper, or not accurate."""
     window = _window(stage, context)
     if window is None:
         return None

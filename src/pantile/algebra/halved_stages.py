@@ -60,8 +60,8 @@ class HalvedWindow:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """The names of the dims of new stages that count planes, groups of rows, and rows of weights, and of those for
-        the other loops."""
+        """The dims of new stages that count planes, groups of rows and rows of weights, and those for the other
+        loops."""
         stage, wanted = self.window.stage, ["plane", "group", "row", *(r.name for r in self.window.others)]
         taken = {*stage.dims, *(r.name for r in stage.updates[0].domain), *self.context.scalars}
         new: dict[str, str] = {}
@@ -129,8 +129,8 @@ class HalvedWindow:
         return replace(planes, updates=(update,))
 
     def _sum(self, planes: Stage) -> Stage:
-        """The original stage as the sum of planes of a row: for each pair that the row is in, the plane that both rows
-        share, and the one of the row alone."""
+        """The original stage as a sum of planes: for each pair with a row, the plane of both rows and that of the
+        row."""
         w, names_of, y = self.window, self._names, coordinate(self.window.dim)
         own = [_digit(y, 2, k) for k in range(self.halvings)]
         (start,) = w.stage.pure.values

@@ -44,11 +44,8 @@ def cost(weights: Sequence[Number], value: Expr) -> int:
 
 @dataclass(frozen=True, eq=False)
 class SeparatedSum:
-    """A separated sum: the sums along rows as a stage, and the sum of these down a column.
-
-    `across` are the weights of `taps`, the values in the row at the dim `along`; `down` are the weights of the rows at
-    `places` of that dim.
-    """
+    """A separated sum: the sums along rows as a stage, and the sum of these down a column. `across` are the weights of
+    `taps`, the values in the row at the dim `along`; `down` are the weights of the rows at `places` of that dim."""
 
     name: str
     dims: tuple[str, ...]  # those of the original stage

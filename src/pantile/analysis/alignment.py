@@ -56,9 +56,7 @@ class Alignment:
 
 def align(graph: Graph, members: Collection[str], reads: Reads = accesses) -> Alignment | None:
     """The alignment of these stages; None if there is none with constant distances, or if they are not connected.
-
-    Callers that align many sets of the same stages pass a memoized `reads`.
-    """
+    Callers that align many sets of the same stages pass a memoized `reads`."""
     return _Aligner(graph, members, reads).result()
 
 
@@ -126,8 +124,7 @@ class _Aligner:
                     mine[dim] = (axis, scale if index.scale == 1 else scale / index.scale)
 
     def _to_consumer(self, consumer: Stage, producer: Stage, access: Access) -> None:
-        """Map a consumer as a producer that is mapped already; its dims that the access does not use are new dims of
-        the space."""
+        """Map a consumer like a producer that is mapped already; dims without access are new dims of the space."""
         mine = self.axes.setdefault(consumer.name, {})
         theirs = self.axes[producer.name]
         for dim, index in zip(producer.dims, access.indices, strict=True):

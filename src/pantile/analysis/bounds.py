@@ -1,8 +1,8 @@
-"""The check of a call's regions: no read leaves its input, no Func is asked for outside its domain, no update writes
-outside its output, and nothing unbounded is stored.
+"""The check of a call's regions: no read leaves its input, no Func is required outside of its domain, no update writes
+outside of its output, and nothing unbounded is stored.
 
-The boxes are those of `regions`, as compiled code computes them, so that accesses that pass here stay inside their
-arrays. Others are refused with the stage, the read, a pixel that fails and the remedy.
+The boxes are those of `regions`, as compiled code computes them, so accesses that pass here stay inside of their
+arrays. Other calls are refused with the stage, the read, a pixel that fails and the remedy.
 """
 
 from __future__ import annotations
@@ -29,18 +29,15 @@ from .static_ranges import StaticRanges, between_names, in_code
 from .witness import find_witness, guards_of, outside_loads
 
 _LARGEST_BYTES = 1 << 47  # the size of the address space
-_OWN_REMEDY = "ask for a larger shape=, or make another Func that reads it the output"
+_OWN_REMEDY = "pass a larger shape=, or make another Func that reads it the output"
 
 
 def check_regions(
     graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number], stored: Container[str]
 ) -> None:
-    """Raise a UserError unless all reads and writes stay inside.
-
-    `shapes` are those of the outputs by stage, `scalars` are params and input extents, and `stored` holds the stages
-    that are not inlined. Checks that do not depend on `stored` run once if the same call is checked before and after a
-    search for a schedule.
-    """
+    """Raise a UserError unless all reads and writes stay inside. `shapes` are those of the outputs by stage, `scalars`
+    are params and input extents, and `stored` holds the stages that are not inlined. Checks that do not depend on
+    `stored` run once if the same call is checked before and after a search for a schedule."""
     sizes = (tuple(shapes.items()), tuple(scalars.items()))
     passed, boxes = _passed.get(graph, (None, None))
     is_known = passed == sizes
@@ -51,7 +48,7 @@ def check_regions(
     for stage in graph.stages:
         if stage.name in stored and stage.name not in shapes:
             check.storage(stage)
-        check.as_code_sees(stage, stored)
+        check.check_symbolic(stage, stored)
     if not is_known:
         for name, shape in shapes.items():  # after the above: what is written outside can be dropped if that passes
             check.updates(graph.stage[name], shape)
@@ -65,7 +62,7 @@ def check_regions(
 
 # The sizes of the latest call that passed, and its boxes.
 _passed: WeakKeyDictionary[Graph, tuple[Hashable, dict[str, Box]]] = WeakKeyDictionary()
-_seen: WeakKeyDictionary[Graph, StaticRanges | None] = WeakKeyDictionary()  # the graph as compiled code sees it
+_symbolic_graphs: WeakKeyDictionary[Graph, StaticRanges | None] = WeakKeyDictionary()  # as compiled code sees them
 
 
 def region_scalars(graph: Graph) -> set[str]:
@@ -92,7 +89,7 @@ def _remedy(i: InputInfo) -> str:
     """The remedy for reads outside of an input."""
     if i.table is not None:
         return f"make the array of {i.name} as large as its indices need, or limit the index with pt.clamp"
-    return f"read it through a boundary condition, such as pt.edge({i.name}), or ask for a smaller shape="
+    return f"read it through a boundary condition, such as pt.edge({i.name}), or pass a smaller shape="
 
 
 @dataclass(frozen=True)
@@ -113,7 +110,7 @@ class _RegionCheck:
         self.scope = scope
         self.requested = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in shapes.items()}
         self.boxes = required(graph, self.requested, scope, _EXACT) if boxes is None else boxes
-        self.rooms = {r.buffer: r for r in (*self._inputs(graph), *self._domains(graph))}
+        self.limits = {r.buffer: r for r in (*self._inputs(graph), *self._domains(graph))}
 
     def _inputs(self, graph: Graph) -> Iterable[BufferLimits]:
         for i in graph.inputs:
@@ -135,9 +132,9 @@ class _RegionCheck:
 
     def domain(self, stage: Stage, shape: tuple[int, ...]) -> None:
         """Refuse an output shape that leaves the stated domain."""
-        room, requested = self.rooms.get(stage.buffers[0]), self.requested[stage.name]
-        if room is not None and not _is_empty(requested) and not room.holds(requested):
-            raise messages.output_outside(stage, shape, room)
+        limit, requested = self.limits.get(stage.buffers[0]), self.requested[stage.name]
+        if limit is not None and not _is_empty(requested) and not limit.holds(requested):
+            raise messages.output_outside(stage, shape, limit)
 
     def updates(self, stage: Stage, shape: tuple[int, ...]) -> None:
         """Refuse updates of an output that leave its array."""
@@ -154,7 +151,7 @@ class _RegionCheck:
         if stage.name in self.boxes:
             box = self.boxes[stage.name]
             for place in self._places(stage, box, stage.definitions):
-                self._loads(place, self.rooms)
+                self._loads(place, self.limits)
                 self._arithmetic(place, box)
 
     def storage(self, stage: Stage) -> None:
@@ -178,22 +175,21 @@ class _RegionCheck:
     def _far_reads(
         self, at: _ActiveDefinition, scope: Scope, buffers: Container[str], reads: list[UnboundedRead]
     ) -> None:
-        """Append to `reads` those of some buffers whose indices have no known limits in a scope, that of this call or
-        that of compiled code."""
+        """Append to `reads` those of some buffers whose indices have no known limits in a scope."""
 
-        def seen(load: Load, box: Box, inner: Scope) -> None:
+        def report(load: Load, box: Box, inner: Scope) -> None:
             for axis, (index, r) in enumerate(zip(load.indices, box, strict=True)):
                 if _is_far(r) or not ends_are_numbers(index, inner, at.scope):
                     reads.append(UnboundedRead(at.stage, at.definition, load, axis, box))
 
         wanted = {e.buffer for e in at.definition.loads if e.buffer in buffers}
         if wanted:
-            each_load(expressions(at.definition), scope, seen, wanted)
+            each_load(expressions(at.definition), scope, report, wanted)
 
-    def as_code_sees(self, stage: Stage, stored: Container[str]) -> None:
-        """Refuse reads of stored stages whose index is bounded only by the numbers of this call. In compiled code,
-        where coordinates, extents and params are symbolic, it may be bounded by its type alone, which would be the
-        extent of the buffer."""
+    def check_symbolic(self, stage: Stage, stored: Container[str]) -> None:
+        """Raise an error for reads of stored stages whose index is bounded only by the numbers of this call. In
+        compiled code, where coordinates, extents and params are symbolic, it may be bounded by its type alone, which
+        would be the extent of the buffer."""
         if stage.name not in self.boxes:
             return
         for at in self._places(stage, self.boxes[stage.name], stage.definitions):
@@ -212,21 +208,20 @@ class _RegionCheck:
                     raise messages.stored_without_limits(stage, written)
 
     def check_stored(self, stored: Container[str]) -> None:
-        """Refuse reads outside of arrays that only compiled code makes: it computes a stored stage at all places where
-        it may be read in any call, which may be more than this call requires."""
-        if self.graph not in _seen:
-            _seen[self.graph] = in_code(self.graph)
-        seen = _seen[self.graph]
-        if seen is None:
+        """Raise an error for reads outside of arrays that only compiled code makes: it computes a stored stage at all
+        places where any call may read it, which may be more than this call requires."""
+        if self.graph not in _symbolic_graphs:
+            _symbolic_graphs[self.graph] = in_code(self.graph)
+        symbolic = _symbolic_graphs[self.graph]
+        if symbolic is None:
             return
-        boxes = required(seen.graph, self.requested, seen.scope(self.scope), _EXACT)
+        boxes = required(symbolic.graph, self.requested, symbolic.scope(self.scope), _EXACT)
         for stage in self.graph.stages:
             box = boxes.get(stage.name)
             if stage.name not in stored or stage.name in self.requested or box in (None, self.boxes.get(stage.name)):
                 continue
-            check = _RegionCheck(
-                self.graph, {}, self.scope, required(self.graph, {stage.name: box}, self.scope, _EXACT)
-            )
+            own = required(self.graph, {stage.name: box}, self.scope, _EXACT)
+            check = _RegionCheck(self.graph, {}, self.scope, own)
             for s in self.graph.stages:
                 if s is stage or s.name not in stored:
                     try:
@@ -257,26 +252,24 @@ class _RegionCheck:
             raise messages.written_outside(at.stage, at.definition, shape, witness)
 
     def _arithmetic(self, at: _ActiveDefinition, box: Box) -> None:
-        """Refuse index arithmetic that may overflow 64 bits. Unless coordinates are far, only operations that types do
-        not prove to fit are checked."""
+        """Refuse index arithmetic that may overflow 64 bits; near coordinates, only if types do not rule that out."""
         near = all(r.bounded and max(-r.low, r.high) <= COORDINATE for r in box)
         for e in self.graph.unproved.get(id(at.definition), ()) if near else _index_arithmetic(at.definition):
             values = interval(e, at.scope)
             if not values.bounded or not INDEX.min <= values.low <= values.high <= INDEX.max:
                 raise messages.overflows(at.stage, at.definition, e)
 
-    def _loads(self, at: _ActiveDefinition, rooms: Mapping[str, BufferLimits]) -> None:
-        """Refuse reads of the rooms' buffers that leave these. Reads in the definition's own condition are checked as
-        if it held."""
+    def _loads(self, at: _ActiveDefinition, limits: Mapping[str, BufferLimits]) -> None:
+        """Refuse reads that leave the limits of their buffers; the definition's own condition counts as true."""
 
-        def seen(load: Load, box: Box, scope: Scope) -> None:
-            room = rooms[load.buffer]
-            if not (room.holds(box) and room.size) and not _is_empty(scope.values()):
+        def report(load: Load, box: Box, scope: Scope) -> None:
+            limit = limits[load.buffer]
+            if not (limit.holds(box) and limit.size) and not _is_empty(scope.values()):
                 guards = [*at.guards, *guards_of(expressions(at.definition), load)]
-                witness = find_witness(load.indices, room.limits, scope, guards)
-                raise messages.read_outside(at.stage, at.definition, load, box, room, witness)
+                witness = find_witness(load.indices, limit.limits, scope, guards)
+                raise messages.read_outside(at.stage, at.definition, load, box, limit, witness)
 
-        each_load(expressions(at.definition), at.scope, seen, rooms.keys())
+        each_load(expressions(at.definition), at.scope, report, limits.keys())
 
 
 def _index_arithmetic(d: Definition) -> Iterable[Op]:

@@ -1,10 +1,10 @@
-"""How many channels the pixels of each stage have: the extent of its last dim, where that is a small constant.
+"""The number of channels of each stage's pixels: the extent of the last dim, if it is a small constant.
 
     out[y, x, c] = up[y, x, c] over [h, w, 3];  up[y, x, c] = ...     ->  {"out": 3, "up": 3}
     gray[y, x] = lab[y, x, 0] + lab[y, x, 2]                          ->  {"lab": 3}
 
-Or how many planes there are: the extent of the dim before rows and columns. Only dims at this place are followed, from
-consumers to producers, in ints: whatever else an index depends on has any value.
+Or the number of planes: the extent of the dim before rows and columns. Only dims at this position are followed, from
+consumers to producers, as integers: all other parts of an index may have any value.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ def channels(graph: Graph) -> dict[str, int]:
 
 
 def planes(graph: Graph, interleaved: Collection[str]) -> dict[str, int]:
-    """Picture stage -> the extent of its required region along the dim before rows and columns, if that is small and
-    its pixels have no channels."""
+    """Picture stage without channels -> the extent of its region along the dim before rows and columns, if small."""
     return {name: count for name, count in _few(graph, PLANE).items() if name not in interleaved}
 
 

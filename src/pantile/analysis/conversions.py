@@ -10,7 +10,7 @@ from ..expr.visit import children, loaded, walk
 from ..graph.nodes import Definition, Graph
 from .regions import expressions
 
-# From so many terms of a sum on, a conversion in each costs more than storing and loading a few more bytes.
+# The number of terms from which on their conversions cost more than storing and loading a few more bytes.
 MANY_TERMS = 32
 
 

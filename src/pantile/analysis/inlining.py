@@ -84,10 +84,8 @@ class _InlinedStages:
         return replace(stage, pure=definition(stage.pure), updates=tuple(map(definition, stage.updates)))
 
     def _expand(self, roots: Sequence[Expr]) -> list[Expr]:
-        """The expressions without reads of inlined stages.
-
-        Pending uses are on an explicit stack instead of Python's: thousands of stages may be inlined.
-        """
+        """The expressions without reads of inlined stages. Pending uses are on an explicit stack instead of Python's:
+        thousands of stages may be inlined."""
         stack: list[tuple[Use | None, Sequence[Expr]]] = [(None, roots)]
         while True:
             use, wanted = stack[-1]

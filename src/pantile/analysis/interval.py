@@ -7,7 +7,7 @@ bounds at run time.
     interval(2*x + 1, {"x": Interval(0, 9)})  ->  Interval(1, 19)
 
 Constants stay Python numbers in every mode. A bound of None is unknown (plus or minus infinity). Arithmetic of type
-index is exact. That of data wraps: its result is known only where it provably stays within its type. Ends that are
+index is exact. That of data wraps: its result is operand only where it provably stays within its type. Ends that are
 expressions are indices; those of floats are of their type (`float_ends`).
 
     interval_values      intervals and their scalars
@@ -40,7 +40,7 @@ _MAY_WRAP = {"add", "sub", "neg", "mul", "floordiv", "abs", "shl"}
 
 
 def values_of(buffer: str) -> str:
-    """The name under which a scope holds the range of a buffer's values, where more is known of it than its type."""
+    """The name under which a scope holds the range of a buffer's values, where more is operand of it than its type."""
     return f"{buffer}[]"
 
 
@@ -76,15 +76,15 @@ class Evaluator:
         """This evaluator, or one of another scope."""
         return self if scope is self.scope else Evaluator(scope)
 
-    def of_made(self, e: Expr) -> Interval:
+    def of_built(self, e: Expr) -> Interval:
         """Evaluate an expression that was built for this purpose, and keep it alive as long as the memo has its id."""
         self.made.append(e)
         return self.visit(e)
 
     def visit(self, e: Expr) -> Interval:
-        known = self.memo.get(id(e))
-        if known is not None:
-            return known
+        operand = self.memo.get(id(e))
+        if operand is not None:
+            return operand
         stack = [(self, e)]
         while stack:
             evaluator, node = stack[-1]
@@ -112,16 +112,15 @@ class Evaluator:
 
     def within(self, condition: Expr, holds: bool) -> Evaluator:
         """The evaluator of a branch that is taken where `condition` holds (or does not)."""
-        known = (id(condition), holds)
-        if known not in self.branches:
+        operand = (id(condition), holds)
+        if operand not in self.branches:
             scope = refine_by(self, condition, holds)
             inner = self if scope is self.scope else Evaluator(scope, self.outermost or self)
-            self.branches[known] = (condition, inner)
-        return self.branches[known][1]
+            self.branches[operand] = (condition, inner)
+        return self.branches[operand][1]
 
     def of(self, e: Expr) -> Evaluator:
-        """The evaluator for a node that is reached in this scope: this one for variables and constants, which take no
-        time."""
+        """The evaluator for a node in this scope: this one for variables and constants, which take no time."""
         if id(e) in self.memo or not e.operands:
             return self
         return self.unless_often(self.often.get(id(e), 0))
@@ -145,7 +144,7 @@ class Evaluator:
             return []
         return [(self.of(c), c) for c in e.operands]
 
-    def known(self, e: Expr) -> Interval:
+    def operand(self, e: Expr) -> Interval:
         """The interval of an operand, which is in the memo."""
         return self.of(e).memo[id(e)]
 
@@ -165,7 +164,7 @@ class Evaluator:
         if isinstance(e, Op):
             return self.operation(e)
         if isinstance(e, Cast):
-            r = self.known(e.value)
+            r = self.operand(e.value)
             result = cast_range(r, e.value.dtype, e.dtype)
             return in_order(e, r, result) if e.value.dtype.is_float and not e.dtype.is_float else result
         if isinstance(e, Load):
@@ -173,17 +172,15 @@ class Evaluator:
         if isinstance(e, Bits):
             return type_range(e.dtype)
         if isinstance(e, Broadcast):
-            return self.known(e.value)
+            return self.operand(e.value)
         if isinstance(e, Ramp):
-            step = OPS["mul"](self.known(e.stride), Interval(0, e.lanes - 1))
-            return OPS["add"](self.known(e.base), step)
+            step = OPS["mul"](self.operand(e.stride), Interval(0, e.lanes - 1))
+            return OPS["add"](self.operand(e.base), step)
         return EVERYTHING
 
     def is_scalar(self, e: Expr) -> bool:
-        """Whether an expression is one number at run time, so that it is its own bound, wrapped or not.
-
-        Floats may be rounded otherwise at the next place, and uint64 has numbers that no index has.
-        """
+        """Whether an expression is one number at run time, so that it is its own bound, wrapped or not. Floats may be
+        rounded otherwise at the next place, and uint64 has numbers that no index has."""
         own = names(e)
         if not own or not self.scope.keys().isdisjoint(own) or not e.dtype.is_int or e.dtype is UINT64 or e.lanes > 1:
             return False
@@ -201,7 +198,7 @@ class Evaluator:
         rule = OPS.get(e.op)
         if rule is None:
             return type_range(e.dtype)
-        result = rule(*[self.known(a) for a in e.args])
+        result = rule(*[self.operand(a) for a in e.args])
         if e.dtype is INDEX:
             return result
         return wrapped(result, e.dtype) if e.op in _MAY_WRAP else held(result, e.dtype)
@@ -210,7 +207,7 @@ class Evaluator:
         rule = FLOAT_OPS.get(e.op)
         if rule is None:
             return EVERYTHING
-        operands = [self.known(a) for a in e.args]
+        operands = [self.operand(a) for a in e.args]
         result = rule(*operands)
         sure = all(r.sure for r in operands)
         if may_divide_by_zero(e) and isinstance(operands[1].low, Expr):
@@ -222,14 +219,13 @@ class Evaluator:
 
     def select(self, e: Op) -> Interval:
         condition, then, otherwise = e.args
-        a, b = self.within(condition, True).known(then), self.within(condition, False).known(otherwise)
+        a, b = self.within(condition, True).operand(then), self.within(condition, False).operand(otherwise)
         both = a.hull(b)
         return Interval(both.low, both.high, sure=a.sure and b.sure)
 
 
 class IntervalProgram:
-    """Index arithmetic on constants and variables, compiled to the list of steps that `interval` would take, to be
-    evaluated in many scopes."""
+    """Index arithmetic on constants and variables, compiled to steps that can be evaluated in many scopes."""
 
     def __init__(self, e: Expr) -> None:
         self._e, self._names = e, names(e)
@@ -259,8 +255,7 @@ class IntervalProgram:
 def _step(
     e: Expr, positions: Mapping[int, int]
 ) -> tuple[Callable[..., Interval], tuple[int, ...]] | Interval | str | None:
-    """The step of a node: a rule and the positions of its operands' steps, the interval of a constant, or the name of a
-    variable; None for any other node."""
+    """A rule and the positions of its operands, the interval of a constant, or the name of a variable; else None."""
     if e.dtype is not INDEX:
         return None
     if isinstance(e, Const):

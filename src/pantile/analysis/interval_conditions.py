@@ -25,7 +25,7 @@ class ScopeEvaluator(Protocol):
     def at(self, scope: Scope) -> ScopeEvaluator:
         """This evaluator, or one of another scope."""
 
-    def of_made(self, e: Expr) -> Interval:
+    def of_built(self, e: Expr) -> Interval:
         """The interval of an expression that was built for this purpose."""
 
 
@@ -96,14 +96,14 @@ def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int, by: ScopeEvaluator) 
     """Use a + strict <= b, that is c*v + rest <= 0 for each variable v."""
     form = linear(a).plus(linear(b), -1)
     if not any(_named(atom) in scope for atom, _ in form.terms.values()):
-        low = by.of_made(form.expr()).low
+        low = by.of_built(form.expr()).low
         return {**scope, _NEVER: Interval(1, 0)} if is_number(low) and low + strict > 0 else scope
     bounds: dict[str, Interval] = {}
     for k, (atom, c) in form.terms.items():
         name = _named(atom)
         if name in scope:
             rest = form.without(k)
-            low = by.of_made(rest.expr()).low
+            low = by.of_built(rest.expr()).low
             if low is None:
                 continue
             limit = 0 - (low + strict)

@@ -85,8 +85,7 @@ def _within_64_bits(a: Interval, divisor: Scalar) -> Interval:
 
 
 def _symmetric(a: Interval) -> Interval:
-    """All quotients of an interval by integers: |a // b| <= |a|. Ends beyond any memory are as good as unknown, and
-    arithmetic on them might overflow."""
+    """All quotients by integers: |a // b| <= |a|. Ends beyond any memory are unknown, lest arithmetic overflow."""
     if not a.bounded:
         return EVERYTHING
     reach = smax(smax(a.low, 0 - a.low), smax(a.high, 0 - a.high))

@@ -45,8 +45,7 @@ def wrapped(r: Interval, t: DType) -> Interval:
 
 
 def _wrapped_in_code(r: Interval, t: DType) -> Interval:
-    """The range of wrapping arithmetic with symbolic ends: compiled code compares them, in 64 bits, with the type's
-    range."""
+    """The range of wrapping arithmetic with symbolic ends, which code compares with the type's range in 64 bits."""
     whole = type_range(t)
     if t is UINT64 or not r.bounded or not all(isinstance(end, Expr) or _is_index(end) for end in (r.low, r.high)):
         return whole
@@ -88,10 +87,8 @@ def cast_range(r: Interval, source: DType, to: DType) -> Interval:
 
 
 def _fits(r: Interval, t: DType) -> bool:
-    """Whether symbolic ends, such as clamped ones, are certainly within the range of a type.
-
-    They are never for uint64, with whose values they would be combined, because an index cannot hold all of those.
-    """
+    """Whether symbolic ends, such as clamped ones, are certainly within the range of a type. They are never for uint64,
+    with whose values they would be combined, because an index cannot hold all of those."""
     if t is UINT64 or not (isinstance(r.low, Expr) or isinstance(r.high, Expr)) or not r.bounded:
         return False
     low, high = _numbers(r)

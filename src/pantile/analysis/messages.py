@@ -114,7 +114,7 @@ def written_outside(stage: Stage, d: Definition, shape: tuple[int, ...], witness
     example = f": {_pixel(stage, d, witness)} would be written" if witness is not None else ""
     return OutOfRangeWrite(
         f"{describe(stage)} is an output of shape {shape}, but its update {place(stage.name, d.indices)} at {d.where} "
-        f"may write outside of it{example}; ask for a larger shape=, limit the index with pt.clamp, or make another "
+        f"may write outside of it{example}; pass a larger shape=, limit the index with pt.clamp, or make another "
         f"Func that reads {stage.name} the output"
     )
 
@@ -122,8 +122,8 @@ def written_outside(stage: Stage, d: Definition, shape: tuple[int, ...], witness
 def output_outside(stage: Stage, shape: tuple[int, ...], room: BufferLimits) -> UserError:
     """The error for a shape that is larger than the stated domain."""
     return UserError(
-        f"{describe(stage)} is asked for over the shape {shape}, which leaves its stated domain, "
-        f"{limits_text(room.limits)}; ask for a smaller shape=, or state a larger domain"
+        f"{describe(stage)} is requested over the shape {shape}, which leaves its stated domain, "
+        f"{limits_text(room.limits)}; pass a smaller shape=, or state a larger domain"
     )
 
 
@@ -155,7 +155,7 @@ def stored_beyond(stage: Stage, refusal: UserError) -> UserError:
 def too_large(stage: Stage, extents: Sequence[int]) -> UserError:
     """The error for storing more than memory can hold."""
     size = " x ".join(map(str, extents))
-    return UserError(f"{describe(stage)} would hold {size} values, more than memory can; ask for a smaller shape=")
+    return UserError(f"{describe(stage)} would hold {size} values, more than memory can; pass a smaller shape=")
 
 
 def overflows(stage: Stage, d: Definition, e: Op) -> UserError:

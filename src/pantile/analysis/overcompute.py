@@ -21,11 +21,9 @@ from .regions import expressions, required, stage_reads, with_own_updates
 
 
 def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
-    """The stages and dims along which no input is read beyond its extents, and no stage beyond its stated domain.
-
-    Most follow from those of the stages that are read; only where such a read is limited, bounds inference runs through
-    all producers.
-    """
+    """The stages and dims along which no input is read beyond its extents, and no stage beyond its stated domain. Most
+    follow from those of the stages that are read; only where such a read is limited, bounds inference runs through all
+    producers."""
     computable: set[tuple[str, int]] = set()
     stated: set[str] = set()  # stages that have a domain, or read of one that has
     for stage in graph.stages:

@@ -17,8 +17,7 @@ MOST_NUMBERED = 32  # planes that are unrolled
 
 
 def numbered(graph: Graph) -> dict[str, int]:
-    """Stage -> its number of planes, if these are numbered planes, or reductions of such plane by plane, and if there
-    are more than a few."""
+    """Stage -> its number of planes, if these are numbered planes or reductions of such, and more than a few."""
     able = [s for s in graph.stages if s.ndim >= LEAST_AXES]
     able = [s for s in able if s.ndim > LEAST_AXES or s.name not in channels(graph)]  # their first dim is rows
     chosen = {s.name for s in able if _chooses(s)}

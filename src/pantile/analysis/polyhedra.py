@@ -66,11 +66,9 @@ def _has_many_sides(piece: isl.BasicMap) -> bool:
 
 
 def rectangular(relation: isl.Map) -> isl.Map:
-    """The relation from each point to the smallest box around all points that it is related to.
-
-    Chains of reads that are not boxes, such as the diamonds of 5-point stencils, have shapes with more and more sides;
-    their storage is a box in any case (post-tiling-fusion §V-B).
-    """
+    """The relation from each point to the smallest box around all points that it is related to. Chains of reads that
+    are not boxes, such as the diamonds of 5-point stencils, have shapes with more and more sides; their storage is a
+    box in any case (post-tiling-fusion §V-B)."""
     rank = relation.dim(isl.dim_type.out)
     boxes = isl.Map.from_domain(relation.domain().remove_divs())
     for k in range(rank):

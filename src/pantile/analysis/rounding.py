@@ -36,7 +36,7 @@ def roundings(graph: Graph) -> dict[str, Rounding]:
     result: dict[str, Rounding] = {}
     for s in graph.stages:
         sources = {graph.producer[e.buffer].name for d in s.definitions for e in d.loads if e.buffer in graph.producer}
-        result[s.name] = _joined([_own(s), *(result[name] for name in sources if name != s.name)])
+        result[s.name] = _join([_own(s), *(result[name] for name in sources if name != s.name)])
     return result
 
 
@@ -52,6 +52,6 @@ def _is_step(e: Expr) -> bool:
     return any(operand.dtype.is_float for operand in e.operands)
 
 
-def _joined(parts: Iterable[Rounding]) -> Rounding:
+def _join(parts: Iterable[Rounding]) -> Rounding:
     parts = list(parts)
     return Rounding(max(p.epsilon for p in parts), any(p.has_steps for p in parts))

@@ -1,6 +1,7 @@
-"""How many rows of a buffer are read for one value: graph + inlined stages -> stage -> dim -> the most of a buffer.
+"""The number of rows of a buffer that one value reads: graph + inlined stages -> stage -> dim -> the maximum over
+buffers.
 
-Rows of several planes are different ones; the channels of a pixel lie in one.
+Rows of different planes are distinct; the channels of a pixel are in one row.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from ..graph.nodes import Definition, Graph, Stage
 
 
 def rows_read(graph: Graph, inlined: Collection[str]) -> dict[str, dict[str, int]]:
-    """Stage -> dim -> an upper bound on the distinct places of a buffer that are read along it, through inlined
-    stages."""
+    """Stage -> dim -> an upper bound on the distinct places of a buffer that are read along it."""
     rows: dict[str, dict[str, int]] = {}
     for s in graph.stages:
         counts_of: dict[str, dict[str, int]] = {dim: {} for dim in s.dims}

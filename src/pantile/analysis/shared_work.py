@@ -1,8 +1,8 @@
-"""How much of a stage's work is the same for all planes, or rows: stage + dim -> (shared work, work of each).
+"""The part of a stage's work that all planes, or rows, share: stage + dim -> (shared work, own work).
 
-    out[c, y, x] = ratio[y, x] * img[c, y, x], with ratio inlined   ->   (what ratio takes, a product and a load)
+    out[c, y, x] = ratio[y, x] * img[c, y, x], with ratio inlined   ->   (the work of ratio, a product and a load)
 
-Work that is constant along a row counts as nothing, and so do index arithmetic and conditions.
+Work that is constant along a row is free, and so are index arithmetic and conditions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SharedWork:
 
     def is_worth_sharing(self, stage: Stage, dim: str, most: float = inf) -> bool:
         """Whether planes that are unrolled around a vector share at least as much work as each does alone. The latter
-        may be at most `most`, since it is unrolled for each plane."""
+        may be at most `most`, because it is unrolled for each plane."""
         shared, own = self._work(stage, frozenset({dim}), frozenset(stage.dims[-1:]))
         return 0 < shared >= own <= most
 
@@ -51,8 +51,7 @@ class SharedWork:
         return not stage.updates and shared >= MUCH and 2 * shared >= copies * own
 
     def _work(self, stage: Stage, planes: Dims, along: Dims) -> Work:
-        """The shared and the own work of a value, where `planes` are the dims that count planes, and `along` those that
-        move along a row."""
+        """The shared and the own work of a value; `planes` count planes, and `along` move along a row."""
         pending = [_Query(stage, planes, along)]
         while pending:
             query = pending[-1]
@@ -75,7 +74,7 @@ class SharedWork:
         return shared, own
 
     def _of(self, e: Expr, q: _Query) -> Work:
-        """The work of a node that is no load of an inlined stage."""
+        """The work of a node other than a load of an inlined stage."""
         if not isinstance(e, Load):
             return _shared_or_own(weight(e), names(e), q.planes, q.along)
         is_own = self.graph.producer.get(e.buffer) is q.stage

@@ -23,8 +23,7 @@ _INEXACT = ("mod", "shl", "shr")  # index operations whose ranges may be wider i
 
 @dataclass(frozen=True)
 class StaticRanges:
-    """A graph with variables in the place of expressions of which compiled code knows only the range, and these ranges,
-    which depend on scalars."""
+    """A graph with variables for expressions of which compiled code knows only the range, and these ranges."""
 
     graph: Graph
     limits: Mapping[str, Interval]

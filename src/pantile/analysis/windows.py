@@ -18,8 +18,7 @@ from ..graph.nodes import Definition, Graph, Stage
 
 @dataclass(frozen=True, eq=False)
 class ShiftedTerm:
-    """A term from which a loop was eliminated: its value at `dim` is that of the original term at all points where
-    `base` plus the loop equals `dim`."""
+    """A term without a loop: its value at `dim` is the original one wherever `base` plus the loop equals `dim`."""
 
     term: Expr
     dim: str
@@ -69,8 +68,7 @@ def _shift_load(load: Load, loop: str, base: Linear, place: Var) -> Expr | None:
 
 
 def overlaps(graph: Graph, inlined: Collection[str]) -> dict[str, dict[str, int]]:
-    """Stage -> dim -> the number of terms of its windows along the dim, all with equal weights, through inlined
-    stages."""
+    """Stage -> dim -> the number of terms of its windows along the dim, all with equal weights."""
     windows: dict[str, dict[str, int]] = {}
     for s in graph.stages:
         own = dict.fromkeys(s.dims, 1)

@@ -17,7 +17,7 @@ from .point import Point, value_at
 # (lowest, highest) allowed along each axis
 Limits = Sequence[tuple[int, int]]
 _MOST_POINTS = 1 << 14
-_ALL_UP_TO = 16  # a range of so many values is tried in full
+_ALL_UP_TO = 16  # values of a range that are all tried
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,8 @@ _Path = Mapping[int, Number | None]  # id of a select's condition -> its value a
 
 @dataclass(frozen=True)
 class Work:
-    """The work of a call; `operations` are counted by kind and width in bits.
-
-    Kinds are "fma" (additions and multiplications of floats), "float" (all else on floats) and "int".
-    """
+    """The work of a call; `operations` are counted by kind and width in bits. Kinds are "fma" (additions and
+    multiplications of floats), "float" (all else on floats) and "int"."""
 
     bytes: int
     operations: Mapping[tuple[str, int], int]
@@ -73,10 +71,8 @@ def _operations(stage: Stage, d: Definition, scope: Scope) -> Counter[tuple[str,
 
 
 def _paths(roots: list[Expr], condition: Expr | None, loops: list[str], scope: Scope) -> Iterator[tuple[_Path, float]]:
-    """The outcomes of selects on coordinates, and the fraction of points with each, by sampling.
-
-    Points where the condition fails are left out; where a condition depends on data, both branches are evaluated.
-    """
+    """The outcomes of selects on coordinates, and the fraction of points with each, by sampling. Points where the
+    condition fails are left out; where a condition depends on data, both branches are evaluated."""
     choices = [e.args[0] for e in evaluated(roots) if isinstance(e, Op) and e.op == "select" and not _reads(e.args[0])]
     if condition is None and not choices:
         yield {}, 1.0
@@ -117,8 +113,7 @@ def _kind(op: str, operand: DType) -> str:
 
 
 def evaluated(roots: Iterable[Expr], path: _Path = MappingProxyType({})) -> Iterator[Expr]:
-    """All nodes, each once, without the index arithmetic of loads, constants and variables, and branches that are not
-    taken."""
+    """All nodes once, without constants, variables, index arithmetic of loads and branches that are not taken."""
     seen: set[int] = set()
     pending = list(roots)
     while pending:

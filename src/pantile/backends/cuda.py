@@ -17,7 +17,7 @@ from ..runtime.cuda.arrays import CudaArrays
 from ..runtime.cuda.code import CudaCode
 from ..runtime.cuda.device import current
 from ..runtime.cuda.execution import CudaExecutable
-from ..runtime.cuda.order import written
+from ..runtime.cuda.order import written_buffers
 from ..target import Target
 
 
@@ -42,7 +42,7 @@ class Cuda:
 
     def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:
         kernels = tuple([replace(k, body=Block(())) for k in program.kernels])
-        writes = tuple([written(k) for k in program.kernels])
+        writes = tuple([written_buffers(k) for k in program.kernels])
         host = replace(program, kernels=kernels)
         started = entries(program, target.index_bits)
         return CudaCode(assemblies(text, target), target.cpu, started, writes, host, target.index_bits).to_bytes()

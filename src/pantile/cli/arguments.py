@@ -39,22 +39,21 @@ def _in_layout(picture: Picture, layout: Layout, taker: str) -> list[Array]:
         scale = "" if layout.white in (1, 255, 65535) else f" from {layout.black:g} to {layout.white:g}"
         saved = f"save array.astype(np.{wanted})" if picture.is_array and wanted.kind == "f" else "convert the picture"
         raise OSError(
-            f"{picture.path} holds {given}, and {taker} takes {wanted}{scale}, which would lose some of it; {saved} "
+            f"{picture.path} holds {given}, and {taker} takes {wanted}{scale}, which would lose precision; {saved} "
             "first, or use a pipeline that takes more"
         )
     return layout.arrays(picture.levels)
 
 
 def array_of_input(pictures: list[Picture], given: Any) -> Array:
-    """The array for an input of a graph: an array of the file as it is if type and axes fit, otherwise the picture in
-    the input's layout."""
+    """The array of the file as it is if type and axes fit the input, otherwise the picture in the input's layout."""
     only, dtype = pictures[0].values, given.dtype.numpy
     if len(pictures) == 1 and pictures[0].is_array and (only.dtype, only.ndim) == (dtype, given.ndim):
         return only
     if given.dtype.name == "bfloat16" or given.ndim not in (2, 3, 4):
         raise OSError(
             f"{given.name} is an array of {given.ndim} ax{'is' if given.ndim == 1 else 'es'} of {given.dtype}, which "
-            "no picture is; save an array of that type by np.save, and give the .npy file"
+            "is not a picture; save an array of that type by np.save, and give the .npy file"
         )
     white = {"u1": 255, "u2": 65535}.get(dtype.str[1:], 1 if dtype.kind in "fb" else pictures[0].full)
     layout = _layout(given.name, dtype.name, white, given.known or (None,) * given.ndim)

@@ -38,20 +38,16 @@ def bits_per_channel(path: Path, image: Any) -> int:
 
 
 def _netpbm_bits(head: bytes) -> int:
-    """The depth by the fourth word, the largest value, if there is one: P1 and P4 have single bits, PF and Pf
-    floats."""
+    """The depth by the fourth word, the largest value: P1 and P4 have single bits, PF and Pf floats."""
     words = b"\n".join(line.split(b"#")[0] for line in head.split(b"\n")).split(None, 4)
     has_largest = words[0] in (b"P2", b"P3", b"P5", b"P6")
     return int(words[3]).bit_length() if has_largest else 8
 
 
 def sixteen_bits(path: Path) -> Array:
-    """The pixels of a 16-bit PNG in colour or with opacity.
-
-    Pillow has no such mode. It is asked for the upper bytes, as usual, and for the lower ones, as if they were the
-    upper ones in the other byte order. Grey with opacity has four bytes per pixel, read as if they were four
-    channels.
-    """
+    """The pixels of a 16-bit PNG in colour or with opacity. Pillow has no such mode. It is asked for the upper bytes,
+    as usual, and for the lower ones, as if they were the upper ones in the other byte order. Grey with opacity has four
+    bytes per pixel, read as if they were four channels."""
     layout = _raw_mode(path)
     if layout == "LA;16B":
         bytes_of = _read_as(path, "RGBA")

@@ -41,9 +41,9 @@ class PipelineCall:
         if not self.inputs:
             return {}
         if self.shapes:
-            raise WrongArgument("pictures say how large the arrays are; leave out --shape, or --input")
+            raise WrongArgument("pictures determine the shapes of the arrays; omit --shape or --input")
         job = job_named(self.target, self.schedule)
-        return job.given(read_inputs(job, self.inputs))[0]
+        return job.arguments(read_inputs(job, self.inputs))[0]
 
     def sizes(self, arrays: Mapping[str, Array]) -> Sequence[str]:
         """The stated shapes, or those of the arrays."""

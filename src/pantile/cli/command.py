@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -236,13 +237,7 @@ Ctrl-C stops early and saves the best schedule so far.
         metavar="S",
         help="the time to spend on each pipeline, after auto has run (default: 20)",
     )
-    tune.add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        metavar="NAME=HxW",
-        help=_SHAPE_HELP,
-    )
+    tune.add_argument("--shape", action="append", default=[], metavar="NAME=HxW", help=_SHAPE_HELP)
     tune.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help=_PARAM_HELP)
     tune.add_argument("--size", default="paper", metavar="NAME", help=_SIZE_HELP)
     tune.add_argument("--threads", type=_positive, metavar="N", help=_THREADS_HELP)
@@ -284,35 +279,34 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _amount(text: str) -> float:
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = -1.0
+    amount = _float(text)
     if not 0 <= amount <= 2:
         raise argparse.ArgumentTypeError(f"{text!r} is not an amount; write a number from 0 to 2")
     return amount
 
 
 def _seconds(text: str) -> float:
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = 0.0
+    amount = _float(text)
     if not 0 < amount <= 86400:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, such as 20")
     return amount
 
 
-def _number(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return nan
+
+
+def _number(text: str, least: int = 0) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
     return int(text)
 
 
 def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
+    return _number(text, 1)
 
 
 def _demo(options: argparse.Namespace) -> int:

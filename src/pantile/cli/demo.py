@@ -70,8 +70,7 @@ def _tell_times(picture: Pixels, compiling: float, timings: dict[str, float], ru
 
 
 def _tell_reference(pipeline: pt.Pipeline, picture: Pixels, result: Pixels, amount: float, running: float) -> None:
-    """Evaluate the pipeline's definition stage by stage in NumPy, and print its time and the differences of the
-    results."""
+    """Evaluate the pipeline's definition in NumPy, and print its time and the differences of the results."""
     seconds, expected = _timed(lambda: pipeline.reference(img=picture, amount=amount))
     most = int(np.abs(expected.astype(int) - result).max())
     levels = f"{most} of 255 levels" if most else "none"

@@ -14,7 +14,7 @@ from ..apps import App, Photo
 from .arguments import array_of_input, arrays
 from .picture import Array, Picture, quantized
 
-PICTURE = "picture"  # made by an app
+PICTURE = "picture"  # converted by an app
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Job:
     optional  those of them that may be omitted
     several   those of them that take several pictures, one after another
     outputs   the names of the outputs to write
-    given     the arrays of each call, from pictures by input: one call, or one per channel
+    arguments the arrays of each call, from pictures by input: one call, or one per channel
     results   the outputs, if pixels of the inputs need a given type
-    made      the arrays to write, from what the calls return and of that type
+    converted the arrays to write, from what the calls return and of that type
     """
 
     pipeline: pt.Pipeline
@@ -44,16 +44,16 @@ class Job:
     optional: Sequence[str]
     several: Sequence[str]
     outputs: Sequence[str]
-    given: Callable[[Mapping[str, list[Picture]]], list[dict[str, Array]]]
+    arguments: Callable[[Mapping[str, list[Picture]]], list[dict[str, Array]]]
     results: Callable[[np.dtype[Any]], list[JobResult]]
-    made: Callable[[list[list[Array]], np.dtype[Any]], list[Array]]
+    converted: Callable[[list[list[Array]], np.dtype[Any]], list[Array]]
 
 
 def job_of_app(app: App, photo: Photo, pipeline: pt.Pipeline) -> Job:
     """The job of an app that works on pictures."""
     inputs = {i.name: i for i in pipeline.graph.arguments}
 
-    def given(pictures: Mapping[str, list[Picture]]) -> list[dict[str, Array]]:
+    def arguments(pictures: Mapping[str, list[Picture]]) -> list[dict[str, Array]]:
         of = {n: arrays(p, photo.takes[n], app.name) for n, p in pictures.items() if n in photo.takes}
         of |= {n: [array_of_input(p, inputs[n])] for n, p in pictures.items() if n in photo.fixed}
         for name, other in photo.same.items():
@@ -65,7 +65,7 @@ def job_of_app(app: App, photo: Photo, pipeline: pt.Pipeline) -> Job:
         ndim = 3 if photo.gives.channels in ("rgb", "rgba", "bgr") else 2
         return [JobResult(PICTURE, _type_of_picture(photo.gives.dtype, deepest), ndim)]
 
-    def made(calls: list[list[Array]], deepest: np.dtype[Any]) -> list[Array]:
+    def converted(calls: list[list[Array]], deepest: np.dtype[Any]) -> list[Array]:
         levels = photo.gives.levels([arrays[0] for arrays in calls])
         dtype = _type_of_picture(photo.gives.dtype, deepest)
         shown = levels[..., 0] if levels.shape[2] == 1 else levels
@@ -73,7 +73,7 @@ def job_of_app(app: App, photo: Photo, pipeline: pt.Pipeline) -> Job:
 
     optional = [*photo.same, *photo.fixed]
     several = [name for name, layout in photo.takes.items() if layout.frames]
-    return Job(pipeline, [*photo.takes, *photo.fixed], optional, several, [PICTURE], given, results, made)
+    return Job(pipeline, [*photo.takes, *photo.fixed], optional, several, [PICTURE], arguments, results, converted)
 
 
 def _type_of_picture(dtype: str, deepest: np.dtype[Any]) -> np.dtype[Any]:
@@ -91,9 +91,9 @@ def job_of_pipeline(pipeline: pt.Pipeline) -> Job:
         for buffer, dtype in zip(stage.buffers, stage.dtypes, strict=True)
     ]
 
-    def given(pictures: Mapping[str, list[Picture]]) -> list[dict[str, Array]]:
+    def arguments(pictures: Mapping[str, list[Picture]]) -> list[dict[str, Array]]:
         return [{name: array_of_input(p, inputs[name]) for name, p in pictures.items()}]
 
     names = [r.name for r in outputs]
     several = [name for name, i in inputs.items() if i.ndim == 4]
-    return Job(pipeline, list(inputs), (), several, names, given, lambda _: outputs, lambda calls, _: calls[0])
+    return Job(pipeline, list(inputs), (), several, names, arguments, lambda _: outputs, lambda calls, _: calls[0])

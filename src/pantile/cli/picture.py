@@ -39,7 +39,7 @@ class Picture:
         values = self.values[..., None] if self.values.ndim == 2 else self.values
         if values.ndim != 3 or values.shape[2] not in _CHANNELS or values.dtype.kind not in "biuf":
             raise OSError(
-                f"{self.path} holds {_array(self.values)}, which is no picture: that would have the axes [y, x], or "
+                f"{self.path} holds {_array(self.values)}, which is not a picture: a picture has the axes [y, x], or "
                 "[y, x, channel] with 1, 3 or 4 channels"
             )
         exact = values.dtype.kind == "b" or self.full > 1 or values.dtype.itemsize < 4

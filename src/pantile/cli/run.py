@@ -47,10 +47,10 @@ def run(request: RunRequest) -> int:
     needed = deepest([p for several in pictures.values() for p in several])
     for result in job.results(needed):
         _check_type(result, job, targets, needed)
-    calls = job.given(pictures)
+    calls = job.arguments(pictures)
     _tell_inputs(pictures, calls[0])
     threads = pt.get_num_threads() if request.threads is None else request.threads
-    made = job.made(_compute(job.pipeline, calls, values, threads), needed)
+    made = job.converted(_compute(job.pipeline, calls, values, threads), needed)
     for name, array in zip(job.outputs, made, strict=True):
         if name in targets:
             _write(targets[name], array, type_in_file(targets[name], array.dtype, array.ndim, needed))

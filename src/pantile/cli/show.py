@@ -28,8 +28,7 @@ class ShowRequest:
 
 
 def show(request: ShowRequest) -> int:
-    """Print the pipeline, scheduled for a machine and for arrays of these shapes; the default size of an app is that of
-    its paper."""
+    """Print the pipeline, scheduled for a machine and arrays of these shapes, by default those of an app's paper."""
     call = request.call
     call.check()
     heading, pipeline = (_in_file if is_in_file(call.target) else _of_app)(call)

@@ -37,9 +37,7 @@ def check_place(path: Path, sources: list[Path]) -> None:
 
 def type_in_file(path: Path, dtype: np.dtype[Any], ndim: int, deepest: np.dtype[Any]) -> np.dtype[Any]:
     """The type of the numbers in the file for such an array; `deepest` is the type that pixels of the inputs need.
-
-    Floats become integers only in formats without floats, and with as many bits as the inputs.
-    """
+    Floats become integers only in formats without floats, and with as many bits as the inputs."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return dtype
@@ -48,14 +46,14 @@ def type_in_file(path: Path, dtype: np.dtype[Any], ndim: int, deepest: np.dtype[
         raise OSError(f"{path.name} cannot hold an array of {axes}; write it to a .npy file, such as {path.stem}.npy")
     if dtype.kind == "b":
         return np.dtype(np.uint8)
-    held = _held(suffix, ndim)
-    if dtype.kind == "f" and not any(t.startswith("float") for t in held):
+    supported = _supported(suffix, ndim)
+    if dtype.kind == "f" and not any(t.startswith("float") for t in supported):
         wanted = deepest
     else:
         wanted = np.dtype(np.float32) if dtype == np.float16 else dtype
-    if wanted.name not in held:
+    if wanted.name not in supported:
         needs = f"what is written is {wanted}" if wanted == dtype else f"the pictures that are read are {wanted}"
-        raise OSError(f"{path.name} holds {_listed(held)}, and {needs}; {_advice(suffix, wanted)}")
+        raise OSError(f"{path.name} holds {_listed(supported)}, and {needs}; {_advice(suffix, wanted)}")
     return wanted
 
 
@@ -67,14 +65,14 @@ def write(path: Path, array: Array, dtype: np.dtype[Any]) -> list[str]:
         return [f"{path.resolve()}, {array.dtype}{list(array.shape)}"]
     values = _oriented(path, array)
     height, width, _ = values.shape
-    told = [f"{path.resolve()}, {width} x {height}" + ("" if dtype == np.uint8 else f", {dtype}")]
+    lines = [f"{path.resolve()}, {width} x {height}" + ("" if dtype == np.uint8 else f", {dtype}")]
     if values.dtype.kind == "b":
         values = values * np.uint8(255)
     elif values.dtype.kind == "f" and dtype.kind != "f":
-        told += _range_warnings(values)
+        lines += _range_warnings(values)
         values = quantized(values, dtype)
     _encode(path, np.ascontiguousarray(values, dtype))
-    return told
+    return lines
 
 
 def _oriented(path: Path, array: Array) -> Array:
@@ -94,14 +92,14 @@ def _oriented(path: Path, array: Array) -> Array:
 def _range_warnings(values: Array) -> list[str]:
     """Floats are written as brightness from 0 to 1; warnings say if they are outside."""
     numbers = values[~np.isnan(values)]
-    told = ["some values are not numbers (NaN), and are written as 0"] if numbers.size < values.size else []
+    lines = ["some values are not numbers (NaN), and are written as 0"] if numbers.size < values.size else []
     least, most = float(numbers.min(initial=0)), float(numbers.max(initial=0))
     if least < -1 or most > 2:
-        told += [f"values from {least:.4g} to {most:.4g} are cut off at 0 and 1; .tif and .npy hold them as they are"]
-    return told
+        lines += [f"values from {least:.4g} to {most:.4g} are cut off at 0 and 1; .tif and .npy hold them as they are"]
+    return lines
 
 
-def _held(suffix: str, ndim: int) -> tuple[str, ...]:
+def _supported(suffix: str, ndim: int) -> tuple[str, ...]:
     """The number types that a format supports."""
     if suffix == ".png":
         return ("uint8", "uint16")

@@ -129,8 +129,7 @@ def on_behalf_of(where: Location) -> Iterator[None]:
 
 @contextlib.contextmanager
 def working_alone() -> Iterator[None]:
-    """Compute `here` once, while only Pantile's code runs in this thread: a search makes thousands of directives, deep
-    down the stack."""
+    """Compute `here` once while only Pantile's code runs in this thread: a search makes thousands of directives."""
     before = getattr(_waiting, "alone", None)
     _waiting.alone = here()
     try:

@@ -98,8 +98,7 @@ def _places(
 
 
 def _spread(layer: Sequence[str], wanted: Mapping[str, float], size: Mapping[str, float], x: dict[str, float]) -> None:
-    """Place the nodes near their wanted positions, in order and apart: the mean of pushing right and of pushing
-    left."""
+    """Place nodes near their wanted positions, in order and apart: the mean of pushing right and of pushing left."""
     right: dict[str, float] = {}
     left: dict[str, float] = {}
     for places, names, sign in ((right, list(layer), 1.0), (left, list(reversed(layer)), -1.0)):

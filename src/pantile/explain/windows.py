@@ -127,8 +127,7 @@ def _image(t: Tiles) -> Markup:
 
 
 def _zoomed(t: Tiles, hues: Mapping[str, int | None], root: str) -> Markup:
-    """Windows around the tile, the largest at the bottom; a window that is larger than the tile extends beyond it, not
-    to scale."""
+    """Windows around the tile, the largest at the bottom; larger ones extend beyond the tile, not to scale."""
     largest = sorted(t.windows, key=lambda w: w.rows * w.columns)[-_MOST_WINDOWS:]
     shown = [Window(root, *t.tile), *largest]
     steps = [sorted({s[k] for w in shown if (s := (w.rows, w.columns))[k] > t.tile[k]}) for k in (0, 1)]

@@ -304,8 +304,7 @@ def fold(name: str, x: Number, y: Number, t: DType) -> Number | None:
 
 
 def _identity(name: str, a: Expr, b: Expr) -> Expr | None:
-    """Simplify x+0, x*1, x*0, x//1, min(x, x) and similar operations on integers and conditions, and on floats where
-    that is exact."""
+    """Simplify x+0, x*1, x*0, x//1, min(x, x) and the like, for floats only where that is exact."""
     if name in ("min", "max") and a is b:
         return a
     if isinstance(a, Const) and not isinstance(b, Const):
@@ -339,10 +338,8 @@ def _identity(name: str, a: Expr, b: Expr) -> Expr | None:
 
 
 def _offset(name: str, a: Expr, value: int) -> Expr | None:
-    """Write (x + c1) + c2 as x + c, and x - c as x + (-c), which keeps index arithmetic short and uniform.
-
-    Signed constants that would wrap are left alone: an index is wider than the type of its constants.
-    """
+    """Write (x + c1) + c2 as x + c, and x - c as x + (-c), which keeps index arithmetic short and uniform. Signed
+    constants that would wrap are left alone: an index is wider than the type of its constants."""
     t, by = a.dtype, value if name == "add" else -value
     if isinstance(a, Op) and a.op == "add" and isinstance(a.args[1], Const):
         joined = int(a.args[1].value) + by

@@ -18,7 +18,7 @@ class TemporarySetting(Generic[T]):
     """A temporary setting: the first thread to enter changes it for all threads, the last to leave restores it."""
 
     def __init__(self, read: Callable[[], T], write: Callable[[T], object], changed: Callable[[T], T]) -> None:
-        self._read, self._write, self._changed = read, write, changed
+        self._current, self._write, self._changed = read, write, changed
         self._lock = Lock()
         self._inside: Counter[int] = Counter()  # how often each thread has entered
         self._usual: T | None = None  # known while some thread is inside
@@ -29,7 +29,7 @@ class TemporarySetting(Generic[T]):
         me = get_ident()
         with self._lock:
             if not self._inside:
-                self._usual = self._read()
+                self._usual = self._current()
                 self._write(self._changed(self._usual))
             self._inside[me] += 1
         try:

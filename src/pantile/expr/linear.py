@@ -124,8 +124,7 @@ def linear(e: Expr) -> Linear:
 
 
 def _is_product(e: Op) -> bool:
-    """Whether a node is a product of variables, which is an atom. It does not cache its form, which would refer to it:
-    such reference cycles stay in memory."""
+    """Whether a node is a product of variables, an atom; caching its form would be a reference cycle."""
     return e.op == "mul" and not isinstance(e.args[0], Const) and not isinstance(e.args[1], Const)
 
 
@@ -302,10 +301,8 @@ class _BoundProver:
         return total
 
     def _bound_quotients(self, form: Linear, side: int) -> int | None:
-        """A bound by way of a multiple of the form, in which a quotient may cancel against other terms.
-
-        3 + w//2 - (w + 1)//2: twice that is at least 6 + (w - 1) - (w + 1) = 4, so it is at least 2.
-        """
+        """A bound by way of a multiple, in which a quotient may cancel against other terms: twice 3 + w//2 - (w + 1)//2
+        is at least 6 + (w - 1) - (w + 1) = 4, so the form is at least 2."""
         if len(form.terms) < 2:
             return None
         for atom, c in form.terms.values():
@@ -406,8 +403,7 @@ def simplify(e: Expr, facts: Facts = NO_FACTS) -> Expr:
 
 
 class Simplifier:
-    """Simplifies expressions under the same facts, each shared node once. `names` maps variables to their
-    replacements."""
+    """Simplifies expressions under the same facts, each shared node once. `names` maps variables to replacements."""
 
     def __init__(self, facts: Facts, names: Mapping[str, Expr] | None = None) -> None:
         self.facts = facts

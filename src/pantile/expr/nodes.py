@@ -53,8 +53,7 @@ else:
 
 @node()
 class _Notes:
-    """Results of analyses that are cached in a node, None until then (reading an unset slot takes four times as long);
-    see `once_per_node` in `visit`."""
+    """Cached results of analyses, None until then (an unset slot takes four times as long); see `once_per_node`."""
 
     _class: Any = field(default=None, init=False)
     _depth: Any = field(default=None, init=False)
@@ -69,8 +68,7 @@ class _Notes:
 
 
 class Meaning:
-    """The functions behind the operators and the text of expressions. They need all kinds of nodes, so the package sets
-    them when it is imported."""
+    """The functions behind operators and texts. They need all kinds of nodes, so the package sets them on import."""
 
     binary: Callable[[str, ExprLike, ExprLike], Expr]
     unary: Callable[[str, ExprLike], Expr]
@@ -194,7 +192,9 @@ class Expr(_Notes):
 
 
 def _not_a_number(e: Expr, instead: str) -> str:
-    return f"the value of {e} is not known while the pipeline is being described, so it is no Python number; {instead}"
+    return (
+        f"the value of {e} is not known while the pipeline is being described, so it is not a Python number; {instead}"
+    )
 
 
 @node()
@@ -286,8 +286,7 @@ class Shuffle(Expr):
 
 @node()
 class Instruction(Expr):
-    """What a machine instruction computes of its operands, or does to the threads that execute it together. What is
-    known of it is in `ir/instructions.py`."""
+    """The value of a machine instruction, or its effect on the threads that execute it; see `ir/instructions.py`."""
 
     name: str
     args: tuple[Expr, ...]

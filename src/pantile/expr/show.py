@@ -25,8 +25,7 @@ _Part = str | tuple[Expr, int]  # text, or an operand and the precedence below w
 
 
 def show(e: Expr) -> str:
-    """The expression as one line of text, parenthesized only where Python's precedence needs it. Text that is too long
-    ends in dots."""
+    """The expression in one line, with parentheses only where Python needs them. A long text ends in dots."""
     return _text(e, _nothing, {})
 
 

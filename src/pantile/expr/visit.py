@@ -47,9 +47,7 @@ def each_once(
     e: Expr, memo: dict[int, T], visit: Callable[[Expr], T], operands: Operands = attrgetter("operands")
 ) -> T:
     """The result of `visit` for a node, after those of all nodes below it: memo[id(c)] holds that of each operand c.
-
-    `memo` must not outlive the expressions, and no result is None. `operands` are those whose results `visit` uses.
-    """
+    `memo` must not outlive the expressions, and no result is None. `operands` are those whose results `visit` uses."""
     if id(e) in memo:
         return memo[id(e)]
     stack, opened = [e], set[int]()

@@ -68,8 +68,8 @@ class ReductionDim:
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """A definition stage[indices] = values. The indices of a pure definition are the dims. An update runs over `domain`
-    in order, where `condition` holds."""
+    """stage[indices] = values. Pure indices are the dims. An update runs over `domain` in order, where `condition`
+    holds."""
 
     indices: tuple[Expr, ...]
     values: tuple[Expr, ...]

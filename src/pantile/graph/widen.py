@@ -38,7 +38,7 @@ class IndexWidener:
     def __init__(self, params: Collection[str]) -> None:
         self._params = params
         self._magnitudes = Magnitudes()
-        self._made: dict[tuple[int, bool], Expr] = {}
+        self._rewritten: dict[tuple[int, bool], Expr] = {}
         self._outside: dict[int, frozenset[str]] = {}
         self._keep: list[Expr] = []
 
@@ -67,17 +67,17 @@ class IndexWidener:
             e, in_index = pending[-1]
             missing = (
                 []
-                if (id(e), in_index) in self._made
-                else [(c, w) for c, w in self._parts(e, in_index) if (id(c), w) not in self._made]
+                if (id(e), in_index) in self._rewritten
+                else [(c, w) for c, w in self._parts(e, in_index) if (id(c), w) not in self._rewritten]
             )
             if missing:
                 pending += missing
                 continue
             pending.pop()
-            if (id(e), in_index) not in self._made:
-                self._made[id(e), in_index] = self._new(e, in_index)
+            if (id(e), in_index) not in self._rewritten:
+                self._rewritten[id(e), in_index] = self._new(e, in_index)
                 self._keep.append(e)
-        return self._made[id(root), wide]
+        return self._rewritten[id(root), wide]
 
     def _parts(self, e: Expr, wide: bool) -> list[_Part]:
         """The operands of a node, and whether each is part of an index."""
@@ -91,20 +91,20 @@ class IndexWidener:
 
     def _new(self, e: Expr, wide: bool) -> Expr:
         if isinstance(e, Load):
-            load = Load(e.dtype, 1, e.buffer, tuple(cast(INDEX, self._made[id(i), True]) for i in e.indices))
+            load = Load(e.dtype, 1, e.buffer, tuple(cast(INDEX, self._rewritten[id(i), True]) for i in e.indices))
             return _wide(load) if wide else load
         if isinstance(e, Var):
             return self._variable(e, wide)
         if isinstance(e, Const):
             return const(e.value, INDEX) if wide and e.dtype in _WIDE else e
-        parts = tuple(self._made[id(c), w] for c, w in self._parts(e, wide))
+        parts = tuple(self._rewritten[id(c), w] for c, w in self._parts(e, wide))
         if wide:
             return _wide(parts[0]) if self._is_narrow(e) else self._new_index(e, parts)
         if isinstance(e, Op) and self._compares_indices(e):
-            parts = self._held(e, tuple(cast(INDEX, p) for p in parts))
+            parts = self._limited(e, tuple(cast(INDEX, p) for p in parts))
         return rebuild(e, parts)
 
-    def _held(self, e: Op, sides: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def _limited(self, e: Op, sides: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """The sides of a comparison, limited so that their difference, from which bounds of loops and boxes are
         derived, fits 64 bits. A side that is compared with a coordinate is clamped to numbers larger than any
         coordinate."""

@@ -88,7 +88,7 @@ def _outputs(outputs: Any) -> list[Func]:
 
 
 def _producers_first(outputs: Iterable[Func]) -> list[Func]:
-    """Every Func that the outputs need, once. There is no recursion, so that chains may have thousands of stages."""
+    """Every Func that the outputs need, once, without recursion: chains may have thousands of stages."""
     order: list[Func] = []
     state: dict[int, bool] = {}  # id -> whether it is in `order`
     stack = list(reversed(list(outputs)))

@@ -239,8 +239,8 @@ def _warn_if_forgotten(func: Func, update: Equation) -> None:
     if everywhere and not any(read.source is func for read in update.mentions.all_reads()):
         at = f"{func.name}[{', '.join(func.dims)}]"
         warn(
-            f"this definition of {func} ignores the one before it (at {func.equations[-1].where}), which nobody reads; "
-            f"read that, as in {at} = {at} + ..., or give one of them a Func of its own",
+            f"this definition of {func} ignores the previous one (at {func.equations[-1].where}), which nothing reads; "
+            f"read it, as in {at} = {at} + ..., or give one of them a Func of its own",
             DefinitionWarning,
         )
 

@@ -35,7 +35,7 @@ def iterate(state: State, step: Callable[[State], State], times: int | Param) ->
         return cast(State, _repeated(_Steps(state, step), times))
     if isinstance(times, bool) or not isinstance(times, int) or times < 0:
         raise UserError(
-            f"pt.iterate applies a step {times!r} times; write how often, as a number that is not negative or a Param"
+            f"pt.iterate cannot apply a step {times!r} times; write a number that is not negative, or a Param"
         )
     return cast(State, _Steps(state, step).after(times))
 
@@ -59,8 +59,7 @@ class _Steps:
 
 
 class IteratedFunc(Func):
-    """One Func of the state after a number of steps that a Param gives: the state after one step stands for it until a
-    pipeline is built for a number."""
+    """A Func of the state after as many steps as a Param says; until a pipeline is built, the state after one step."""
 
     def __init__(self, steps: _Steps, times: Param, which: int | None) -> None:
         self.steps, self.times, self.which = steps, times, which
@@ -82,8 +81,8 @@ class IteratedFunc(Func):
         types = tuple(v.dtype for v in values if v is not None)
         if len(types) != len(self._types) or (times and types != self._types):
             raise UserError(
-                f"a step of pt.iterate changes what its state is: {state} is not of the dimensions and types that "
-                f"the state after one step has; every step must return what it is given",
+                f"a step of pt.iterate changes the kind of its state: {state} does not have the dimensions and types "
+                "of the state after one step; every step must return a state like its argument",
                 self._made_at,
             )
         self.equations, reader, self.used_by = [], self.used_by, None
@@ -104,7 +103,7 @@ class IteratedFunc(Func):
 def _repeated(steps: _Steps, times: Param) -> Any:
     if not times.dtype.is_int:
         raise UserTypeError(
-            f"pt.iterate applies a step as often as Param {times.name!r} says, which is {times.dtype}; make it int32"
+            f"the number of steps of pt.iterate is Param {times.name!r}, of type {times.dtype}; make it int32"
         )
     first = steps.after(1)
     if not isinstance(first, (tuple, list)):

@@ -171,8 +171,7 @@ class Translator:
 
 
 def _loop_names(funcs: Iterable[Func]) -> dict[int, tuple[str, ...]]:
-    """The names of the loops of every reduction domain, by its id. A domain keeps its name, with a number if another
-    domain of the same equation has it."""
+    """The loop names of every reduction domain, by its id; a number distinguishes equal names in one equation."""
     together: dict[int, set[int]] = {}  # domains that occur in one equation
     domains: dict[int, DomainLoops] = {}
     for equation in (e for func in funcs for e in func.equations):
@@ -196,8 +195,7 @@ def _plain(e: PlainVar) -> Expr:
 
 
 def _dims_for(free: list[str], taken: frozenset[str]) -> tuple[str, ...]:
-    """The names of dims; a variable "r.0" of an enclosing reduction becomes the dim "r_0", or another if that is a
-    param."""
+    """The names of dims; "r.0" of an enclosing reduction becomes the dim "r_0", or another if that is a param."""
     names: list[str] = []
     for n in free:
         names.append(first_free(n.replace(".", "_"), {*taken, *names}))

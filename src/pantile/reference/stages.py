@@ -92,8 +92,7 @@ class StageEvaluator:
         return Box(low, high).clip(indices)
 
     def _needs(self, stage: Stage, box: Box) -> tuple[Box, dict[str, Box]]:
-        """The stage's box, extended by what its updates read of the stage itself, and the boxes of the stages that it
-        then reads."""
+        """The stage's box, extended by what its own updates read, and the boxes of the stages that it then reads."""
         if box.is_empty:
             return box, {}
         for _ in range(_ROUNDS):
@@ -108,8 +107,7 @@ class StageEvaluator:
         raise UserError(f"the reads of {stage.name} by its own updates have no end", stage.where)
 
     def _collect(self, stage: Stage, definition: Definition, box: Box, needed: dict[str, Box]) -> None:
-        """Add the boxes that a definition reads. Reads at indices that depend on the stage's own values are resolved
-        while it runs."""
+        """Add the boxes that a definition reads; indices that depend on its own values are resolved while it runs."""
         points = self._points(stage, definition, box)
         if 0 in points.extents:
             return
@@ -200,6 +198,5 @@ def _keep(e: Op, value: Array, low: Array, high: Array) -> Array:
 
 
 def _clip(e: Op, value: Array, low: Array, high: Array) -> Array:
-    """Clip a promised value while planning, when points that a condition will exclude are included, whose promises need
-    not hold."""
+    """Clip a promised value while planning: points that a condition excludes later need not keep the promise."""
     return np.clip(value, low, high)

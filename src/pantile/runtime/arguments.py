@@ -160,7 +160,7 @@ def _check_layout(wanted: Array, a: AnyArray) -> None:
             f"(strides {a.strides}); {remedy}"
         )
     if sum((n - 1) * abs(s) for n, s in used) > _LARGEST_REACH:
-        raise UserError(f"{wanted.label} is given an array that reaches beyond what addresses can; {remedy}")
+        raise UserError(f"{wanted.label} is given an array that extends beyond the address space; {remedy}")
 
 
 def alignment(a: AnyArray, address: int) -> int:
@@ -171,11 +171,9 @@ def alignment(a: AnyArray, address: int) -> int:
 
 
 def known_strides(a: AnyArray) -> tuple[int | None, ...]:
-    """The strides that code is specialized on: 1 for the contiguous axis, and up to 4 for the others.
-
-    The contiguous axis is the last one of stride 1 with several elements, else one of a single element. Axes too short
-    for vectors count as unknown.
-    """
+    """The strides that code is specialized on: 1 for the contiguous axis, and up to 4 for the others. The contiguous
+    axis is the last one of stride 1 with several elements, else one of a single element. Axes too short for vectors
+    count as unknown."""
     axes = range(a.ndim - 1, -1, -1)
     dense = [k for k in axes if a.strides[k] == a.itemsize and a.shape[k] > 1] or [k for k in axes if a.shape[k] <= 1]
     near = {k: a.strides[k] // a.itemsize for k in axes if a.shape[k] >= _VECTOR}
@@ -209,8 +207,7 @@ def as_number(wanted: Number, given: Any) -> bool | int | float:
 
 
 def _plain_number(given: Any) -> bool | int | float | None:
-    """A number of Python's own classes, because subclasses may compare and convert arbitrarily; None if the value is
-    none."""
+    """A number of Python's own classes, because subclasses may behave arbitrarily; None for other values."""
     kind = type(given)
     if issubclass(kind, (np.generic, np.ndarray)) and given is not np.ma.masked:
         scalar = np.asarray(given)

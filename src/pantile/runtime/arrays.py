@@ -17,7 +17,7 @@ New = Callable[["Sequence[AnyArray | None] | None", "Sequence[AnyArray]"], "list
 class Arrays(Protocol):
     """The arrays that a backend takes."""
 
-    def given(self, wanted: Array, value: Any) -> AnyArray:
+    def converted(self, wanted: Array, value: Any) -> AnyArray:
         """The value as an array; `check_array` checks it."""
 
     def constant(self, table: NDArray) -> AnyArray:
@@ -38,12 +38,11 @@ class Arrays(Protocol):
     ) -> None:
         """Raise an error if an `out=` array shares memory with an input or another output."""
 
-    def seen(self, arrays: Sequence[AnyArray]) -> Sequence[AnyArray]:
+    def in_code(self, arrays: Sequence[AnyArray]) -> Sequence[AnyArray]:
         """The arrays as code will see them; only their layouts matter."""
 
     def aligned(self, seen: Sequence[AnyArray]) -> Sequence[int]:
-        """The alignment in bytes of the address and strides of each array, except strides that code is specialized on,
-        as far as it affects code."""
+        """The alignment in bytes of addresses and non-constant strides of arrays, as far as it affects code."""
 
     def new(self, wanted: Sequence[Array], shapes: Sequence[Shape]) -> New:
         """A function that makes the output arrays for one kind of call."""
@@ -58,7 +57,7 @@ class Arrays(Protocol):
 class NumpyArrays:
     """NumPy arrays, and those that NumPy views through protocols of other libraries."""
 
-    given = staticmethod(as_array)
+    converted = staticmethod(as_array)
     outputs = staticmethod(given_outputs)
     check_apart = staticmethod(check_apart)
 
@@ -71,7 +70,7 @@ class NumpyArrays:
         return table
 
     @staticmethod
-    def seen(arrays: Sequence[Any]) -> Sequence[Any]:
+    def in_code(arrays: Sequence[Any]) -> Sequence[Any]:
         return arrays
 
     @staticmethod

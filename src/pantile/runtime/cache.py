@@ -111,15 +111,15 @@ class Directory:
     def __init__(self, path: Path, limit: int = LIMIT) -> None:
         self.path = path
         self.limit = limit
-        self._held: int | None = None  # bytes, as last measured; None before
+        self._bytes: int | None = None  # bytes, as last measured; None before
 
     def entries(self) -> list[tuple[float, int, str]]:
         """The time of last use, the size and the path of each entry, in the order of use."""
         return sorted(self._files(_SUFFIX))
 
     def _files(self, suffix: str) -> Iterator[tuple[float, int, str]]:
-        with contextlib.suppress(OSError), os.scandir(self.path) as found:
-            for file in found:
+        with contextlib.suppress(OSError), os.scandir(self.path) as files:
+            for file in files:
                 if file.name.endswith(suffix):
                     with contextlib.suppress(OSError):  # another process has removed it
                         status = file.stat(follow_symlinks=False)
@@ -132,7 +132,7 @@ class Directory:
     def write(self, name: str, content: bytes) -> None:
         with contextlib.suppress(OSError):
             cache_directory.write(self._file(name), _MAGIC + _digest(name, content) + content)
-            self._grown(len(content))
+            self._measure(len(content))
 
     def clear(self) -> int:
         """Remove everything; how many entries there were."""
@@ -143,16 +143,15 @@ class Directory:
     def _file(self, name: str) -> Path:
         return self.path / (name + _SUFFIX)
 
-    def _grown(self, size: int) -> None:
+    def _measure(self, size: int) -> None:
         """Measure the whole directory on the first write, and when it may have become too large."""
-        if self._held is not None and self._held + size <= self.limit:
-            self._held += size
+        if self._bytes is not None and self._bytes + size <= self.limit:
+            self._bytes += size
         else:
-            self._held = self._trimmed()
+            self._bytes = self._trim()
 
-    def _trimmed(self) -> int:
-        """Remove unfinished files, and the least recently used entries until the rest is small enough; return its
-        size."""
+    def _trim(self) -> int:
+        """Remove unfinished files and least recently used entries; return the size of the rest."""
         for used, _, path in list(self._files(cache_directory.UNFINISHED)):
             if used < time.time() - _ABANDONED:
                 _remove(path)

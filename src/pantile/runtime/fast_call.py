@@ -178,8 +178,7 @@ define i32 @pantile_is_first(ptr %block, i64 %address) nounwind {
 
 
 class CallEntry:
-    """The fast path of one kind of call. `block` is the argument block of such a call, which ends with `numbers` bytes
-    of numbers and a word."""
+    """The fast path of one kind of call, with its argument block, which ends with numbers and a word."""
 
     def __init__(
         self, kernel: int, inputs: Sequence[NDArray], outputs: Sequence[NDArray], block: bytes, numbers: int

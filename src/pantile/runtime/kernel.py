@@ -55,7 +55,7 @@ class LinkedKernel:
 def failure(code: int, report: Sequence[int], buffers: Sequence[str], labels: Mapping[str, str]) -> RunError:
     """The error for a nonzero exit code. `labels` describe buffers."""
     if code == OUT_OF_MEMORY:
-        return RunError("out of memory: there is no room for the intermediate values of this pipeline")
+        return RunError("out of memory: the intermediate values do not fit of this pipeline")
     action, number, index, low, high = report[:5]
     name = buffers[number]
     return RunError(

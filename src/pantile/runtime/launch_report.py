@@ -94,11 +94,8 @@ def _row(k: KernelReport) -> tuple[str, ...]:
 def launched(
     name: str, target: str, plan: LaunchPlan, arrays: Mapping[str, int], occupancy: Callable[[int, int, int], Occupancy]
 ) -> LaunchReport:
-    """The report of a plan.
-
-    `arrays` has the bytes of arguments and results by name; `occupancy` is a function of the threads and the shared
-    bytes of a block and of the registers of a thread.
-    """
+    """The report of a plan. `arrays` has the bytes of arguments and results by name; `occupancy` is a function of the
+    threads and the shared bytes of a block and of the registers of a thread."""
     between = {a.name: a.elements * a.dtype.bytes for a in plan.allocations}
     sizes = {**arrays, **between}
 

@@ -174,8 +174,7 @@ _STATEMENTS: dict[type[Stmt], Callable[[_Host, Any], None]] = {
 
 
 def evaluate(e: Expr, scalars: Mapping[str, Number]) -> Number:
-    """The value of an expression of scalars, as in the reference. Indices and conditions, which are nearly all of them,
-    are plain Python: they never overflow."""
+    """The value of an expression of scalars, as in the reference; indices and conditions are plain Python."""
     if type(e) is Const:
         return e.value
     if type(e) is Var:
@@ -198,20 +197,20 @@ def _operation(e: Expr, args: list[Number]) -> Number:
         function = _PLAIN.get(e.op)
         if function is not None:
             return function(*args)
-    held_args = [_held(value, a.dtype) for value, a in zip(args, e.operands, strict=True)]
+    typed_args = [_in_type(value, a.dtype) for value, a in zip(args, e.operands, strict=True)]
     if isinstance(e, Op):
-        result = apply(e.op, kind, *held_args)
+        result = apply(e.op, kind, *typed_args)
     elif isinstance(e, Cast):
-        result = convert(held_args[0], kind, e.dtype)
+        result = convert(typed_args[0], kind, e.dtype)
     elif isinstance(e, Bits):
-        result = reinterpret(held_args[0], kind, e.dtype)
+        result = reinterpret(typed_args[0], kind, e.dtype)
     else:
         raise InternalError(f"a host part has to know {e}, which is no scalar of a call")
     number: Number = result.item()
     return number
 
 
-def _held(value: Number, t: DType) -> Any:
+def _in_type(value: Number, t: DType) -> Any:
     number = np.asarray(value)
     return rounded(number.astype(np.float64), t) if t.is_float else number.astype(held(t))
 

@@ -41,8 +41,7 @@ def one_each(wanted: Sequence[Array], out: Any) -> list[Any]:
 
 
 def as_output(wanted: Array, given: Any, instead: str) -> NDArray | None:
-    """The memory of an `out=` value as an array of NumPy's own class; None for None. `instead` is what to pass instead,
-    for messages."""
+    """The memory of an `out=` value as an array of NumPy's own class; None for None. `instead` is for messages."""
     if given is None or type(given) is np.ndarray:
         return given
     if is_tensor(given):
@@ -104,8 +103,7 @@ def check_output(wanted: Array, shape: Shape, a: AnyArray) -> None:
 
 
 def maker(shape: Shape, dtype: np.dtype[Any]) -> Callable[[], NDArray]:
-    """A function that makes uninitialized arrays. Large ones start on a cache line, so that blocks of stores fill whole
-    lines."""
+    """A function that makes uninitialized arrays. Large ones start on a cache line, for blocks of stores."""
     size = prod(shape) * dtype.itemsize
     return partial(np.empty, shape, dtype) if size < _LARGE else partial(_on_a_line, shape, dtype, size)
 
@@ -142,8 +140,7 @@ def check_apart(outputs: Sequence[Array], given: Sequence[Any], inputs: Sequence
 
 
 def _share_memory(a: NDArray, b: NDArray) -> bool:
-    """Whether two arrays share memory: exact if that is quick, as for the channels of an interleaved image, otherwise
-    yes."""
+    """Whether two arrays share memory: exact if that is quick, as for interleaved channels, otherwise yes."""
     try:
         return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]  # any number is allowed
     except np.exceptions.TooHardError:

@@ -36,9 +36,9 @@ class Packing:
 
     def pack_numbers(self, numbers: Sequence[bool | int | float]) -> bytes:
         """The part of the block that holds the numbers."""
-        return self._of_numbers.pack(*self._as_held(numbers))
+        return self._of_numbers.pack(*self._in_types(numbers))
 
-    def _as_held(self, numbers: Sequence[bool | int | float]) -> Sequence[bool | int | float]:
+    def _in_types(self, numbers: Sequence[bool | int | float]) -> Sequence[bool | int | float]:
         if not self._bfloats:
             return numbers
         return [to_bfloat_bits(v) if k in self._bfloats else v for k, v in enumerate(numbers)]
@@ -47,7 +47,7 @@ class Packing:
         """The block; a debug build writes to the address `report`."""
         slots = self._slots.copy()
         slots[::2] = addresses(arrays)
-        return self._pack(*slots, *self._as_held(numbers), report)
+        return self._pack(*slots, *self._in_types(numbers), report)
 
 
 def _format(t: DType) -> str:

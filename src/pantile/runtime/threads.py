@@ -109,12 +109,12 @@ def _read_count(getter: int) -> int:
 
 def _default_num_threads() -> int:
     """The number of threads by the environment, or one per core that this process may use."""
-    asked = os.environ.get(THREADS_VARIABLE, "")
-    if not asked:
+    text = os.environ.get(THREADS_VARIABLE, "")
+    if not text:
         return min(usable_cores(), MAX_THREADS)
-    if not asked.strip().isdecimal():
-        raise ValueError(f"{THREADS_VARIABLE} must be a number of threads, not {asked!r}")
-    return _checked_num_threads(int(asked), THREADS_VARIABLE)
+    if not text.strip().isdecimal():
+        raise ValueError(f"{THREADS_VARIABLE} must be a number of threads, not {text!r}")
+    return _checked_num_threads(int(text), THREADS_VARIABLE)
 
 
 def _checked_num_threads(count: int, source: str) -> int:

@@ -97,7 +97,7 @@ def test_rates_are_measured_and_kept(make: Make, tmp_path: Path) -> None:
     driver = make(kind=Measured)
     driver.milliseconds = 0.5
     before, told = machine.detect(), list[str]()
-    measured = machine.calibrate(told=told.append)
+    measured = machine.calibrate(progress=told.append)
     assert measured.ghz == pytest.approx(HZ_IN_GHZ, rel=1e-4)
     assert measured.multiprocessor.shared_per_cycle == pytest.approx(BYTES_PER_CYCLE, rel=1e-4)
     assert measured.bandwidth == pytest.approx(2 * (1 << 20) / 0.5e-3)

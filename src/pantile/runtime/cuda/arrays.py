@@ -26,7 +26,7 @@ class CudaArrays:
     """NumPy arrays, and `View`s of arrays on a GPU."""
 
     @staticmethod
-    def given(wanted: Array, value: Any) -> AnyArray:
+    def converted(wanted: Array, value: Any) -> AnyArray:
         seen = view_of(wanted, value)
         return as_array(wanted, value) if seen is None else seen
 
@@ -55,7 +55,7 @@ class CudaArrays:
             check_apart(outputs, places, inputs, reads)
 
     @staticmethod
-    def seen(arrays: Sequence[AnyArray]) -> Sequence[AnyArray]:
+    def in_code(arrays: Sequence[AnyArray]) -> Sequence[AnyArray]:
         return [laid_out(a) if isinstance(a, np.ndarray) else a for a in arrays]
 
     @staticmethod
@@ -69,7 +69,7 @@ class CudaArrays:
 
     @staticmethod
     def results(wanted: Sequence[Array], filled: list[Any], out: Any, given: Mapping[str, Any]) -> list[Any]:
-        made = [a.given if type(a) is View else a for a in filled]
+        made = [a.original if type(a) is View else a for a in filled]
         return NumpyArrays.results(wanted, made, out, given)
 
     @staticmethod

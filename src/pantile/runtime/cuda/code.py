@@ -175,5 +175,5 @@ def _link(device: Device, ptx: str) -> bytes:
 def _link_failure(error: Any, log: bytes) -> PantileError:
     """The error for PTX that the driver refuses, with its message."""
     error_of = failure(error)
-    said = log.split(b"\0")[0].decode(errors="replace").strip()
-    return error_of if not said else type(error_of)(f"{error_of}; the driver says: {said}")
+    message = log.split(b"\0")[0].decode(errors="replace").strip()
+    return error_of if not message else type(error_of)(f"{error_of}; the driver says: {message}")

@@ -102,15 +102,15 @@ def _check_extents(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
 
 def by_interface(given: Any) -> ArrayDescription:
     """An array by the CUDA array interface."""
-    said = given.__cuda_array_interface__
-    if said.get("mask") is not None:
+    interface = given.__cuda_array_interface__
+    if interface.get("mask") is not None:
         raise TypeError("it has a mask, which would be ignored")
-    dtype, shape = np.dtype(said["typestr"]), tuple(map(operator.index, said["shape"]))
-    address, read_only = said["data"]
-    strides = said.get("strides")
+    dtype, shape = np.dtype(interface["typestr"]), tuple(map(operator.index, interface["shape"]))
+    address, read_only = interface["data"]
+    strides = interface.get("strides")
     strides = in_c_order(shape, dtype.itemsize) if strides is None else tuple(map(operator.index, strides))
     _check_extents(shape, strides)
-    stream = said.get("stream")
+    stream = interface.get("stream")
     # Numba and others export bfloat16 without a NumPy type.
     name = "bfloat16" if dtype.kind == "V" and dtype.itemsize == 2 else dtype.str
     running = 0 if stream in (None, LEGACY_STREAM) else int(stream)

@@ -67,8 +67,7 @@ class CudaCall:
         self._lock = Lock()
 
     def run(self, arrays: Sequence[Any], numbers: Sequence[Any], threads: int) -> bool:
-        """Start the launches in the caller's stream. The call only waits for them if it reads or writes arrays of the
-        host."""
+        """Start the launches in the caller's stream, and wait for them if the call uses arrays of the host."""
         addresses: list[int] = []
         library = None
         for a in arrays:
@@ -207,8 +206,7 @@ class PlanExecution:
         return _Memory(self.device, self.size, stream)
 
     def start_in(self, memory: int, addresses: list[int], numbers: Sequence[Any], stream: int) -> None:
-        """Start all launches in memory that the caller has allocated. Starting copies their parameters, so that the
-        next call may change them afterwards."""
+        """Start all launches in allocated memory. This copies their parameters, so the next call may change them."""
         by_graph = self._is_several and graphs.enabled and not self.device.is_captured(stream)
         addresses.append(memory)
         with self._lock:

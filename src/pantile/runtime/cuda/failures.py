@@ -69,5 +69,5 @@ def out_of_memory(needed: int) -> OutOfDeviceMemory:
     how_much = f"{needed:,} bytes of" if needed else "the"
     return OutOfDeviceMemory(
         f"out of memory on the GPU: there is no room for {how_much} intermediate values and results of this call; "
-        "nothing is lost, and smaller calls still work. Free arrays that are not needed any more"
+        "nothing is lost, and smaller calls still work. Free arrays that are no longer needed"
     )

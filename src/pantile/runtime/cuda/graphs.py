@@ -57,20 +57,20 @@ class CudaGraph:
         self._cu, self._launches, self._parameters, self._waits = device.cu, launches, parameters, waits
         self._nodes: list[tuple[Any, Any]] = []  # with their parameters for the driver
         self._graph: Any = None
-        self._made: Any = None
+        self._executable: Any = None
 
     def start(self, addresses: Sequence[int], numbers: Sequence[Any], stream: Any) -> None:
         changed = self._parameters.change(addresses, numbers)
         cu = self._cu
-        if self._made is None:
+        if self._executable is None:
             self._make()
         else:
             for k in changed:
-                node, told = self._nodes[k]
-                (error,) = cu.cuGraphExecKernelNodeSetParams(self._made, node, told)
+                node, params = self._nodes[k]
+                (error,) = cu.cuGraphExecKernelNodeSetParams(self._executable, node, params)
                 if error:
                     raise launch_failure(error, int(stream), described(self._launches[k]))
-        (error,) = cu.cuGraphLaunch(self._made, stream)
+        (error,) = cu.cuGraphLaunch(self._executable, stream)
         if error:
             raise launch_failure(error, int(stream), f"{len(self._launches)} kernels as a graph")
 
@@ -79,17 +79,17 @@ class CudaGraph:
         self._graph = checked(cu.cuGraphCreate(0))
         self._nodes = []
         for launch, parameters, waits in zip(self._launches, self._parameters.lists, self._waits, strict=True):
-            told = _node_parameters(cu, launch, parameters)
+            params = _node_parameters(cu, launch, parameters)
             before = [self._nodes[k][0] for k in waits]
-            error, node = cu.cuGraphAddKernelNode(self._graph, before, len(before), told)
+            error, node = cu.cuGraphAddKernelNode(self._graph, before, len(before), params)
             if error:
                 raise launch_failure(error, 0, described(launch))
-            self._nodes.append((node, told))
-        self._made = checked(cu.cuGraphInstantiate(self._graph, 0))
+            self._nodes.append((node, params))
+        self._executable = checked(cu.cuGraphInstantiate(self._graph, 0))
 
     def __del__(self) -> None:
-        if self._made is not None:
-            self._cu.cuGraphExecDestroy(self._made)  # after it has finished, if it is running
+        if self._executable is not None:
+            self._cu.cuGraphExecDestroy(self._executable)  # after it has finished, if it is running
         if self._graph is not None:
             self._cu.cuGraphDestroy(self._graph)
 
@@ -101,11 +101,11 @@ def described(launch: KernelLaunch) -> str:
 
 
 def _node_parameters(cu: Any, launch: KernelLaunch, parameters: int) -> Any:
-    told = cu.CUDA_KERNEL_NODE_PARAMS()
-    told.func = launch.function.handle
-    told.gridDimX, told.gridDimY, told.gridDimZ = launch.blocks, 1, 1
-    told.blockDimX, told.blockDimY, told.blockDimZ = launch.function.entry.threads, 1, 1
-    told.sharedMemBytes = launch.function.entry.shared
-    told.kernelParams = parameters
-    told.extra = 0
-    return told
+    params = cu.CUDA_KERNEL_NODE_PARAMS()
+    params.func = launch.function.handle
+    params.gridDimX, params.gridDimY, params.gridDimZ = launch.blocks, 1, 1
+    params.blockDimX, params.blockDimY, params.blockDimZ = launch.function.entry.threads, 1, 1
+    params.sharedMemBytes = launch.function.entry.shared
+    params.kernelParams = parameters
+    params.extra = 0
+    return params

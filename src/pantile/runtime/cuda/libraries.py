@@ -24,7 +24,7 @@ from . import exchange
 from .device import device
 from .exchange import ArrayDescription, in_c_order
 from .failures import out_of_memory
-from .memory import let_libraries_go
+from .memory import release_libraries
 from .results import DeviceArray
 from .views import ArrayLayout, Library, View, layout
 
@@ -90,7 +90,7 @@ def allocated(make: Callable[[], Any], size: int) -> Any:
     except Exception as error:
         if "OutOfMemory" not in type(error).__name__:
             raise
-    let_libraries_go()
+    release_libraries()
     try:
         return make()
     except Exception as error:
@@ -236,16 +236,16 @@ class OtherLibrary:
 def _by_protocol(library: Library, wanted: Array, given: Any) -> View | None:
     """The view of an array by a protocol; None if it is not on a GPU."""
     try:
-        said = _exchanged(given)
-        if said is None:
+        exported = _exchanged(given)
+        if exported is None:
             return None
-        held = seen_as(wanted, said.type_name)
+        held = seen_as(wanted, exported.type_name)
     except UserError:
         raise
     except Exception as error:
         raise not_an_array(wanted, given, error) from error
-    laid_out = layout(said.ordinal, said.address, said.shape, said.strides, held, said.writeable)
-    return View(given, library, laid_out, said.address, said.stream, said.keeps)
+    laid_out = layout(exported.ordinal, exported.address, exported.shape, exported.strides, held, exported.writeable)
+    return View(given, library, laid_out, exported.address, exported.stream, exported.keeps)
 
 
 def _exchanged(given: Any) -> ArrayDescription | None:

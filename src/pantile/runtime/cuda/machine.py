@@ -29,10 +29,10 @@ def detect(device: Device | None = None) -> Gpu:
     return _described(device, _cached_rates().get(_key(device)) or _rates_of_driver(device))
 
 
-def calibrate(device: Device | None = None, told: Callable[[str], None] = lambda _: None) -> Gpu:
-    """Measure the rates of a GPU, which should be idle, and cache them. `told` is called with the current step."""
+def calibrate(device: Device | None = None, progress: Callable[[str], None] = lambda _: None) -> Gpu:
+    """Measure the rates of a GPU, which should be idle, and cache them. `progress` is called with the current step."""
     device = device or current()
-    rates = measure(device, told)
+    rates = measure(device, progress)
     entries = {key: asdict(r) for key, r in {**_cached_rates(), _key(device): rates}.items()}
     untrusted_json.write_entries(cache_directory.directory(), FILE_NAME, entries)
     return _described(device, rates)
@@ -56,7 +56,7 @@ def _rates_of_driver(device: Device) -> GpuRates:
     """The rates by the driver's clocks in kHz; memory transfers data twice per cycle."""
     memory_hz = 1e3 * device.attribute("MEMORY_CLOCK_RATE")
     if not memory_hz:
-        raise UserError(f"the driver does not tell the clock of the memory of {device}; run pantile calibrate --gpu")
+        raise UserError(f"the driver does not report the clock of the memory of {device}; run pantile calibrate --gpu")
     bandwidth = 2 * memory_hz * device.attribute("GLOBAL_MEMORY_BUS_WIDTH") / 8
     return GpuRates(device.attribute("CLOCK_RATE") / 1e6, bandwidth, like(device.capability).shared_per_cycle)
 

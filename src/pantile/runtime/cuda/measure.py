@@ -38,16 +38,16 @@ class GpuRates:
         check_fields(self)
 
 
-def measure(device: Device, told: Callable[[str], None] = lambda _: None) -> GpuRates:
-    """Measure the rates in a fraction of a second. `told` is called with the current step."""
+def measure(device: Device, progress: Callable[[str], None] = lambda _: None) -> GpuRates:
+    """Measure the rates in a fraction of a second. `progress` is called with the current step."""
     entered = device.enter()
     try:
         kernels = _Kernels(device)
-        told("measuring clock")
+        progress("measuring clock")
         ghz = max(kernels.ghz() for _ in range(ROUNDS))
-        told("measuring shared memory")
+        progress("measuring shared memory")
         shared = max(kernels.shared_per_cycle() for _ in range(ROUNDS))
-        told("measuring global memory")
+        progress("measuring global memory")
         return GpuRates(ghz, kernels.bandwidth(ROUNDS), shared)
     finally:
         device.leave(entered)

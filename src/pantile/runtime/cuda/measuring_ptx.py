@@ -23,8 +23,7 @@ def _lines(*lines: str) -> str:
 
 
 def _timed(name: str, registers: str, before: str, step: str, after: str) -> str:
-    """A kernel whose first thread records how long a loop takes all threads of its block. `after` computes a number,
-    and a condition on it that never holds."""
+    """A kernel whose first thread records the time of a loop; `after` computes a condition that never holds."""
     return f"""
 .visible .entry {name}(.param .u64 noted, .param .u32 steps) .maxntid {MOST_THREADS}, 1, 1
 {{

@@ -35,10 +35,10 @@ class Pool:
 
     def take(self, size: int, stream: int) -> int:
         """Allocate this many bytes for work in this stream; return their address."""
-        error, address = self._taken(size, stream)
+        error, address = self._allocated(size, stream)
         if error == OUT_OF_MEMORY:
-            self.let_go()
-            error, address = self._taken(size, stream)
+            self.release()
+            error, address = self._allocated(size, stream)
         if error:
             raise out_of_memory(size) if error == OUT_OF_MEMORY else failure(error)
         return int(address)
@@ -52,14 +52,14 @@ class Pool:
         # Pools are not supported, or the stream is gone; this waits for all uses of the memory.
         self._cu.cuMemFree(address)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release all unused memory of this pool and of other libraries in this process."""
         checked(self._cu.cuCtxSynchronize())
         if self._pool is not None:
             checked(self._cu.cuMemPoolTrimTo(self._pool, 0))
-        let_libraries_go()
+        release_libraries()
 
-    def _taken(self, size: int, stream: int) -> tuple[Any, Any]:
+    def _allocated(self, size: int, stream: int) -> tuple[Any, Any]:
         if self._pool is None:
             error, address = self._cu.cuMemAlloc(size)
         else:
@@ -94,7 +94,7 @@ def _create_pool(device: Device) -> Any:
     return pool
 
 
-def let_libraries_go() -> None:
+def release_libraries() -> None:
     """Make other libraries release their unused memory."""
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     with contextlib.suppress(Exception):
@@ -114,8 +114,7 @@ _pinned = 0
 
 
 def host_array(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
-    """An uninitialized array for results, in pinned memory as long as there is not too much of it: copies from the
-    device are several times as fast."""
+    """An uninitialized array for results, in a limited amount of pinned memory, to which copies are fast."""
     size = prod(shape) * dtype.itemsize
     address = 0 if size <= _SMALL else _pinned_block(block := 1 << (size - 1).bit_length())
     if not address:

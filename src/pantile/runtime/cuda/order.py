@@ -60,7 +60,7 @@ def rounded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def written(kernel: Kernel) -> tuple[bool, ...]:
+def written_buffers(kernel: Kernel) -> tuple[bool, ...]:
     """The buffers that a kernel writes."""
     stored = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
     return tuple(b.name in stored for b in kernel.buffers)

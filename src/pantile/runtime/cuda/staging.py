@@ -43,8 +43,7 @@ def send(device: Device, a: NDArray, address: int, stream: int) -> NDArray:
 
 
 def fetch(device: Device, a: NDArray, address: int, stream: int) -> NDArray:
-    """Copy results back; return the array that has them when the stream is done, from which `arrived` fills this
-    one."""
+    """Copy results back; return the array that receives them, from which `arrived` fills this one."""
     received = a if is_dense(a) else np.empty(a.shape, a.dtype)
     if a.nbytes:
         checked(device.cu.cuMemcpyDtoHAsync(received.ctypes.data, address, a.nbytes, stream))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import weakref
 from math import gcd, prod
+from operator import attrgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -77,52 +78,29 @@ def layout(
 class View:
     """A view of an array of another library, or of our own."""
 
-    __slots__ = ("address", "given", "keeps", "layout", "library", "stream")
+    __slots__ = ("address", "keeps", "layout", "library", "original", "stream")
 
     def __init__(
         self,
-        given: Any,
+        original: Any,
         library: Library,
         layout: ArrayLayout,
         address: int,
         stream: int | None = None,
         keeps: Any = None,
     ) -> None:
-        self.given, self.library, self.layout, self.address = given, library, layout, address
+        self.original, self.library, self.layout, self.address = original, library, layout, address
         self.stream = stream  # in which the array was made, if it says so
         self.keeps = keeps  # what must live as long as this view
 
-    @property
-    def ordinal(self) -> int:
-        return self.layout.ordinal
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.layout.shape
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        return self.layout.strides
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.layout.dtype
-
-    @property
-    def flags(self) -> Flags:
-        return self.layout.flags
-
-    @property
-    def ndim(self) -> int:
-        return self.layout.ndim
-
-    @property
-    def itemsize(self) -> int:
-        return self.layout.itemsize
-
-    @property
-    def size(self) -> int:
-        return self.layout.size
+    ordinal = property(attrgetter("layout.ordinal"))
+    shape = property(attrgetter("layout.shape"))
+    strides = property(attrgetter("layout.strides"))
+    dtype = property(attrgetter("layout.dtype"))
+    flags = property(attrgetter("layout.flags"))
+    ndim = property(attrgetter("layout.ndim"))
+    itemsize = property(attrgetter("layout.itemsize"))
+    size = property(attrgetter("layout.size"))
 
     def converted(self, name: str, wanted: DType) -> str:
         return self.library.converted(name, wanted)
@@ -140,9 +118,9 @@ class View:
 
 
 class Library(Protocol):
-    """The library of given arrays."""
+    """The library of original arrays."""
 
-    def view(self, wanted: Array, given: Any) -> View | None:
+    def view(self, wanted: Array, original: Any) -> View | None:
         """The view of an array on a GPU; None if it is elsewhere."""
 
     def new(self, wanted: DType, shape: Shape, ordinal: int, stream: int) -> View:

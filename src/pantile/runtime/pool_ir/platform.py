@@ -107,10 +107,8 @@ define internal i64 @nanoseconds() {{
 
 
 def spin(name: str, condition: str, limit_ns: int) -> str:
-    """Poll a word until `condition` of (%value, %seen) holds (true) or the time is up (false).
-
-    Bounded by the clock, because what a pause costs differs a hundredfold between cores.
-    """
+    """Poll a word until `condition` of (%value, %seen) holds (true) or the time is up (false). Bounded by the clock,
+    because what a pause costs differs a hundredfold between cores."""
     return f"""
 define internal i1 @{name}(ptr %word, i64 %mask, i64 %seen) {{
 entry:
