@@ -194,7 +194,9 @@ def read_outside_a_stated_domain() -> object:
     return pt.Pipeline(f)(img=picture(10))
 
 
-@must_fail(r"Func 'f' .* is requested over the shape \(10,\), which leaves its stated domain, indices 0 .. 4; pass a smaller")
+@must_fail(
+    r"Func 'f' .* is requested over the shape \(10,\), which leaves its stated domain, indices 0 .. 4; pass a smaller"
+)
 def output_outside_its_domain() -> object:
     img, f = pt.Input("img", "uint8", 1), pt.Func("f", domain=((0, 5),))
     f[X] = img[X]

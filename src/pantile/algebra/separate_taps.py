@@ -178,8 +178,7 @@ def _change(stage: Stage, root: Op, terms: Terms, stencil: _Stencil, context: Re
         return None
     rows, total = SeparatedSum(
         context.fresh(stage.name, "rows"),
-        stage.dims,
-        stage.where,
+        stage,
         root.dtype,
         across,
         [_at(stencil, coordinate(dim), k) for k in stencil.offsets(1)],

@@ -131,8 +131,7 @@ def _change(
         return None
     rows, total = SeparatedSum(
         context.fresh(stage.name, "rows"),
-        stage.dims,
-        stage.where,
+        stage,
         stage.dtypes[0],
         across,
         [substitute(moved.term, {first.name: const(k, INDEX)}) for k in _values(first)],

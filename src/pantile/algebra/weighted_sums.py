@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..dataclass import dataclass
-from ..errors import Location
 from ..expr.build import binary, cast
 from ..expr.nodes import Expr, Load, const, coordinate
 from ..expr.types import FLOAT64, DType
@@ -48,8 +47,7 @@ class SeparatedSum:
     `taps`, the values in the row at the dim `along`; `down` are the weights of the rows at `places` of that dim."""
 
     name: str
-    dims: tuple[str, ...]  # those of the original stage
-    where: Location
+    stage: Stage  # the original one
     dtype: DType
     across: Sequence[Number]
     taps: Sequence[Expr]
@@ -61,9 +59,9 @@ class SeparatedSum:
         """The new stage, and the expression that replaces the whole sum."""
         value = weighted_sum(self.across, self.taps, self.dtype)
         values = integers(value) if self.dtype.is_int else None
-        t, dims = stored_type(self.dtype, values), tuple(d for d in self.dims if d in names(value))
-        pure = Definition(tuple(map(coordinate, dims)), (cast(t, value),), (), None, self.where)
-        rows = Stage(self.name, dims, (t,), pure, (), self.where)
+        t, dims = stored_type(self.dtype, values), tuple(d for d in self.stage.dims if d in names(value))
+        pure = Definition(tuple(map(coordinate, dims)), (cast(t, value),), (), None, self.stage.where)
+        rows = Stage(self.name, dims, (t,), pure, (), self.stage.where)
         points = [tuple(place if d == self.along else coordinate(d) for d in dims) for place in self.places]
         reads = [as_type(self.dtype, Load(t, 1, self.name, p), values) for p in points]
         return rows, weighted_sum(self.down, reads, self.dtype)
