@@ -104,14 +104,14 @@ def copies(name: str, channels: int) -> pt.StageSchedule:
 def in_threads(name: str, channels: int = _STEPS) -> tuple[pt.StageSchedule, ...]:
     """Schedules for GPUs of the same stages: a thread accumulates a few pixels by a few channels in registers, and
     its neighbours those beside them, so that what they load is in the cache of the multiprocessor."""
-    pixels, own = _OF_A_THREAD
+    pixels, lanes = _OF_A_THREAD
     return (
         pt.on(name)
         .compute_root()
         .split("x", "group", "pixel", pixels)
         .split("group", "xb", "tx", _THREADS[0])
-        .split("co", "cb", "part", own * _THREADS[1])
-        .split("part", "tc", "lane", own)
+        .split("co", "cb", "part", lanes * _THREADS[1])
+        .split("part", "tc", "lane", lanes)
         .reorder("n", "y", "xb", "cb", "tx", "tc", "pixel", "lane")
         .block("n", "y", "xb", "cb")
         .thread("tx", "tc")

@@ -45,10 +45,10 @@ def build() -> pt.Pipeline:
         return pt.within(index[block], 0, nodes - 1)
 
     blocks = pt.RDom((0, k.shape[0]), names="e")
-    own = blocks.where((blocks.e >= start[i]) & (blocks.e < start[i + 1]))
+    of_row = blocks.where((blocks.e >= start[i]) & (blocks.e < start[i + 1]))
     apart = blocks.where(row[blocks.e] != column[blocks.e])
     direct, turned = pt.Func("direct"), pt.Func("turned")
-    direct[i, d] = pt.sum(sum(k[own.e, d, f] * now[node(column, own.e), f] for f in range(SIDE)), over=own)
+    direct[i, d] = pt.sum(sum(k[of_row.e, d, f] * now[node(column, of_row.e), f] for f in range(SIDE)), over=of_row)
     turned[i, d] = pt.cast("float64", 0)
     turned[node(column, apart.e), d] += sum(k[apart.e, f, d] * now[node(row, apart.e), f] for f in range(SIDE))
 

@@ -101,8 +101,8 @@ def _filled(depth: int, weighted: pt.Func, down: Step, up: Step, level_func: Cal
     filled = levels[-1]
     for level in reversed(range(depth - 1)):
         coarse, filled = up(filled, level), level_func(level)
-        own = levels[level]
-        filled[c, y, x] = own[c, y, x] + (1 - own[3, y, x]) * coarse[c, y, x]
+        finer = levels[level]
+        filled[c, y, x] = finer[c, y, x] + (1 - finer[3, y, x]) * coarse[c, y, x]
     return filled
 
 

@@ -18,7 +18,7 @@ import pantile as pt
 
 from . import APPS, GROUPS
 from .app import App
-from .names import WrongArgument, check, meant
+from .names import WrongArgument, check, suggestion
 from .params import params
 
 _LARGEST_EXTENT = 1 << 20
@@ -67,7 +67,7 @@ def in_file(text: str) -> pt.Pipeline:
         example = next(iter([name for names in there.values() for name in names]), "blur")
         raise WrongArgument(f"{file}: say which pipeline, like {file}:{example}; {_listed_names(there)}")
     if not hasattr(module, name):
-        close = meant(name, [n for names in there.values() for n in names])
+        close = suggestion(name, [n for names in there.values() for n in names])
         raise WrongArgument(f"{file} has no {name!r}{close}; {_listed_names(there)}")
     value = getattr(module, name)
     if callable(value) and not isinstance(value, (pt.Pipeline, pt.Func, type)):
@@ -190,7 +190,7 @@ def _shapes(text: str, pipeline: pt.Pipeline, given: Sequence[str]) -> dict[str,
                 raise WrongArgument(f"{text} takes {', '.join(ndims) or 'no arrays'}; write --shape NAME={item}")
             (name,) = ndims
         if name not in ndims:
-            raise WrongArgument(f"{text} has no input {name!r}{meant(name, ndims)}; it takes {', '.join(ndims)}")
+            raise WrongArgument(f"{text} has no input {name!r}{suggestion(name, ndims)}; it takes {', '.join(ndims)}")
         parts = extents.split("x")
         if not all(p.isdecimal() and len(p) < 8 and 1 <= int(p) <= _LARGEST_EXTENT for p in parts):
             raise WrongArgument(f"--shape {item}: {extents!r} is no shape; write it in NumPy's order, like 1080x1920x3")

@@ -9,7 +9,7 @@ import numpy as np
 
 import pantile as pt
 
-from .names import WrongArgument, meant
+from .names import WrongArgument, suggestion
 
 
 def params(pipeline: pt.Pipeline, given: Sequence[str], stated: Collection[str] = ()) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def params(pipeline: pt.Pipeline, given: Sequence[str], stated: Collection[str] 
             raise WrongArgument(f"--param {item} has no value; write it like --param {item}=1")
         if name not in known:
             there = f"there are {', '.join(known)}" if known else "it has none"
-            raise WrongArgument(f"{pipeline.graph.name} has no param {name!r}{meant(name, known)}; {there}")
+            raise WrongArgument(f"{pipeline.graph.name} has no param {name!r}{suggestion(name, known)}; {there}")
         values[name] = _number(name, text, known[name].dtype.numpy)
     for name, p in known.items():
         if name not in values and name not in stated and p.default is None:

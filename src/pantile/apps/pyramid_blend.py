@@ -39,11 +39,11 @@ def build(formulation: str = "edges", levels: int = LEVELS) -> pt.Pipeline:
     for level in reversed(range(levels)):
         parts = {}
         for name in ("a", "b"):
-            parts[name] = own = pyramids[name][level]
+            parts[name] = picture = pyramids[name][level]
             if level < levels - 1:
                 coarser = _up(pyramids[name][level + 1], f"{name}{level}_up", edges)
                 parts[name] = pt.Func(f"{name}{level}_detail")
-                parts[name][c, y, x] = own[c, y, x] - coarser[c, y, x]
+                parts[name][c, y, x] = picture[c, y, x] - coarser[c, y, x]
         weight = pyramids["mask"][level][y, x]
         mixed = weight * parts["a"][c, y, x] + (1 - weight) * parts["b"][c, y, x]
         coarse, result = result, _level(f"o{level}", a, level)

@@ -18,7 +18,7 @@ import pantile as pt
 from .packed import Factor
 
 WARPS, LANES = (2, 2), (4, 8)  # of a block, and of a warp, along rows and columns
-OWN = (8, 16)  # sums of a thread
+SUMS = (8, 16)  # sums of a thread
 FOUR = 4
 SLICE, AHEAD = 16, 2  # indices of a slice, and slices that are on their way
 # Columns of the left factor, which is turned, lie in different banks of shared memory.
@@ -27,7 +27,7 @@ PADDING = 4
 
 def product(name: str, result: str, left: Factor = ("a", "i", "k"), right: Factor = ("b", "k", "j")) -> pt.Schedule:
     """Of an output that is sums of left[i, k] * right[k, j] and nothing else; `name`: what the sums are called."""
-    sides = [w * n * own for w, n, own in zip(WARPS, LANES, OWN, strict=True)]
+    sides = [w * n * sums for w, n, sums in zip(WARPS, LANES, SUMS, strict=True)]
     out = pt.on(result).copy_out(name).tile("i", "j", "ib", "jb", "i_in", "j_in", *sides)
     sums = _of_threads(pt.on(name).compute_at(result, "jb").store_in("register"))
     return pt.Schedule(
@@ -46,9 +46,9 @@ def product(name: str, result: str, left: Factor = ("a", "i", "k"), right: Facto
 
 def _of_threads(stage: pt.StageSchedule, *around: str, inside: tuple[str, ...] = (), of: str = "") -> pt.StageSchedule:
     """Rows and columns of a square shared by warps, lanes, and what is one thread's."""
-    for dim, lanes, own in zip("ij", LANES, OWN, strict=True):
+    for dim, lanes, sums in zip("ij", LANES, SUMS, strict=True):
         stage = (
-            stage.split(dim + of, f"warp_{dim}", f"of_warp_{dim}", lanes * own)
+            stage.split(dim + of, f"warp_{dim}", f"of_warp_{dim}", lanes * sums)
             .split(f"of_warp_{dim}", f"four_{dim}", f"of_four_{dim}", lanes * FOUR)
             .split(f"of_four_{dim}", f"lane_{dim}", f"one_{dim}", FOUR)
         )
@@ -71,7 +71,7 @@ def in_panels(name: str, *outer: str, lanes: int = 8, copied: bool = False) -> l
         pt.on(name)
         .compute_root()
         .copy_out(f"{name}_sums")
-        .split("i", "group", "row", OWN[0])
+        .split("i", "group", "row", SUMS[0])
         .split("group", "ib", "ti", 8)
         .split("p", "pb", "tp", 4)
         .split("lane", "tl", "one", lanes)

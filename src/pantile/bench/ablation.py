@@ -50,8 +50,8 @@ def ablate(apps: Sequence[App], size: str, threads: int, limit: Limit, console: 
             console.error(f"{app.name}: {error}")
             continue
         results.append(measured)
-        told = [f"{name} {measured.ratio(name):.2f}" for name in measured.without_ms]
-        console.done(f"{app.name}: {measured.ms:.3g} ms; without: {', '.join(told) or 'the same'}")
+        ratios = [f"{name} {measured.ratio(name):.2f}" for name in measured.without_ms]
+        console.done(f"{app.name}: {measured.ms:.3g} ms; without: {', '.join(ratios) or 'the same'}")
     return results
 
 

@@ -396,8 +396,8 @@ def _rivals(text: str) -> tuple[tuple[str, str], ...]:
 def _known(name: str, names: Collection[str], what: str) -> str:
     if name not in names:
         close = get_close_matches(name, names)
-        meant = f"did you mean {' or '.join(close)}? There" if close else "there"
-        raise argparse.ArgumentTypeError(f"{name!r} is not {what}; {meant} are {', '.join(names)}")
+        suggestion = f"did you mean {' or '.join(close)}? There" if close else "there"
+        raise argparse.ArgumentTypeError(f"{name!r} is not {what}; {suggestion} are {', '.join(names)}")
     return name
 
 

@@ -57,10 +57,10 @@ def gpu() -> dict[str, object]:
     """What nvidia-smi says of the first GPU, and the packages that run on it."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm", "--format=csv,noheader"]
     try:
-        said = subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
+        fields = subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
     except (OSError, subprocess.CalledProcessError, IndexError):
-        said = ["unknown GPU"]
-    name, *more = said
+        fields = ["unknown GPU"]
+    name, *more = fields
     return {
         "gpu": name,
         **dict(zip(("gpu_driver", "gpu_memory", "gpu_clock"), more, strict=False)),

@@ -41,8 +41,8 @@ class SchedulingTime:
     def to_json(self) -> dict[str, object]:
         """As an object of the file's "scheduling"."""
         published = PUBLISHED.get(self.strategy, {}).get(self.app)
-        told = {} if published is None else {"published_s": published}
-        return {"app": self.app, "schedule": self.strategy, "seconds": self.seconds, **told}
+        paper = {} if published is None else {"published_s": published}
+        return {"app": self.app, "schedule": self.strategy, "seconds": self.seconds, **paper}
 
 
 def measure(apps: Sequence[App], strategies: Sequence[str], size: str, console: Console) -> list[SchedulingTime]:
@@ -87,5 +87,5 @@ def table(results: Sequence[SchedulingTime]) -> Iterator[str]:
 
 
 def _cell(ours: float | None, published: float | None) -> str:
-    told = "" if ours is None else f"{ours:.3f}"
-    return told if published is None else f"{told} ({published:g})"
+    text = "" if ours is None else f"{ours:.3f}"
+    return text if published is None else f"{text} ({published:g})"

@@ -14,7 +14,7 @@ from functools import cached_property
 import pantile as pt
 
 from ..apps import App
-from ..apps.names import said
+from ..apps.names import error_text
 from ..machine import Cpu
 from ..machine.quiet import NOTICEABLE, busy_cores
 from ..tuning_results import NotTuned
@@ -109,11 +109,11 @@ class Session:
         for schedule in self._schedules:
             self._begin(f"compiling {SYSTEM} {schedule}")
             try:
-                with warnings.catch_warnings(record=True) as told:
+                with warnings.catch_warnings(record=True) as caught:
                     prepared.append(self._prepared(schedule))
             except (pt.PantileError, Unavailable) as error:
-                self.console.error(f"{self.app.name}: {SYSTEM} {schedule}: {said(error)}")
-            for warning in told:
+                self.console.error(f"{self.app.name}: {SYSTEM} {schedule}: {error_text(error)}")
+            for warning in caught:
                 how = f"pantile tune {self.app.name} --size {self.settings.size}"
                 is_hint = isinstance(warning.message, NotTuned)
                 text = f"not tuned, so auto's schedule runs; tune it with: {how}" if is_hint else warning.message

@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_command(command: str, run: Callable[[], int]) -> int:
     """Run a subcommand. Errors that a user can correct are reported in one line."""
-    from ..apps.names import WrongArgument, said
+    from ..apps.names import WrongArgument, error_text
 
     try:
         return run()
@@ -64,7 +64,7 @@ def _run_command(command: str, run: Callable[[], int]) -> int:
         print(f"pantile {command}: {error}", file=sys.stderr)
         return 2
     except (pt.PantileError, OSError, MemoryError) as error:
-        print(f"pantile {command}: {said(error)}", file=sys.stderr)
+        print(f"pantile {command}: {error_text(error)}", file=sys.stderr)
         return 1
 
 

@@ -36,13 +36,13 @@ def alias_metadata(program: Program, names: tuple[str, ...]) -> Alias:
     nodes = _Nodes([])
     digits = [nodes.scopes(2) for _ in range(max([1, *groups.values()]).bit_length())]
     mates = {g: [n for n in names if groups[n] == g] for g in set(groups.values())}
-    own = {n: scope for g in mates.values() if len(g) > 1 for n, scope in zip(g, nodes.scopes(len(g)), strict=True)}
+    single = {n: scope for g in mates.values() if len(g) > 1 for n, scope in zip(g, nodes.scopes(len(g)), strict=True)}
     notes: dict[str, str] = {}
     for name in names:
         bits = [groups[name] >> k & 1 for k in range(len(digits))]
-        mine = [pair[bit] for pair, bit in zip(digits, bits, strict=True)] + ([own[name]] if name in own else [])
+        mine = [pair[bit] for pair, bit in zip(digits, bits, strict=True)] + ([single[name]] if name in single else [])
         others = [pair[1 - bit] for pair, bit in zip(digits, bits, strict=True)]
-        others += [own[n] for n in mates[groups[name]] if n != name and n not in sharing[name]]
+        others += [single[n] for n in mates[groups[name]] if n != name and n not in sharing[name]]
         notes[name] = f", !alias.scope {nodes.list(mine)}, !noalias {nodes.list(others)}"
     return Alias(notes, nodes.lines)
 
@@ -60,8 +60,8 @@ class _Nodes:
 
     def scopes(self, count: int) -> list[str]:
         """The scopes of a new domain."""
-        domain = self._add(lambda own: f"distinct !{{{own}}}")
-        return [self._add(lambda own: f"distinct !{{{own}, {domain}}}") for _ in range(count)]
+        domain = self._add(lambda node: f"distinct !{{{node}}}")
+        return [self._add(lambda node: f"distinct !{{{node}, {domain}}}") for _ in range(count)]
 
     def list(self, scopes: Iterable[str]) -> str:
         return self._add(lambda _: f"!{{{', '.join(scopes)}}}")

@@ -144,24 +144,24 @@ def _between_ends(ctx: Context, source: DType, to: DType, lanes: int, value: str
     """Clamp a vector to the range of the type, as LLVM (22) would element by element; NaN becomes the lower limit."""
     fn, t, i = ctx.fn, value_type(source, lanes), value_type(to, lanes)
 
-    def chosen(condition: str, of: str, a: str, b: str) -> str:
+    def select(condition: str, of: str, a: str, b: str) -> str:
         return fn.value(f"select <{lanes} x i1> {fn.value(condition)}, {of} {a}, {of} {b}")
 
-    def limited(by: str, value: str, end: int) -> str:
+    def clamp(by: str, value: str, end: int) -> str:
         limit = constant(source, lanes, float(end))
-        return chosen(f"fcmp {by} {t} {value}, {limit}", t, value, limit)
+        return select(f"fcmp {by} {t} {value}, {limit}", t, value, limit)
 
-    above = limited("ogt", value, to.min)
+    above = clamp("ogt", value, to.min)
     if to.bits <= source.bits // 2:  # both ends are floats
         wide, sign = max(32, to.bits), "s" if to.is_signed or to.bits < 32 else "u"
-        whole = fn.value(f"fpto{sign}i {t} {limited('olt', above, to.max)} to {integer_type(wide, lanes)}")
+        whole = fn.value(f"fpto{sign}i {t} {clamp('olt', above, to.max)} to {integer_type(wide, lanes)}")
         result = _convert(ctx, "trunc", integer_type(wide, lanes), whole, i)
     else:
         whole = fn.value(f"fpto{'s' if to.is_signed else 'u'}i {t} {above} to {i}")
-        beyond = f"fcmp oge {t} {above}, {constant(source, lanes, float(to.max + 1))}"
-        result = chosen(beyond, i, constant(to, lanes, to.max), fn.value(f"freeze {i} {whole}"))
+        too_large = f"fcmp oge {t} {above}, {constant(source, lanes, float(to.max + 1))}"
+        result = select(too_large, i, constant(to, lanes, to.max), fn.value(f"freeze {i} {whole}"))
     is_number = f"fcmp ord {t} {value}, {value}"
-    return chosen(is_number, i, result, constant(to, lanes, 0)) if to.is_signed else result
+    return select(is_number, i, result, constant(to, lanes, 0)) if to.is_signed else result
 
 
 def _limit(e: Expr, name: str, to: DType) -> bool:

@@ -177,18 +177,18 @@ def _gathered_words(ctx: Context, e: Load, pointer: str, by: str, mask: str) -> 
     """Gather small elements by the aligned words around them, which never cross a page, and shift these."""
     fn, lanes, index, size = ctx.fn, e.lanes, ctx.module.index, e.dtype.bytes
     word, words, part = integer_type(8 * _WORD), integer_type(8 * _WORD, lanes), integer_type(8 * size, lanes)
-    moved = f"<{lanes} x {index}>"
+    indices = f"<{lanes} x {index}>"
     first = fn.value(f"call ptr @llvm.ptrmask.p0.{index}(ptr {pointer}, {index} {-_WORD})")
-    beyond = fn.value(f"and {index} {fn.value(f'ptrtoint ptr {pointer} to {index}')}, {_WORD - 1}")
-    at = fn.value(f"mul {moved} {by}, splat ({index} {size})") if size > 1 else by
-    at = fn.value(f"add {moved} {at}, {spread(fn, beyond, index, lanes)}")
-    which = fn.value(f"ashr {moved} {at}, splat ({index} {_WORD.bit_length() - 1})")
-    gathered = _gather(ctx, e, word, _WORD, f"getelementptr {word}, ptr {first}, {moved} {which}", mask)
-    bits = fn.value(f"trunc {moved} {fn.value(f'shl {moved} {at}, splat ({index} 3)')} to {words}")
+    offset = fn.value(f"and {index} {fn.value(f'ptrtoint ptr {pointer} to {index}')}, {_WORD - 1}")
+    at = fn.value(f"mul {indices} {by}, splat ({index} {size})") if size > 1 else by
+    at = fn.value(f"add {indices} {at}, {spread(fn, offset, index, lanes)}")
+    numbers = fn.value(f"ashr {indices} {at}, splat ({index} {_WORD.bit_length() - 1})")
+    gathered = _gather(ctx, e, word, _WORD, f"getelementptr {word}, ptr {first}, {indices} {numbers}", mask)
+    bits = fn.value(f"trunc {indices} {fn.value(f'shl {indices} {at}, splat ({index} 3)')} to {words}")
     bits = fn.value(f"and {words} {bits}, splat ({word} {8 * _WORD - 1})")
-    cut = fn.value(f"trunc {words} {fn.value(f'lshr {words} {gathered}, {bits}')} to {part}")
+    parts = fn.value(f"trunc {words} {fn.value(f'lshr {words} {gathered}, {bits}')} to {part}")
     vector = memory_type(e.dtype, lanes)
-    return cut if vector == part else fn.value(f"bitcast {part} {cut} to {vector}")
+    return parts if vector == part else fn.value(f"bitcast {part} {parts} to {vector}")
 
 
 def _gather(ctx: Context, e: Load, word: str, align: int, addresses: str, mask: str) -> str:

@@ -91,11 +91,11 @@ def _sums(loop: For) -> dict[str, Expr]:
 
 def _parts(index: Expr, moving: set[str]) -> tuple[Expr, Expr] | None:
     form = linear(index)
-    own = {k: t for k, t in form.terms.items() if depends(t[0], moving)}
-    others = {k: t for k, t in form.terms.items() if k not in own}
-    if not own or not others or any(_is_uncertain(atom) for atom, _ in others.values()):
+    varying = {k: t for k, t in form.terms.items() if depends(t[0], moving)}
+    uniform = {k: t for k, t in form.terms.items() if k not in varying}
+    if not varying or not uniform or any(_is_uncertain(atom) for atom, _ in uniform.values()):
         return None
-    return Linear(0, others).expr(), Linear(form.constant, own).expr()
+    return Linear(0, uniform).expr(), Linear(form.constant, varying).expr()
 
 
 def _is_uncertain(e: Expr) -> bool:

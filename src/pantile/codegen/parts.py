@@ -41,6 +41,6 @@ def _shares(lengths: list[int], count: int) -> list[list[int]]:
 
 def _module(functions: list[str], bodies: set[str], common: str) -> str:
     defined = "".join(f.replace(_BODY, "define i32 ", 1) + _END for f in functions)
-    own = {name for f in functions for name in _NAME.findall(f.split("(", 1)[0])}
-    others = sorted(bodies.intersection(_NAME.findall(defined)) - own)
+    names = {name for f in functions for name in _NAME.findall(f.split("(", 1)[0])}
+    others = sorted(bodies.intersection(_NAME.findall(defined)) - names)
     return "\n".join([defined, *(f"declare i32 {name}(ptr, i64, ptr)" for name in others), common])

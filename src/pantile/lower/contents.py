@@ -32,8 +32,8 @@ class Contents:
         if contents is None:
             inside = [self._contents(c) for c in children(s)]
             buffers = union([*(c[1] for c in inside), *map(loaded, expressions(s))])
-            own = [frozenset((s.stage,))] if isinstance(s, Produce) else []
-            contents = s, buffers, union([*(c[2] for c in inside), *own])
+            produced = [frozenset((s.stage,))] if isinstance(s, Produce) else []
+            contents = s, buffers, union([*(c[2] for c in inside), *produced])
             self._known[id(s)] = contents
         return contents
 

@@ -83,11 +83,11 @@ def _where(scope: Scope, condition: Expr, holds: bool, reach: LoopRanges) -> Sco
     return inner
 
 
-def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: LoopRanges, own: str | None = None) -> Box | None:
-    """The box of some buffers that a statement reads over all its loops, except for reads by the stage `own`."""
+def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: LoopRanges, stage: str | None = None) -> Box | None:
+    """The box of some buffers that a statement reads over all its loops, except for reads by `stage`."""
 
     def reads(s: Stmt) -> bool:
-        return not (isinstance(s, Produce) and s.stage == own or reach.contents.loaded(s).isdisjoint(buffers))
+        return not (isinstance(s, Produce) and s.stage == stage or reach.contents.loaded(s).isdisjoint(buffers))
 
     footprint: Box | None = None
     lets, s = reach.contents.leading_to(s, buffers)

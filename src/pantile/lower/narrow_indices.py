@@ -66,15 +66,15 @@ class _IndexNarrower:
         self.ends: dict[tuple[Key, int], Expr] = {}  # memo of `end`
 
     def statement(self, s: Stmt) -> Stmt:
-        own = ir.expressions(s)
-        if any(_is_data(e) or _is_limit(e) for e in walk(*own)):
+        expressions = ir.expressions(s)
+        if any(_is_data(e) or _is_limit(e) for e in walk(*expressions)):
             memo: dict[int, Expr] = {}
-            own = tuple([transform(e, self.tightened, memo) for e in own])
+            expressions = tuple([transform(e, self.tightened, memo) for e in expressions])
         if isinstance(s, For):
             self.binds(s.var, s)
         elif isinstance(s, Let) and s.value.dtype is INDEX and s.value.lanes == 1:
             self.binds(s.name, s.value)
-        return ir.rebuild(s, own, tuple([self.statement(c) for c in ir.children(s)]))
+        return ir.rebuild(s, expressions, tuple([self.statement(c) for c in ir.children(s)]))
 
     def binds(self, name: str, to: For | Expr) -> None:
         self.ends = {}

@@ -175,8 +175,8 @@ def _clamps_lanes(loop: For) -> bool:
         if isinstance(s, Let):
             moves = {**moves, s.name: moved_by(s.value)}
         elif isinstance(s, For):
-            own = {"lane"} if s.kind is Kind.VECTOR else {"inner"} if s.kind in ITERATED else set()
-            moves = {**moves, s.var: moved_by(s.min) | own}
+            kinds = {"lane"} if s.kind is Kind.VECTOR else {"inner"} if s.kind in ITERATED else set()
+            moves = {**moves, s.var: moved_by(s.min) | kinds}
         return any(visit(c, moves) for c in ir.children(s))
 
     return visit(loop.body, {loop.var: frozenset({"loop"})})
@@ -193,7 +193,7 @@ class Steady:
     upper: list[Expr] = field(default_factory=list)  # var < each
     seen: set[tuple[object, ...]] = field(default_factory=set)
     met: dict[tuple[int, ...], object] = field(default_factory=dict)  # nodes visited, by id and ranges
-    alike: dict[tuple[object, ...], int | None] = field(default_factory=dict)  # decisions by structure
+    decisions: dict[tuple[object, ...], int | None] = field(default_factory=dict)  # by structure
     undecided: set[int] = field(default_factory=set)  # ids of nodes that stay; `met` keeps them alive
     contradicted: bool = False  # a node shared by inner loops is replaceable in some of them, but not in a later one
 
@@ -230,9 +230,9 @@ class Steady:
         """Decide about a node, or reuse the decision for an equal one: many reads have the same clamp."""
         ranges = [id(scope[name]) for name in sorted(names(node)) if name in scope]
         known = (key(node), *ranges)
-        if known not in self.alike:
-            self.alike[known] = decide(node, scope)
-        return self.alike[known]
+        if known not in self.decisions:
+            self.decisions[known] = decide(node, scope)
+        return self.decisions[known]
 
     def choose(self, node: Expr, instead: Expr | None) -> None:
         """Replace a node, or leave it as it is: in all inner loops that share it, if it is left in one of them."""

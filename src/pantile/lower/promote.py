@@ -50,7 +50,7 @@ class _BufferUses:
 
     reads: frozenset[str]
     writes: frozenset[str]
-    own: frozenset[str]
+    allocated: frozenset[str]
 
 
 class _Promoter:
@@ -63,7 +63,7 @@ class _Promoter:
         at = self.accessed(s)
         if at.reads.isdisjoint(at.writes):
             return s
-        buffers = sorted((at.reads & at.writes) - at.own - self.registers) if _is_loops(s) else []
+        buffers = sorted((at.reads & at.writes) - at.allocated - self.registers) if _is_loops(s) else []
         promoted = _promotable(s, buffers, at.writes)
         for h in promoted:
             s = h.inside(s)
@@ -80,7 +80,7 @@ class _Promoter:
             accessed = self.known[id(s)] = _BufferUses(
                 union([*(i.reads for i in inner), *map(loaded, ir.expressions(s))]),
                 union([*(i.writes for i in inner), *([frozenset((s.buffer,))] if isinstance(s, Store) else [])]),
-                union([*(i.own for i in inner), *([frozenset((s.buffer,))] if isinstance(s, Realize) else [])]),
+                union([*(i.allocated for i in inner), *([frozenset((s.buffer,))] if isinstance(s, Realize) else [])]),
             )
             self.keep.append(s)
         return accessed

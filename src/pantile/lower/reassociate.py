@@ -206,8 +206,8 @@ def _reordered(family: Sequence[_Sum]) -> list[tuple[Op, Expr]]:
     for k, s in enumerate(family):
         chain = [*common, *(t for t in earlier if spans[t][1] >= k)]
         behind = [t for t in later if spans[t][0] <= k]
-        own = [t for t in s.terms if t not in {*chain, *behind}]
-        parts = [_combined(s, keys) for keys in (chain, behind, own) if keys]
+        remaining = [t for t in s.terms if t not in {*chain, *behind}]
+        parts = [_combined(s, keys) for keys in (chain, behind, remaining) if keys]
         result.append((s.root, reduce(partial(op, s.root.op), parts)))
     return result
 

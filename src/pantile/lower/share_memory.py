@@ -109,8 +109,8 @@ class _Renaming:
     def statement(self, s: Stmt) -> Stmt:
         if isinstance(s, Realize) and s.buffer in self.homes:
             return self.statement(s.body)
-        own = tuple([self.expression(e) for e in ir.expressions(s)])
-        s = ir.rebuild(s, own, tuple([self.statement(c) for c in ir.children(s)]))
+        expressions = tuple([self.expression(e) for e in ir.expressions(s)])
+        s = ir.rebuild(s, expressions, tuple([self.statement(c) for c in ir.children(s)]))
         if isinstance(s, Store) and s.buffer in self.homes:
             return Store(self.homes[s.buffer], s.indices, s.value, s.mask, s.manner)
         return Prefetch(self.homes[s.buffer], s.indices) if isinstance(s, Prefetch) and s.buffer in self.homes else s

@@ -68,9 +68,9 @@ class _Simplify:
         simpler = ir.rebuild(s, new, inside)
         return Block(()) if isinstance(simpler, Store) and _stores_nothing(simpler) else self.using(simpler, new)
 
-    def using(self, s: Stmt, own: Iterable[Expr]) -> Stmt:
+    def using(self, s: Stmt, expressions: Iterable[Expr]) -> Stmt:
         """Note the names in the statement's own expressions; lets that are never used are removed."""
-        self.used.update(*map(names, own))
+        self.used.update(*map(names, expressions))
         return s
 
     def let(self, s: Let) -> Stmt:

@@ -30,17 +30,17 @@ class _TimedLoop:
 
 
 def calibrated(
-    target: Target, ghz: float, plain: float, told: Callable[[str], None], rounds: int = ROUNDS
+    target: Target, ghz: float, plain: float, report: Callable[[str], None], rounds: int = ROUNDS
 ) -> dict[str, float]:
     """The measured fields of Costs; it takes a few seconds. `plain`: instructions of plain integer arithmetic per
-    cycle; `told` is called with what is measured."""
+    cycle; `report` is called with what is measured."""
     lanes = target.lanes(32)
     loops = {loop.cost: loop for loop in _loops(lanes, target.gathers)}
-    told("compiling loops")
+    report("compiling loops")
     engine = compiled(_text(lanes, [*loops.values()]))
     run = {cost: [chains(engine, f"cost.{cost}")] for cost in loops}
     costs: dict[str, float] = {}
-    for cost, seconds in quickest(run, rounds, lambda cost: told(f"measuring {cost}")).items():
+    for cost, seconds in quickest(run, rounds, lambda cost: report(f"measuring {cost}")).items():
         loop = loops[cost]
         cycles = (seconds * ghz * 1e9 / (STEPS * loop.count) - loop.plain / plain) / loop.counted
         if _LEAST <= cycles <= _MOST:

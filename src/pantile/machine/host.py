@@ -58,13 +58,13 @@ def detect() -> Cpu:
     )
 
 
-def calibrate(told: Callable[[str], None] = lambda _: None) -> Cpu:
-    """Measure all rates and costs of this machine, which should be idle, and keep them; `told` is called with each."""
+def calibrate(report: Callable[[str], None] = lambda _: None) -> Cpu:
+    """Measure all rates and costs of this machine, which should be idle, and keep them; `report` is told of each."""
     cores, caches = usable_cores(), data_caches() or _USUAL_CACHES
     bits = host().vector_bits
-    told("measuring clock, units and bandwidths")
+    report("measuring clock, units and bandwidths")
     rates = measure([c.size for c in caches], cores, bits, CAREFULLY)
-    costs = calibrated(host(), rates.ghz, rates.issue.int, told, CAREFULLY)
+    costs = calibrated(host(), rates.ghz, rates.issue.int, report, CAREFULLY)
     _keep(cache_directory.directory(), _key(caches, cores, bits), replace(rates, costs=costs))
     detect.cache_clear()
     return detect()

@@ -85,15 +85,15 @@ def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int, rounds: in
 
 
 def quickest(
-    loops: Mapping[str, Sequence[Callable[[], object]]], rounds: int, told: Callable[[str], None] = lambda _: None
+    loops: Mapping[str, Sequence[Callable[[], object]]], rounds: int, report: Callable[[str], None] = lambda _: None
 ) -> dict[str, float]:
     """The fewest seconds that each takes, whose parts run at once: those of the processor of the part that takes
-    longest, so that other processes disturb less. `told` is called with the name of each, the first time."""
+    longest, so that other processes disturb less. `report` is called with the name of each, the first time."""
     seconds = dict.fromkeys(loops, inf)
     for number in range(rounds):
         for name, parts in loops.items():
             if number == 0:
-                told(name)
+                report(name)
             seconds[name] = min(seconds[name], _seconds(parts))
     return seconds
 

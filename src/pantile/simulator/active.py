@@ -73,8 +73,8 @@ class Active:
         if self.is_whole and mask is None:
             return None
         shape = self.mask.shape if lanes == 1 else (*self.mask.shape, lanes)
-        own = self.mask if lanes == 1 else self.mask[:, :, None]
-        return np.broadcast_to(own if mask is None else own & mask, shape)
+        active = self.mask if lanes == 1 else self.mask[:, :, None]
+        return np.broadcast_to(active if mask is None else active & mask, shape)
 
     def touch(self, index: Array, mask: Array | None, lanes: int) -> Touch:
         """The elements that active threads access at `index`, in the lanes where `mask` holds."""

@@ -58,15 +58,15 @@ def _own_elements(span: int, shape: Sequence[int], steps: Sequence[int]) -> Arra
 
     Dims may repeat elements, and have more of them than memory has: each is covered by doubling.
     """
-    own = np.zeros(span, np.bool_)
-    own[0] = True
+    mask = np.zeros(span, np.bool_)
+    mask[0] = True
     for n, step in zip(shape, steps, strict=True):
         done = 1 if step else n
         while done < n:
             shift = min(done, n - done) * step
-            own[shift:] |= own[:-shift].copy()
+            mask[shift:] |= mask[:-shift].copy()
             done = min(2 * done, n)
-    return own
+    return mask
 
 
 class GlobalInLaunch:

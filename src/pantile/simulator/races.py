@@ -45,21 +45,21 @@ class Accesses:
 
     def read(self, place: Array, by: Touch, block: Array, epoch: Array) -> Clash | None:
         """Note reads; `block` and `epoch` are those of each entry."""
-        now, own = self._marks(by, epoch)
-        clash = self._clash_with_writes(place, block, now, own, np.True_)
+        now, mark = self._marks(by, epoch)
+        clash = self._clash_with_writes(place, block, now, mark, np.True_)
         if clash is None:
-            self._note_reads(place, block, now, own)
+            self._note_reads(place, block, now, mark)
         return clash
 
     def write(self, place: Array, by: Touch, block: Array, epoch: Array, loop: int, same: Array) -> Clash | None:
         """Note writes in a thread loop; `same` tells where they change nothing."""
-        now, own = self._marks(by, epoch)
+        now, mark = self._marks(by, epoch)
         unlike = ~same
-        clash = self._clash_with_writes(place, block, now, own, unlike | (self._loop[place] != loop), unlike)
+        clash = self._clash_with_writes(place, block, now, mark, unlike | (self._loop[place] != loop), unlike)
         if clash is None and self._read is not None:
-            clash = self._clash_with_reads(place, block, now, own)
+            clash = self._clash_with_reads(place, block, now, mark)
         if clash is None:
-            self._written[place] = own
+            self._written[place] = mark
             self._loop[place] = loop
             if self._combined is not None:
                 self._combined[place] = False
@@ -71,13 +71,13 @@ class Accesses:
         """Note atomic writes, of which several threads may make some to one element."""
         if self._combined is None:
             self._combined = np.zeros(len(self._written), np.bool_)
-        now, own = self._marks(by, epoch)
+        now, mark = self._marks(by, epoch)
         plain = ~self._combined[place]
-        clash = self._clash_with_writes(place, block, now, own, plain, plain)
+        clash = self._clash_with_writes(place, block, now, mark, plain, plain)
         if clash is None and self._read is not None:
-            clash = self._clash_with_reads(place, block, now, own)
+            clash = self._clash_with_reads(place, block, now, mark)
         if clash is None:
-            _mark(self._written, place, now, own, now + self._threads)
+            _mark(self._written, place, now, mark, now + self._threads)
             self._combined[place] = True
             if self._across:
                 writer = self._writer[place]
@@ -89,8 +89,8 @@ class Accesses:
         """After writes: an entry whose element another entry has changed, as the mask `unlike` tells."""
         if not unlike.any():
             return None
-        _, own = self._marks(by, epoch)
-        others = self._written[place] != own
+        _, mark = self._marks(by, epoch)
+        others = self._written[place] != mark
         if self._across:
             others |= self._writer[place] != block
         return self._found(unlike & others, "written", place, block)
@@ -108,32 +108,32 @@ class Accesses:
         place: Array,
         block: Array,
         now: Array,
-        own: Array,
+        mark: Array,
         matters: Array | np.bool_,
         across_matters: Array | np.bool_ = np.True_,
     ) -> Clash | None:
         last = self._written[place]
-        clash = (last >= now) & (last != own) & matters
+        clash = (last >= now) & (last != mark) & matters
         if self._across:
             writer = self._writer[place]
             others = (writer != _NOBODY) & (writer != block)
             clash = np.where(others, across_matters, clash)
         return self._found(clash, "written", place, block)
 
-    def _clash_with_reads(self, place: Array, block: Array, now: Array, own: Array) -> Clash | None:
+    def _clash_with_reads(self, place: Array, block: Array, now: Array, mark: Array) -> Clash | None:
         assert self._read is not None
         last = self._read[place]
-        clash = (last >= now) & (last != own)
+        clash = (last >= now) & (last != mark)
         if self._across:
             reader = self._reader[place]
             clash = np.where((reader != _NOBODY) & (reader != block), True, clash)
         return self._found(clash, "read", place, block)
 
-    def _note_reads(self, place: Array, block: Array, now: Array, own: Array) -> None:
+    def _note_reads(self, place: Array, block: Array, now: Array, mark: Array) -> None:
         if self._read is None:
             self._read = np.zeros(len(self._written), np.int64)
             self._reader = np.full(len(self._writer), _NOBODY, np.int32)
-        _mark(self._read, place, now, own, now + self._threads)
+        _mark(self._read, place, now, mark, now + self._threads)
         if self._across:
             reader = self._reader[place]
             mine = np.where((reader == _NOBODY) | (reader == block), block, _MANY)
@@ -152,10 +152,10 @@ class Accesses:
         return Clash(entry, before, other, thread if alone else None)
 
 
-def _mark(marks: Array, place: Array, now: Array, own: Array, several: Array) -> None:
+def _mark(marks: Array, place: Array, now: Array, mark: Array, several: Array) -> None:
     """Note accesses of which several threads may make some to one element in one epoch."""
     last = marks[place]
-    mine = np.where((last >= now) & (last != own), several, own)
+    mine = np.where((last >= now) & (last != mark), several, mark)
     marks[place] = mine
     lost = marks[place] != mine  # another entry has the same element
     marks[place[lost]] = several[lost]

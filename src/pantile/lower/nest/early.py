@@ -70,11 +70,11 @@ def start_stages(
     `own_start` is the loop along which the stages slide, and by how many iterations that starts early.
     """
     buffers = tuple(b for m in members for b in m.buffers)
-    own = {loop: loop.start_of_readers(rest, buffers) for loop in open_loops}
-    own |= {} if own_start is None else dict([own_start])
+    starts = {loop: loop.start_of_readers(rest, buffers) for loop in open_loops}
+    starts |= {} if own_start is None else dict([own_start])
     outer = {loop: loop.current for loop in open_loops}
     for loop in open_loops:
-        loop.current = own[loop]
+        loop.current = starts[loop]
     produce = build()
     inner = {loop: loop.start(produce) for loop in open_loops}
     for loop in open_loops:
@@ -82,8 +82,8 @@ def start_stages(
         rest_start = loop.start(rest)
         if inner[loop] > rest_start:
             rest = loop.guarded(rest, rest_start)
-        elif own[loop] < rest_start and inner[loop] == own[loop]:
-            produce = loop.guarded(produce, own[loop])
+        elif starts[loop] < rest_start and inner[loop] == starts[loop]:
+            produce = loop.guarded(produce, starts[loop])
         if inner[loop]:
             loop.starts.update({m.name: max(inner[loop], loop.starts.get(m.name, 0)) for m in members})
     return produce, rest

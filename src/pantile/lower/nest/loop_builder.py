@@ -127,8 +127,8 @@ class LoopBuilder:
         return self._loop(loops, depth, loop)
 
     def _point(self, loops: DefinitionLoops) -> Stmt:
-        own = {loops.var(loop.name).name for loop in loops.nest.loops}
-        is_inside = functools.partial(self._is_computed_in, own)
+        variables = {loops.var(loop.name).name for loop in loops.nest.loops}
+        is_inside = functools.partial(self._is_computed_in, variables)
         stores = point(loops, self._context, self._graph, self._regions.is_missing, is_inside, self._manner(loops))
         for k in stores.along_lanes:
             self._rows.in_lanes(loops.stage, k)
@@ -245,8 +245,8 @@ class LoopBuilder:
 
     def _inner(self, stage: Stage, index: int, host: DefinitionLoops, loop: str) -> Stmt:
         """The loops of a definition inside one that it shares with others."""
-        own = self._loops(stage, index).inside(host, loop)
-        return self._lets(own, [x.name for x in own.nest.loops].index(loop) + 1)
+        loops = self._loops(stage, index).inside(host, loop)
+        return self._lets(loops, [x.name for x in loops.nest.loops].index(loop) + 1)
 
     def _prefetched(self, loops: DefinitionLoops, body: Stmt) -> Stmt:
         """The innermost body, after prefetches of what it will read some iterations of an outer loop later."""

@@ -55,19 +55,19 @@ def mask_loads(e: Expr, scope: Scope, context: LoadContext) -> Expr:
 
 
 def mask_lanes(
-    e: Expr, scope: Scope, context: LoadContext, mask: Expr, own: Stage, by_lane: Callable[[Expr], bool]
+    e: Expr, scope: Scope, context: LoadContext, mask: Expr, stage: Stage, by_lane: Callable[[Expr], bool]
 ) -> Expr:
     """The expression with its loads masked for lanes some of which are inactive: what those would read need not exist.
 
-    Loads that an input certainly holds, and those of the stage `own` itself, get no mask. A load of another stage at
-    one index for all lanes, which reads no further than it would under the mask, needs only the uniform condition that
+    Loads that an input certainly holds, and those of `stage` itself, get no mask. A load of another stage at one
+    index for all lanes, which reads no further than it would under the mask, needs only the uniform condition that
     the mask holds somewhere. All other loads get the mask.
     """
     masker = _Masker(scope, context)
     wanted = masker.branch(masker.start, mask, True, e)
 
     def change(load: Expr) -> Expr | None:
-        if not isinstance(load, Load) or load.buffer in own.buffers or masker.holds(load):
+        if not isinstance(load, Load) or load.buffer in stage.buffers or masker.holds(load):
             return None
         is_one = load.buffer not in context.inputs and not any(by_lane(i) for i in load.indices)
         needed = masker.where_taken(load, wanted) if is_one and masker.safe(load, wanted) else mask
@@ -195,8 +195,8 @@ class _Masker:
             return reduce(partial(binary, "or"), each) if len(each) == len(path.any_of) else None
         before, condition, holds = path.last
         condition = self.visit(condition, before)
-        own, outer = condition if holds else unary("not", condition), self.taken(before)
-        return own if outer is None else binary("and", outer, own)
+        value, outer = condition if holds else unary("not", condition), self.taken(before)
+        return value if outer is None else binary("and", outer, value)
 
     # The copies
 

@@ -40,10 +40,10 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
         gpu_expert(output, equal, below, counts, row_counts, counted_luma, along)
     elif manual:
         lanes = target.natural_vector_size(hl.Float(32))
-        kept = row_counts.in_()
-        kept.compute_root().vectorize(x, lanes).parallel(y, 4)
-        counted_luma.compute_at(kept, y).vectorize(x, lanes)
-        row_counts.compute_at(kept, y).vectorize(x, lanes)
+        wrapper = row_counts.in_()
+        wrapper.compute_root().vectorize(x, lanes).parallel(y, 4)
+        counted_luma.compute_at(wrapper, y).vectorize(x, lanes)
+        row_counts.compute_at(wrapper, y).vectorize(x, lanes)
         row_counts.update().reorder(y, along.x).unroll(y)
         counts.compute_root().vectorize(x, lanes)
         counts.update().reorder(x, down.x).vectorize(x, lanes).unroll(x, 4).reorder(down.x, x).parallel(x)
@@ -62,9 +62,9 @@ def gpu_expert(
     def by_lanes(f: hl.Func) -> hl.Func:
         return f.split(x, x, lane, 64).vectorize(lane, 2).unroll(x).gpu_lanes(lane)
 
-    kept = row_counts.in_()
-    by_lanes(kept.compute_root()).gpu_blocks(y)
-    by_lanes(row_counts.store_in(hl.MemoryType.GPUShared).compute_at(kept, y))
+    wrapper = row_counts.in_()
+    by_lanes(wrapper.compute_root()).gpu_blocks(y)
+    by_lanes(row_counts.store_in(hl.MemoryType.GPUShared).compute_at(wrapper, y))
     row_counts.update().split(along.x, outer, inner, 32).reorder(inner, outer, y).atomic().gpu_lanes(inner)
     luma.compute_at(row_counts, outer).store_in(hl.MemoryType.Register).gpu_lanes(x)
     counts.compute_root().gpu_tile(x, lane, 16).update().gpu_tile(x, lane, 16)

@@ -11,8 +11,8 @@ def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
 
     def compute() -> None:
-        found = ndimage.uniform_filter(img, (5, 5, 1), output=np.float32, mode="nearest")
-        np.rint(found, out=found)
-        out[...] = found
+        mean = ndimage.uniform_filter(img, (5, 5, 1), output=np.float32, mode="nearest")
+        np.rint(mean, out=mean)
+        out[...] = mean
 
     return compute

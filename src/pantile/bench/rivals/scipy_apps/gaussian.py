@@ -11,8 +11,8 @@ def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
 
     def compute() -> None:
-        found = ndimage.gaussian_filter(img, (1.5, 1.5, 0), output=np.float32, mode="nearest", radius=(3, 3, 0))
-        np.rint(found, out=found)
-        out[...] = found
+        blurred = ndimage.gaussian_filter(img, (1.5, 1.5, 0), output=np.float32, mode="nearest", radius=(3, 3, 0))
+        np.rint(blurred, out=blurred)
+        out[...] = blurred
 
     return compute

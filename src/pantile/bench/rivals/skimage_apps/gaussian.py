@@ -10,7 +10,7 @@ def prepare(inputs: Inputs, outputs: Outputs) -> Program:
     img, (out,) = inputs["img"], outputs
 
     def compute() -> None:
-        found = filters.gaussian(img, 1.5, mode="nearest", preserve_range=True, truncate=2.0, channel_axis=-1)
-        out[...] = np.rint(found)
+        blurred = filters.gaussian(img, 1.5, mode="nearest", preserve_range=True, truncate=2.0, channel_axis=-1)
+        out[...] = np.rint(blurred)
 
     return compute
