@@ -96,7 +96,7 @@ def _around(raw: Any, top: int, left: int) -> tuple[pt.Expr, list[pt.Expr]]:
 
 def _demosaic(pixels: pt.Func, average: Callable[[pt.Expr, pt.Expr], pt.Expr]) -> pt.Func:
     """Red, green and blue of every pixel, as int16."""
-    mosaic, green, others, colours = (pt.Func(n) for n in ("mosaic", "green", "others", "colours"))
+    mosaic, green, others = (pt.Func(n) for n in ("mosaic", "green", "others"))
     mosaic[y, x] = tuple(pixels[2 * y + dy, 2 * x + dx] for dy in (0, 1) for dx in (0, 1))
 
     def plane(f: pt.Func, k: int) -> Callable[..., pt.Expr]:
@@ -141,6 +141,12 @@ def _demosaic(pixels: pt.Func, average: Callable[[pt.Expr, pt.Expr], pt.Expr]) -
         corrected(gb_, (g_r(), g_r(1, 0)), (r(), r(1, 0))),  # red and blue at the green between blues
         corrected(gb_, (g_b(), g_b(0, 1)), (b(), b(0, 1))),
     )
+    return _interleaved(mosaic, green, others)
+
+
+def _interleaved(mosaic: pt.Func, green: pt.Func, others: pt.Func) -> pt.Func:
+    """The colours of all pixels, from those of their places in the mosaic."""
+    colours = pt.Func("colours")
 
     def half(f: pt.Func) -> Any:
         return f[y // 2, x // 2]

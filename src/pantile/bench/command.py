@@ -70,7 +70,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments that `run` reads."""
+    """Add the arguments that `run` reads."""
+    _add_contenders(parser)
+    _add_measurements(parser)
+    where = parser.add_argument_group("what to write")
+    where.add_argument("--json", type=_writable, metavar="FILE", help="write all results")
+    where.add_argument("--plot", type=_writable, metavar="FILE.png", help="write a chart (needs matplotlib)")
+
+
+def _add_contenders(parser: argparse.ArgumentParser) -> None:
     sizes = dict.fromkeys(size for app in APPS.values() for size in app.sizes)
     what = parser.add_argument_group("what to measure")
     what.add_argument(
@@ -119,6 +127,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the number of threads of every contender (default: one per core)",
     )
 
+
+def _add_measurements(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how to measure")
     how.add_argument(
         "--check", action="store_true", help="compare results with the reference evaluator instead of timing"
@@ -143,10 +153,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--passes", action="store_true", help="show how long each pass of our compiler took")
     how.add_argument("--memory", action="store_true", help="measure the memory that our compiler uses")
     how.add_argument("--overhead", action="store_true", help="measure the overhead of a call beyond its kernel")
-
-    where = parser.add_argument_group("what to write")
-    where.add_argument("--json", type=_writable, metavar="FILE", help="write all results")
-    where.add_argument("--plot", type=_writable, metavar="FILE.png", help="write a chart (needs matplotlib)")
 
 
 def run(args: argparse.Namespace) -> int:
