@@ -18,6 +18,7 @@ from .schedules import Scheduler, scheduled
 
 _BLOCKS = [8, 4, 16, 32, 2, 1, 3, 5, 7, 64]
 _LANES = [8, 32, 5, 4, 30, 31, 16, 2, 1]
+_WARPS = [(2, 16), (4, 8), (16, 2), (3, 10), (2, 5), (1, 32)]  # rows and columns of lanes
 _MEMORIES = ["shared", "shared", "register", "register", "stack", "heap"]
 
 
@@ -136,9 +137,53 @@ def _warps(s: GridScheduler, stage: Stage, k: int) -> None:
         s.attempt(lambda: s.definition(stage, k).unroll(rows))
 
 
-def _lanes(s: GridScheduler, stage: Stage, k: int) -> None:
-    """One of the loops that there are: right for what is computed in a warp."""
+def _warps_of_rows(s: GridScheduler, stage: Stage, k: int) -> None:
+    """Lanes over rows and columns, and the points of a lane that far apart, at times."""
     loops = s.loops(stage.name, k)
+    if len(loops) < 2:
+        return
+    across, along = s.draw(st.permutations(loops))[:2]
+    blocks, warps, others = s.fresh(across), s.fresh(across), s.fresh(along)
+    rows, columns = s.pick(_WARPS)
+    names = [s.fresh(across), s.fresh(across), s.fresh(along), s.fresh(along)]
+
+    def cut() -> StageSchedule:
+        below, beside = s.pick([1, 2, 3]), s.pick([1, 2, 3])
+        chain = s.definition(stage, k).split(across, blocks, warps, rows * below * s.pick([1, 2, 4]))
+        chain = chain.split(along, others, along, columns * beside).split(warps, warps, across, rows * below)
+        chain = chain.split(across, names[0], names[1], rows).split(along, names[2], names[3], columns)
+        outer = [n for n in loops if n not in (across, along)]
+        chain = chain.reorder(*outer, blocks, others, warps, names[0], names[2], names[1], names[3])
+        return chain.block(*outer, blocks, others).warp(warps).lane(names[1], names[3])
+
+    if s.attempt(cut):
+        for name in (names[0], names[2]):
+            s.attempt(lambda name=name: s.definition(stage, k).unroll(name))
+
+
+def _rows_of_lanes(s: GridScheduler, stage: Stage, k: int) -> None:
+    """Points far apart, of the dims of a stage that is computed in a warp."""
+    loops = s.loops(stage.name, k)
+    cut = [n for n in loops[-2:] if n in stage.dims]
+    outer, lanes = [s.fresh(n) for n in cut], [s.fresh(n) for n in cut]
+    sizes = s.pick(_WARPS) if len(cut) == 2 else (s.pick(_LANES),)
+
+    def apart() -> StageSchedule:
+        chain = s.definition(stage, k)
+        for old, a, b, n in zip(cut, outer, lanes, sizes, strict=True):
+            chain = chain.split(old, a, b, n, tail=s.pick(["guard", "guard", "auto"]))
+        return chain.reorder(*outer, *lanes).lane(*lanes)
+
+    if cut and s.attempt(apart):
+        for name in outer:
+            s.attempt(lambda name=name: s.definition(stage, k).unroll(name))
+
+
+def _lanes(s: GridScheduler, stage: Stage, k: int) -> None:
+    """Some of the loops that there are: right for what is computed in a warp."""
+    loops = s.loops(stage.name, k)
+    if len(loops) > 1 and s.chance(30) and s.attempt(lambda: s.definition(stage, k).lane(*loops[-2:])):
+        return
     if loops and not s.attempt(lambda: s.definition(stage, k).lane(loops[-1])):
         s.attempt(lambda: s.definition(stage, k).lane(s.pick(loops)))
 
@@ -183,7 +228,7 @@ def _nothing(s: GridScheduler, stage: Stage, k: int) -> None:
 
 _GRIDS: list[Callable[[GridScheduler, Stage, int], None]] = [
     _tiles, _tiles, _tiles, _rows_of_a_block, _threads, _threads, _as_they_are, _nothing,
-    _warps, _warps, _warps, _lanes, _lanes,
+    _warps, _warps, _warps, _warps_of_rows, _warps_of_rows, _lanes, _lanes, _rows_of_lanes,
 ]  # fmt: skip
 
 
@@ -238,14 +283,17 @@ def _beside_lanes(s: GridScheduler, stage: Stage) -> None:
     loops, warp = s.loops(host), s.of_kind(host, 0, Kind.WARP)[-1]
     at = s.pick([warp, *loops[loops.index(warp) :]])
     along = [s.pick([stage.dims[-1], *stage.dims]) if stage.dims else ""]
+    along = list(stage.dims[-2:]) if s.chance(40) else along
 
     def computed() -> StageSchedule:
         chain = on(stage.name).compute_at(host, at)
         for k in range(len(stage.definitions)):
-            chain = (chain.update(k - 1) if k else chain).lane(along[0])
+            chain = (chain.update(k - 1) if k else chain).lane(*along)
         return chain
 
-    if s.attempt(computed):
+    if s.chance(30) and s.attempt(lambda: on(stage.name).compute_at(host, at)):
+        _rows_of_lanes(s, stage, 0)
+    elif s.attempt(computed):
         if at != warp and s.chance(60):
             s.attempt(lambda: s.chain(stage).store_at(host, warp))
         if s.chance(50):

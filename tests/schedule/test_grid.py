@@ -173,8 +173,40 @@ REFUSED = [
         '.lane("yo"): loop yo is already block',
     ),
     (
-        [pt.on("blur_y").split("x", "xo", "xi", 8).warp("y").lane("xo").lane("xi")],
-        "the lanes of a warp share loop xo already; leave one of them serial",
+        [
+            pt.on("blur_y")
+            .tile("y", "x", "yo", "xo", "yi", "xi", 4, 16)
+            .split("yo", "yo", "w", 2)
+            .reorder("yo", "xo", "w", "yi", "xi")
+            .block("yo", "xo")
+            .warp("w")
+            .lane("yi", "xi")
+        ],
+        'loops yi and xi have 64 iterations, and a warp 32 lanes; split it, as in .split("xi", "outer", "inner", 8), '
+        "and leave the outer one serial, or to warps",
+    ),
+    (
+        [
+            pt.on("blur_y")
+            .tile("y", "x", "yo", "xo", "yi", "xi", 4, 8)
+            .split("yo", "yo", "w", 2)
+            .reorder("yo", "xo", "w", "yi", "xi")
+            .block("yo", "xo")
+            .warp("w")
+            .lane("yi", "xi"),
+            pt.on("blur_x").compute_at("blur_y", "yi"),
+        ],
+        'loop yi of blur_y is a lane loop around another, xi; use .compute_at("blur_y", "xi")',
+    ),
+    (
+        [
+            pt.on("blur_y")
+            .tile("y", "x", "w", "xo", "row", "xi", 4, 8)
+            .reorder("w", "xo", "row", "xi")
+            .warp("w")
+            .lane("xo", "xi")
+        ],
+        "loop row (serial) lies between lane loops; reorder the lane loops so that they are directly inside each other",
     ),
     (
         [pt.on("blur_y").tile("y", "x", "yo", "xo", "w", "xi", 4, 64).block("yo", "xo").warp("w").lane("xi")],
@@ -238,6 +270,29 @@ def test_lanes_take_sums_and_no_other_values_that_are_carried() -> None:
         resolve(graph, Schedule(rows, lanes("g")), target=GPU)
     with pytest.raises(UserError, match="would round float sums differently, and strict=True forbids that"):
         resolve(graph, Schedule(rows, lanes("f")), target=GPU, strict=True)
+
+
+def test_lanes_inside_of_others_are_a_constant_number() -> None:
+    y, x = lang.vars("y x")
+    img, f = lang.Input("img", "float32", ndim=2), lang.Func("f")
+    f[y, x] = img[y, x] + 1
+    graph = lang.Pipeline(f, shape=img.shape).graph
+    lanes = pt.on("f").split("y", "w", "row", 8).warp("w").lane("row", "x")
+    with pytest.raises(UserError) as caught:
+        resolve(graph, Schedule(lanes), target=GPU)
+    why = '.lane("row", "x"): loop x lies in another lane loop, and how many lanes it takes is not constant; split it '
+    assert f'{why}by a constant, as in .split("x", "outer", "inner", 16), and mark the inner one' in str(caught.value)
+
+
+def test_only_one_loop_of_lanes_is_summed_over() -> None:
+    y, r = lang.vars("y")[0], lang.RDom((0, 8), names="x")
+    img, f = lang.Input("img", "float32", ndim=2), lang.Func("f")
+    f[y] = 0.0
+    f[y] += img[y, r.x]
+    graph = lang.Pipeline(f, shape=(64,)).graph
+    update = pt.on("f").update().split("y", "w", "row", 4).warp("w").lane("row", "r.x")
+    with pytest.raises(UserError, match=r"all lanes of a warp combine the terms of loop r[.]x, and share another loop"):
+        resolve(graph, Schedule(update), target=GPU)
 
 
 def test_threads_of_other_stages_may_be_many() -> None:

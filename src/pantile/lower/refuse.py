@@ -100,17 +100,6 @@ def not_of_lanes(stage: Stage | None, buffer: str, why: str) -> UserError:
     )
 
 
-def unknown_lanes(stage: Stage, loop: Loop) -> UserError:
-    """The error for lane loops inside of others whose trip count is not constant."""
-    return refuse(
-        stage,
-        loop.mark,
-        f"loop {loop.name} lies in another lane loop, and how many lanes it takes is not constant where {stage.name} "
-        "is computed",
-        f'split it by a constant, as in .split("{loop.name}", "outer", "inner", 16), and mark the inner one',
-    )
-
-
 def too_large_for_a_block(stage: Stage, size: int, room: int) -> UserError:
     """The error for buffers that exceed the shared memory of a block."""
     return UserError(

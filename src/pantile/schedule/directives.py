@@ -294,15 +294,17 @@ class StageSchedule:
         """
         return self._of_several("warp", loops)
 
-    def lane(self, loop: Named) -> StageSchedule:
-        """On a GPU: the threads of a warp take the iterations of this loop, one each: there are 32 at most. What a
-        stage computes so is in the registers of these threads, and others read it there, by shuffles:
+    def lane(self, *loops: Named) -> StageSchedule:
+        """On a GPU: the threads of a warp take the iterations of these loops, one each: there are 32 at most in all.
+        What a stage computes so is in the registers of these threads, and others read it there, by shuffles:
 
             lane for x in 0..30: f[x] = g[x - 1] + g[x + 1]    ->    f = shfl(g, x) + shfl(g, x + 2)
 
-        A loop over which a sum, a minimum or the like is taken may be one, too: lanes combine their terms in pairs.
+        Several loops, directly inside each other, make a warp of rows and columns; lane("y", "x") over 2 x 16 points:
+        lanes 0 to 15 are those of the first row. A single loop over which a sum, a minimum or the like is taken may be
+        one, too: lanes combine their terms in pairs.
         """
-        return self._of_several("lane", (loop,))
+        return self._of_several("lane", loops)
 
     def _of_several(self, verb: str, loops: tuple[Named, ...]) -> StageSchedule:
         if not loops:

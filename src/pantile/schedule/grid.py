@@ -18,6 +18,7 @@ from .draft import StageDraft
 from .nest import LoopDraft, NestDraft
 from .placement import Placement
 from .plan import Site
+from .refuse import unknown_lanes
 
 
 def check_grid(drafts: dict[str, StageDraft], placement: Placement) -> None:
@@ -79,7 +80,8 @@ _REMEDY = {
 
 
 def _check_lanes(s: StageDraft, nest: NestDraft, around: set[Kind]) -> None:
-    """Refuse lane loops that lie outside of warps, or that have more iterations than a warp has lanes."""
+    """Refuse lane loops that lie outside of warps, that have more iterations together than a warp has lanes, or that
+    take nobody knows how many lanes."""
     lanes = [x for x in nest.loops if x.kind is Kind.LANE]
     if not lanes:
         return
@@ -90,14 +92,27 @@ def _check_lanes(s: StageDraft, nest: NestDraft, around: set[Kind]) -> None:
             f"loop {lanes[0].name} is shared by the lanes of a warp, and lies in no warp loop",
             f"mark a loop around it .warp(...), or compute {s.stage.name} at one",
         )
-    if len(lanes) > 1:
-        raise _no(s, lanes[1], f"the lanes of a warp share loop {lanes[0].name} already", "leave one of them serial")
-    if (lanes[0].extent or 1) > WARP_SIZE:
+    summed = next((x for x in lanes if x.ordered), None)
+    if summed is not None and len(lanes) > 1:
         raise _no(
             s,
-            lanes[0],
-            f"loop {lanes[0].name} has {lanes[0].extent} iterations, and a warp {WARP_SIZE} lanes",
-            f'split it, as in .split("{lanes[0].name}", "outer", "inner", {WARP_SIZE}), and leave the outer one '
+            summed,
+            f"all lanes of a warp combine the terms of loop {summed.name}, and share another loop",
+            "leave one of them serial",
+        )
+    unknown = next((x for x in lanes[1:] if x.extent is None and not x.inferred), None)
+    if unknown is not None:
+        raise unknown_lanes(s.stage, unknown.mark, unknown.name)
+    count = math.prod(x.extent or 1 for x in lanes)
+    if count > WARP_SIZE:
+        most = max(lanes, key=lambda x: x.extent or 1)
+        room = WARP_SIZE * (most.extent or 1) // count or 1
+        names = f"loops {' and '.join(x.name for x in lanes)} have" if len(lanes) > 1 else f"loop {most.name} has"
+        raise _no(
+            s,
+            most,
+            f"{names} {count} iterations, and a warp {WARP_SIZE} lanes",
+            f'split it, as in .split("{most.name}", "outer", "inner", {room}), and leave the outer one '
             "serial, or to warps",
         )
 
@@ -125,13 +140,13 @@ def _check_threads(s: StageDraft, nest: NestDraft) -> None:
 
 
 def _check_place(s: StageDraft, placement: Placement) -> None:
-    """Refuse a stage that is computed at a block, thread or warp loop other than the innermost of its kind."""
+    """Refuse a stage that is computed at a block, thread, warp or lane loop other than the innermost of its kind."""
     if s.compute is None:
         return
     for site in placement.sites(s.stage.name):
         kind = placement.kind(site)
         last = _innermost(placement.drafts[site.stage].nests[site.definition].loops, kind)
-        if kind in (Kind.BLOCK, Kind.THREAD, Kind.WARP) and last != site.loop:
+        if kind in _NOT_INSIDE and last != site.loop:
             raise s.no(
                 s.compute,
                 f"loop {site.loop} of {site.stage} is a {kind} loop around another, {last}",

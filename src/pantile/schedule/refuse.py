@@ -17,6 +17,16 @@ def refuse(stage: Stage | InputInfo, directive: Directive | None, why: str, reme
     return UserError(f"{written}: {why}; {remedy} ({stage.name} is defined at {stage.where})", where or stage.where)
 
 
+def unknown_lanes(stage: Stage, mark: Directive | None, loop: str) -> UserError:
+    """The error for a lane loop inside of another whose number of iterations is not constant."""
+    return refuse(
+        stage,
+        mark,
+        f"loop {loop} lies in another lane loop, and how many lanes it takes is not constant",
+        f'split it by a constant, as in .split("{loop}", "outer", "inner", 16), and mark the inner one',
+    )
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A remedy for a name that does not exist."""
     names = list(known)

@@ -44,9 +44,14 @@ class _Share(NamedTuple):
     weight: int
     rows: int
 
-    def step(self, weight: int) -> int:
-        """How far the elements of a lane are from those of the lane whose number is less by so much."""
-        return self.each * (weight // self.weight) if self.weight <= weight < self.weight * self.lanes else 0
+    def step(self, loop: ThreadLoop) -> int:
+        """How far the elements of a lane are from those of the one that has the iteration before, if that is a number.
+
+        In rows, that is so for the lanes of a row.
+        """
+        end = loop.weight + 1 if self.rows == 1 else loop.span
+        is_within = self.weight <= loop.weight and end <= self.weight * self.lanes
+        return self.each * (loop.weight // self.weight) if is_within else 0
 
 
 class _Source(NamedTuple):
@@ -105,7 +110,7 @@ class LaneRegisters(OwnRegisters):
 
     def step(self, k: int, loop: ThreadLoop) -> int:
         """How far the elements of a lane are from those of the one of the iteration before, along a dim."""
-        return self.shares[k].step(loop.weight) if k in self.shares else 0
+        return self.shares[k].step(loop) if k in self.shares else 0
 
     @property
     def buffers(self) -> list[str]:
@@ -213,7 +218,9 @@ class LaneRegisters(OwnRegisters):
             raise self.refuse(self.s, f"which of {each * rows} values of a lane is read is not constant")
         if rows == 1 or not isinstance(place, Const):
             return _Source(sum(moved, place // each), register)
-        if moved and any(steps[x.var] != share.step(x.weight) for x in at.loops):
+        loops = [x for x in at.loops if steps[x.var]]
+        is_alone = len(loops) == 1 and steps[loops[0].var] == each and loops[0].lanes <= lanes
+        if not is_alone and any(steps[x.var] != share.step(x) for x in loops):
             raise self.refuse(self.s, "lanes ask each other for values at places that differ")
         row, behind = divmod(int(place.value), each * lanes)
         far = behind // each
@@ -228,16 +235,22 @@ class LaneRegisters(OwnRegisters):
             raise self.refuse(self.s, "lanes ask each other for values at places that differ")
         asks = None if e.mask is None else first_lane(e.mask)
         mask = None if asks is None else broadcast(self.is_there(e, asks, at), e.lanes)
-        registers = {k: source.register for k, source in sources.items()}
-        mine: Expr = replace(e, mask=mask, indices=self.held(e.buffer, e.indices, at, registers))
-        for k, source in sources.items():
-            later = simplify(source.register + self.shares[k].each)
-            is_there = isinstance(later, Const) and int(later.value) < self.shares[k].each * self.shares[k].rows
-            if source.wrapped and is_there:
-                indices = self.held(e.buffer, e.indices, at, {**registers, k: later})
-                number = self.lane // self.shares[k].weight % self.shares[k].lanes
-                mine = select(broadcast(number < source.wrapped, e.lanes), replace(e, mask=mask, indices=indices), mine)
+        mine = self.offered(replace(e, mask=mask), at, sources)
         return shuffle(mine, lane if asks is None else select(asks, lane, self.lane))
+
+    def offered(self, e: Load, at: At, sources: dict[int, _Source]) -> Expr:
+        """What a lane has for the one that reads from it."""
+        k, source = next(((k, source) for k, source in sources.items() if source.wrapped), (0, None))
+        if source is None:
+            registers = {k: source.register for k, source in sources.items()}
+            return replace(e, indices=self.held(e.buffer, e.indices, at, registers))
+        each, lanes, weight, rows = self.shares[k]
+        mine, later = source.register, simplify(source.register + each)
+        now = self.offered(e, at, {**sources, k: _Source(source.lane, mine)})
+        if isinstance(later, Const) and int(later.value) >= each * rows:
+            return now
+        behind = self.offered(e, at, {**sources, k: _Source(source.lane, later)})
+        return select(broadcast(self.lane // weight % lanes < source.wrapped, e.lanes), behind, now)
 
     def is_there(self, e: Load, asks: Expr, at: At) -> Expr:
         """The uniform condition under which any lane may read a value. `asks` is this lane's own condition."""

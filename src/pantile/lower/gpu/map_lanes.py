@@ -135,7 +135,7 @@ class _Warp:
             count = "an unknown number of" if largest is None else str(largest)
             raise self.refuse(stored, f"there are {count} iterations for {room} lanes")
         number = loop.number(self.lane, is_outermost)
-        if not isinstance(extent, Const) or largest < (room if is_outermost else loop.lanes):
+        if not isinstance(extent, Const) or largest * loop.weight < (WARP_SIZE if is_outermost else loop.span):
             number = minimum(number, extent - 1)
         made: Stmt = Let(s.var, number, body)
         return made if isinstance(extent, Const) else If(extent >= 1, made)

@@ -49,6 +49,11 @@ class ThreadLoop(NamedTuple):
         return 1 if self.digit is None else self.digit.weight
 
     @property
+    def span(self) -> int:
+        """The number of threads that all of its iterations take."""
+        return self.lanes * self.weight
+
+    @property
     def is_whole(self) -> bool:
         """Whether it has an iteration for each of these threads."""
         return isinstance(self.extent, Const) and int(self.extent.value) == self.lanes
@@ -84,7 +89,7 @@ class At:
         if not self.loops:
             return lane < 1
         outer, *inner = self.loops
-        some = [outer] if outer.lanes * outer.weight < WARP_SIZE or not outer.is_whole else []
+        some = [outer] if outer.span < WARP_SIZE or not outer.is_whole else []
         some += [x for x in inner if not x.is_whole]
         return logical_and(*(x.number(lane, x is outer) < x.extent for x in some))
 

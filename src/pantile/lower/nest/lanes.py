@@ -11,10 +11,10 @@ import math
 from ...expr.linear import simplify
 from ...expr.nodes import Const
 from ...schedule.plan import Split
+from ...schedule.refuse import unknown_lanes
 from ...target.gpu import WARP_SIZE
 from ...target.kinds import Kind
 from ...target.layout import Digit, Unit
-from ..refuse import unknown_lanes
 from .loops import DefinitionLoops
 
 
@@ -26,13 +26,20 @@ def lane_digit(loops: DefinitionLoops, depth: int) -> Digit | None:
     inside = [x for x in inner if loops.kind(x) is Kind.LANE]
     sizes = [_iterations(loops, x.name) for x in inside]
     if None in sizes:
-        raise unknown_lanes(loops.stage, inside[sizes.index(None)])
+        unknown = inside[sizes.index(None)]
+        raise unknown_lanes(loops.stage, unknown.mark, unknown.name)
     weight = math.prod(n for n in sizes if n is not None)
     return Digit(_iterations(loops, first.name) or max(WARP_SIZE // weight, 1), Unit.THREAD, weight)
 
 
 def _iterations(loops: DefinitionLoops, name: str) -> int | None:
     """The iterations of a loop in whole blocks, if that is a constant."""
-    factors = [r.factor for r in loops.nest.rewrites if isinstance(r, Split) and r.inner == name]
+    sizes: dict[str, int] = {}
+    for r in loops.nest.rewrites:
+        if isinstance(r, Split):
+            whole = sizes.pop(r.old, 0)
+            sizes |= {r.outer: -(-whole // r.factor), r.inner: r.factor}
+        else:
+            sizes[r.fused] = sizes.pop(r.outer, 0) * sizes.pop(r.inner, 0)
     extent = simplify(loops.ranges[name].high - loops.ranges[name].low + 1)
-    return factors[-1] if factors else int(extent.value) if isinstance(extent, Const) else None
+    return sizes.get(name) or (int(extent.value) if isinstance(extent, Const) else None)
