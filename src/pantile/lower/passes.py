@@ -26,7 +26,7 @@ from ..expr.linear import Facts
 from ..expr.types import INT32
 from ..graph.nodes import Graph
 from ..graph.verify import verify as verify_graph
-from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
+from ..ir.nodes import BufferArg, Program, Realize, ScalarArg, Stmt, Strides
 from ..ir.verify import Property, Verifier
 from ..schedule.plan import Plan
 from . import gpu
@@ -135,6 +135,10 @@ class Built:
     def facts(self) -> Facts:
         return self.request.facts
 
+    def not_of_threads(self, s: Realize, why: str) -> UserError:
+        """The error for a buffer in registers that the threads of a block cannot keep."""
+        return not_of_one_thread(self.graph.producer[s.buffer], s.memory, why)
+
     def not_of_lanes(self, buffer: str, why: str) -> UserError:
         """The error for a buffer that the lanes of a warp cannot share."""
         return not_of_lanes(self.graph.producer.get(made_for(buffer)), buffer, why)
@@ -203,11 +207,10 @@ LOOP_PASSES = (
     LoopPass("share_memory", lambda body, of: share_memory(body, of.facts), on=CPU),
     LoopPass("map_warps", lambda body, of: gpu.passes.map_warps(body), on=GPU),
     LoopPass("distribute_registers", lambda body, of: gpu.passes.distribute_registers(
-        body, lambda s, why: not_of_one_thread(of.graph.producer[s.buffer], s.memory, why),
-        lambda s, why: of.not_of_lanes(s.buffer, why), of.request.small),
+        body, of.not_of_threads, lambda s, why: of.not_of_lanes(s.buffer, why), of.request.small),
         gives=frozenset({Property.OF_THREADS}), on=GPU),
     LoopPass("map_lanes", lambda body, of: gpu.passes.map_lanes(body, of.not_of_lanes), on=GPU),
-    LoopPass("map_threads", lambda body, of: gpu.passes.map_threads(body, of.graph, of.plan, {}),
+    LoopPass("map_threads", lambda body, of: gpu.passes.map_threads(body, of.graph, of.plan, of.not_of_threads),
              gives=frozenset({Property.THREAD_LOOPS}), on=GPU),
     LoopPass("software_pipeline", lambda body, of: gpu.passes.software_pipeline(body, of.graph, of.plan), on=GPU),
     LoopPass("flatten", lambda body, of: flatten(body, of.graph, of.plan, of.request.buffers, of.facts),

@@ -128,6 +128,24 @@ def test_loops_that_are_shared_out_otherwise() -> None:
         blur(TILES, turned, height=0)(img=picture(40, 80))
 
 
+def test_more_threads_than_a_block_has() -> None:
+    """The block has 32 threads by its own stage, each of which would take four of the 128 points."""
+    img, f, g, out = pt.Input("img", "float32", ndim=2), pt.Func("f"), pt.Func("g"), pt.Func("out")
+    f[y, x] = img[y, x] * 2
+    g[y, x] = f[y, x] + 1
+    out[y, x] = g[y, x] + g[y, x + 1]
+    p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 1), target="cuda-sim")
+    tiles = pt.on("out").tile("y", "x", "yo", "xo", "row", "xi", 4, 31).reorder("yo", "xo", "xi", "row")
+    beside = [pt.on(name).compute_at("out", "xo").thread("y", "x") for name in ("f", "g")]
+    q = p.with_schedule(pt.Schedule(tiles.block("yo", "xo").thread("xi"), beside[0].store_in("register"), beside[1]))
+    why = "the threads of a block cannot keep f: 128 threads would, and a block has 32; cut all loops over f alike"
+    with pytest.raises(pt.errors.UserError, match=why):
+        q(img=picture(20, 80))
+    wide = tiles.reorder("yo", "xo", "row", "xi").block("yo", "xo").thread("row", "xi")
+    q = p.with_schedule(pt.Schedule(wide, beside[0].store_in("register"), beside[1]))
+    assert_agrees(q, img=picture(20, 80))
+
+
 def test_warps_are_no_threads_side_by_side() -> None:
     """A loop over three threads has numbers 0 to 2, one over three warps 0, 32 and 64, and so on."""
     img, rows, out = pt.Input("img", "int32", ndim=1), pt.Func("rows"), pt.Func("out")

@@ -277,7 +277,7 @@ class LaneRegisters(OwnRegisters):
         for k, (each, lanes, weight, rows) in self.shares.items():
             steps, rest = at.moved(indices[k], self.lows[k])
             place = simplify(rest.expr())
-            if not isinstance(place, Const) or any(steps[x.var] != self.step(k, x) for x in at.loops):
+            if not isinstance(place, Const) or any(steps[x.var] != self.step(k, x) for x in at.loops if x.lanes > 1):
                 return None
             far = int(place.value) // each
             if rows > 1 and far % lanes or not any(steps.values()):
@@ -290,9 +290,14 @@ class LaneRegisters(OwnRegisters):
 def _shares(s: Realize, layout: Layout) -> Iterator[tuple[int, _Share]]:
     """How the dims are distributed that lanes share."""
     for k, (_, extent) in enumerate(s.box):
-        for each, d in list(layout.steps(k))[:1]:
-            rows = -(-int(extent.value) // (each * d.size)) if isinstance(extent, Const) else 1
-            yield k, _Share(each, d.size, d.weight, max(rows, 1))
+        digits = list(layout.steps(k))
+        if digits:
+            (each, first), *others = digits
+            lanes = first.size
+            for far, d in others:  # of a loop around, whose lanes follow those of this one
+                lanes *= d.size if (far, d.weight) == (each * lanes, first.weight * lanes) else 1
+            rows = -(-int(extent.value) // (each * lanes)) if isinstance(extent, Const) else 1
+            yield k, _Share(each, lanes, first.weight, max(rows, 1))
 
 
 def _nth(e: Expr, k: int) -> Expr:

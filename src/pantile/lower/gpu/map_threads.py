@@ -24,13 +24,14 @@ from ...expr.nodes import Const, Expr, const, var
 from ...expr.types import INDEX
 from ...graph.nodes import Graph
 from ...ir.nodes import Alloc, For, If, Let, Produce, Realize, Stmt, Store
-from ...ir.visit import children, expressions, rebuild, walk
+from ...ir.visit import all_loads, children, expressions, rebuild, walk
 from ...schedule.plan import Plan
 from ...target.gpu import MOST_THREADS, WARP_SIZE
 from ...target.kinds import Kind, Memory
 from ..extent_bounds import most
 from ..footprint import step
 from ..names import loop_name, of_buffer, of_loop
+from .own_registers import Refuse
 
 _DEFAULT_THREADS = 256  # of a block, where no loop has a constant extent
 _LARGEST = 1 << 20  # points that are distributed to threads by constant bounds
@@ -40,10 +41,13 @@ _SHARED_OUT = (Kind.THREAD, Kind.WARP)
 _Depths = list[int | None]  # bounds of the trip counts of nested loops, None where there is none
 
 
-def map_threads(body: Stmt, graph: Graph, plan: Plan, scope: Scope) -> Stmt:
-    """Normalize thread loops to count from 0 to constants, and set the number of threads of each block."""
+def map_threads(body: Stmt, graph: Graph, plan: Plan, refuse: Refuse) -> Stmt:
+    """Normalize thread loops to count from 0 to constants, and set the number of threads of each block.
+
+    `refuse` is for registers of more threads than a block has.
+    """
     ahead = frozenset(p.name for p in plan.stages.values() if p.ahead)
-    return _on_host(body, _ThreadPlan(_owners(graph, plan), ahead), scope)
+    return _on_host(body, _ThreadPlan(_owners(graph, plan), ahead, refuse), {})
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class _ThreadPlan:
 
     owners: Mapping[str, frozenset[str]]  # block loop -> the thread or warp loops of the same definition
     ahead: frozenset[str]  # prefetched stages
+    refuse: Refuse
 
 
 def _owners(graph: Graph, plan: Plan) -> dict[str, frozenset[str]]:
@@ -75,7 +80,7 @@ def _in_block(s: For, plan: _ThreadPlan, scope: Scope) -> Stmt:
     loops = list(_outermost(s, scope))
     count = _count(loops, plan.owners.get(s.var, frozenset()))
     ((body, inner),) = step(s, scope)
-    mapper = _ThreadMapper(count, (depths for _, depths in loops), plan.ahead)
+    mapper = _ThreadMapper(count, (depths for _, depths in loops), plan)
     return replace(s, body=mapper.visit(body, inner), threads=count)
 
 
@@ -123,13 +128,16 @@ class _LinearizedPoints:
 class _ThreadMapper:
     """Distributes the work of a block to threads.
 
-    `depths` are those of its thread loops in order, `ahead` has the prefetched stages.
+    `depths` are those of its thread loops in order.
     """
 
-    def __init__(self, count: int, depths: Iterator[_Depths], ahead: frozenset[str]) -> None:
-        self.count, self.depths, self.ahead = count, depths, ahead
+    def __init__(self, count: int, depths: Iterator[_Depths], plan: _ThreadPlan) -> None:
+        self.count, self.depths, self.plan = count, depths, plan
+        self.held: dict[str, Realize] = {}  # buffers of which each thread has its part
 
     def visit(self, s: Stmt, scope: Scope) -> Stmt:
+        if isinstance(s, Realize) and s.layout is not None:
+            self.held[s.buffer] = s
         if isinstance(s, For) and s.kind is Kind.THREAD:
             return self.mapped(s, next(self.depths))
         if self.is_for_one_thread(s):
@@ -141,14 +149,19 @@ class _ThreadMapper:
         """Whether one thread does all of the statement, with no part to separate, as prefetched stages are."""
         if any(isinstance(i, For) and i.kind in (Kind.THREAD, Kind.BLOCK) for i in walk(s)):
             return False
-        return _is_one_piece(s) and not any(isinstance(i, Produce) and i.stage in self.ahead for i in walk(s))
+        return _is_one_piece(s) and not any(isinstance(i, Produce) and i.stage in self.plan.ahead for i in walk(s))
 
     def mapped(self, s: For, depths: _Depths) -> Stmt:
         known = tuple(n for n in depths if n is not None)
         if len(known) < len(depths):
             return self.strided(s, len(depths) - 1)
+        points = math.prod(known)
+        accessed = [buffer for buffer in self.held if points > self.count and _touches(s, buffer)]
+        if accessed:
+            why = f"{points} threads would, and a block has {self.count}"
+            raise self.plan.refuse(self.held[accessed[0]], why)
         shared = _LinearizedPoints(of_loop(s.var, "thread"), known)
-        return For(shared.name, _ZERO, const(math.prod(known), INDEX), Kind.THREAD, _points(s, shared, 0))
+        return For(shared.name, _ZERO, const(points, INDEX), Kind.THREAD, _points(s, shared, 0))
 
     def strided(self, s: For, last: int) -> Stmt:
         """Every thread runs the outer loops and takes the innermost iterations in strides of the number of threads.
@@ -172,6 +185,12 @@ class _ThreadMapper:
             return rebuild(s, expressions(s), tuple([visit(c, depth) for c in children(s)]))
 
         return For(name, _ZERO, const(self.count, INDEX), Kind.THREAD, visit(s, 0))
+
+
+def _touches(s: Stmt, buffer: str) -> bool:
+    """Whether a statement accesses a buffer."""
+    stores = any(isinstance(i, Store) and i.buffer == buffer for i in walk(s))
+    return stores or any(e.buffer == buffer for e in all_loads(s))
 
 
 def _deepest(s: Stmt) -> int:

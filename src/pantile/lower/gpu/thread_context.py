@@ -91,7 +91,11 @@ class At:
         outer, *inner = self.loops
         some = [outer] if outer.span < WARP_SIZE or not outer.is_whole else []
         some += [x for x in inner if not x.is_whole]
-        return logical_and(*(x.number(lane, x is outer) < x.extent for x in some))
+        working = [x.number(lane, x is outer) < x.extent for x in some]
+        for x, inside in zip(self.loops, [*(x.span for x in inner), 1], strict=True):
+            if inside < x.weight:  # a loop in between has one iteration
+                working.append(lane % x.weight < inside)
+        return logical_and(*working)
 
     def inside(self, s: Stmt, scope: Scope) -> At:
         """The context of a statement directly inside of another, in its scope."""

@@ -84,7 +84,8 @@ class ThreadRegisters(OwnRegisters):
         if not self.is_distributed:
             return replace(self.s, memory=self.memory, layout=None, body=body)
         box = tuple((ZERO, const(self.own(k), INDEX)) for k in range(len(self.s.box)))
-        return replace(self.s, box=box, layout=Layout(((),) * len(box)), body=body)
+        layout = Layout(((),) * len(box)) if any(self.steps) else None
+        return replace(self.s, box=box, layout=layout, body=body)
 
     def own(self, dim: int) -> int:
         """The number of elements that a thread holds along a dim."""
