@@ -16,7 +16,6 @@ from .compile import Options, compile_kernel, kernel_key, lowered, to_loops, to_
 from .cost_model import Cost, Sizes, plan_cost
 from .graph.nodes import Graph
 from .ir.nodes import Program
-from .lower.fit_splits import fit_splits
 from .machine import Cpu
 from .progress import doing
 from .runtime import kernels
@@ -79,10 +78,8 @@ class ScheduledPipeline:
         return self._kernels[variant]
 
     def predict_cost(self, sizes: Sizes, machine: Cpu) -> Cost:
-        """The predicted cost of a call of these sizes, with blocks cut down to small arrays."""
-        extents = {name: int(n) for name, n in sizes.scalars.items() if name in self.variants.extents}
-        plan = fit_splits(self._resolved, self._plan, self.variants.of((), extents).facts())
-        return plan_cost(self._resolved, plan, sizes, machine)
+        """The predicted cost of a call of these sizes."""
+        return plan_cost(self._resolved, self._plan, sizes, machine)
 
     def program(self) -> Program:
         """The loops for large arrays in C order."""

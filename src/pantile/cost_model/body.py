@@ -17,8 +17,9 @@ from typing import NamedTuple
 from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf
 from .accesses import OF_A_SMALL_ONE, count_accesses
+from .counted_loops import CountedLoops
 from .innermost import InnermostLoops
-from .nest import CountedLoops, Nests
+from .nest import Nests
 from .operations import ANYWHERE, Tally
 
 FORESEEN, LONG = 0.3, 32  # of what beginning a loop costs, for a short one; and iterations whose end is a surprise
@@ -99,7 +100,8 @@ class Bodies:
 
     def bodies(self, leaf: Leaf) -> list[Body]:
         """The bodies of the whole blocks, and those of the tails of splits."""
-        times = self.nests.computed(leaf[0]).times * self.nests.facts.part(leaf)
+        computed = self.nests.computed(leaf[0])
+        times = computed.times * prod(computed.parts.values()) * self.nests.facts.part(leaf)
         return [self._body(leaf, loops).times(times) for loops in self.nests.versions(leaf)]
 
     def inner(self, loops: CountedLoops) -> InnermostLoops:
@@ -112,7 +114,7 @@ class Bodies:
     def _body(self, leaf: Leaf, loops: CountedLoops) -> Body:
         """The body, with the iterations of one time that the stage is computed."""
         inner = self.inner(loops)
-        iterations = prod(map(loops.trips, loops.names)) * loops.part / inner.points
+        iterations = loops.points / inner.points
         trips = loops.trips(inner.loop) if inner.loop else 0
         starts = iterations / trips * (FORESEEN + (1 - FORESEEN) * min(1.0, trips / LONG)) if trips else 0.0
         return self._once(leaf, inner)._replace(iterations=iterations, starts=starts)

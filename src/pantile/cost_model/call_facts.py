@@ -148,7 +148,9 @@ class _SizedPipeline:
         outputs = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in shapes.items()}
         scope = {name: Interval.point(value) for name, value in scalars.items()}
         self.regions = required(graph, outputs, scope, reads=partial(_reads_once, tuple(sorted(scalars.items()))))
-        self.whole = _extents(graph, self.regions, scalars)
+        self.whole = _extents(graph, self.regions, scalars) | {
+            name: tuple([max(1, n) for n in shape]) for name, shape in shapes.items()
+        }
         self.answers: dict[Hashable, dict[Hashable, Any]] = {}  # to what was asked of a schedule for some of the stages
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
         self._left: dict[tuple[frozenset[str], frozenset[str]], CallFacts] = {}

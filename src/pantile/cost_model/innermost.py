@@ -8,7 +8,7 @@ from math import prod
 
 from ..target.kinds import ITERATED, Kind
 from .copies import MOST, Copies
-from .nest import CountedLoops
+from .counted_loops import CountedLoops
 
 FEW = 4  # iterations of an innermost loop of single elements, all of which LLVM writes out
 

@@ -19,6 +19,7 @@ from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..machine.description import Cpu
 from ..schedule.draft import Drafts
+from ..schedule.fit_splits import fit_splits_of_call
 from ..schedule.loop_tree import Leaf
 from ..schedule.plan import Plan
 from ..schedule.resolve import resolve
@@ -70,7 +71,8 @@ def predict_cost(
 
 
 def plan_cost(graph: Graph, plan: Plan, sizes: Sizes, machine: Cpu, *, threads: int | None = None) -> Cost:
-    """The cost of a schedule that has been resolved to a plan."""
+    """The cost of a schedule that has been resolved to a plan, with the blocks that code for such a call has."""
+    plan = fit_splits_of_call(graph, plan, sizes.scalars)
     inlined = frozenset(s.name for s in graph.stages if s.name not in plan.stages)
     written_out = frozenset(p.name for p in plan.stages.values() if p.is_written_out)
     facts = call_facts(graph, sizes.shapes, sizes.scalars, inlined, written_out)
@@ -162,10 +164,10 @@ class _CostModel:
         for leaf, bodies in parts:
             spent, of_leaf = self._definition(leaf, bodies, moved[leaf], overhead)
             seconds, causes, overhead = seconds + spent, causes + of_leaf, Causes()
-        points = computed.times * prod(computed.box)
         least = prod(self.nests.facts.whole[name])
         bytes_moved = [sum(n) for n in zip(*(moved[leaf].bytes for leaf, _ in parts), strict=True)]
-        return StageCost(name, seconds, causes, points, max(0.0, 1 - least / points), tuple(bytes_moved))
+        redundant = max(0.0, 1 - least / computed.points)
+        return StageCost(name, seconds, causes, computed.points, redundant, tuple(bytes_moved))
 
     def _definition(self, leaf: Leaf, bodies: list[Body], moved: BytesMoved, overhead: Causes) -> tuple[float, Causes]:
         """Seconds of wall-clock time, and of all cores together by cause. `overhead`: what happens before the

@@ -12,112 +12,34 @@ only, no positions. All iterations of a loop are alike, and partial last blocks 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain, product
+from dataclasses import field
+from math import prod
 from typing import Any
 
-from ..cached import cached_property
 from ..dataclass import value
 from ..schedule.loop_tree import Leaf, LoopTree
-from ..schedule.plan import ONCE, Fuse, Nest, Plan, Site, Split
-from ..target.kinds import WRITTEN_OUT, Kind
+from ..schedule.plan import ONCE, Nest, Plan, Site, Split
+from ..target.kinds import Kind
 from .call_facts import CallFacts
+from .counted_loops import CountedLoops
 from .linear_forms import LinearForm
 from .reads import Box
-
-MOST_PARTS = 3  # splits of one definition whose last blocks are looked at apart
 
 
 @value(eq=False)
 class ComputedBox:
-    """A box that is computed `times` times; `slides` is the dim along which earlier boxes leave a part of it, if
-    any."""
+    """A box that is computed `times` times; `slides` is the dim along which earlier boxes leave a part of it, if any.
+    In partial blocks it is smaller: `parts` has its mean extents along such dims, as parts of those of the box."""
 
     box: Box
     times: float
     slides: int | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
 
-
-class CountedLoops:
-    """The loops of one definition for a box of its stage, with their trip counts.
-
-    The tail of a split of a vector or unrolled loop, where nothing may be computed twice or there is no whole block,
-    runs in a serial loop. `rest` are the inner loops of the splits for whose tails, and not whole blocks, these loops
-    are; None: all iterations count as alike.
-    """
-
-    def __init__(self, nest: Nest, extents: Mapping[str, int], rest: frozenset[str] | None = None) -> None:
-        self.nest = nest
-        self.names = [loop.name for loop in nest.loops]
-        self.kinds = {loop.name: loop.kind for loop in nest.loops}
-        self.extents, self.sizes = extents, dict(extents)
-        self.of: dict[str, frozenset[str]] = {v: frozenset((v,)) for v in extents}  # loop -> variables that it moves
-        self.step: dict[str, int] = dict.fromkeys(extents, 1)  # how far one iteration moves them
-        self.fastest: dict[str, str] = {v: v for v in extents}  # of these, the one that changes with every iteration
-        self.part = 1.0  # the part of the iterations of whole blocks that remains where the last blocks are partial
-        self.rests: list[str] = []  # inner loops of splits that have a tail
-        for r in nest.rewrites:
-            if isinstance(r, Split):
-                self._split(r, self.sizes[r.old], rest)
-            else:
-                self.sizes[r.fused] = self.sizes[r.outer] * self.sizes[r.inner]
-                self.of[r.fused] = self.of[r.outer] | self.of[r.inner]
-                self.step[r.fused], self.fastest[r.fused] = self.step[r.inner], self.fastest[r.inner]
-
-    def _split(self, r: Split, n: int, rest: frozenset[str] | None) -> None:
-        blocks, inside = -(-n // r.factor), min(n, r.factor)
-        if n % r.factor and (r.tail in ONCE or n < r.factor):
-            if self.kinds.get(r.inner) in WRITTEN_OUT:
-                self.rests.append(r.inner)
-                if rest is not None and r.inner in rest:
-                    blocks, inside = 1, n % r.factor
-                    self.kinds[r.inner] = Kind.SERIAL
-                elif rest is not None:
-                    self.part *= 1.0 if n >= r.factor else 0.0
-                    blocks = max(1, n // r.factor)
-            else:
-                self.part *= n / (blocks * inside)
-        self.sizes[r.outer], self.sizes[r.inner] = blocks, inside
-        self.of[r.outer] = self.of[r.inner] = self.of[r.old]
-        self.step[r.outer], self.step[r.inner] = self.step[r.old] * r.factor, self.step[r.old]
-        self.fastest[r.outer] = self.fastest[r.inner] = self.fastest[r.old]
-
-    def versions(self, extents: Mapping[str, int]) -> list[CountedLoops]:
-        """The loops of the whole blocks, and those of the tails of splits."""
-        if not self.rests:
-            return [self]
-        names = self.rests[-MOST_PARTS:]
-        which = product(*(((), (n,)) for n in names))
-        every = (CountedLoops(self.nest, extents, frozenset(chain.from_iterable(rest))) for rest in which)
-        return [v for v in every if v.part]
-
-    def trips(self, name: str) -> int:
-        return self.sizes[name]
-
-    def ranges(self, outside: int) -> dict[str, int]:
-        """How many values each variable takes in one iteration of the first `outside` loops."""
-        at = {name: 1 if k < outside else self.sizes[name] for k, name in enumerate(self.names)}
-        for r, sizes in self._rewritten:
-            if isinstance(r, Split):
-                outer, inner = at.pop(r.outer), at.pop(r.inner)
-                at[r.old] = min(sizes[r.old], (outer - 1) * r.factor + inner)
-            else:
-                runs = at.pop(r.fused) > 1
-                at[r.outer], at[r.inner] = (sizes[n] if runs else 1 for n in (r.outer, r.inner))
-        return at
-
-    @cached_property
-    def _rewritten(self) -> list[tuple[Split | Fuse, dict[str, int]]]:
-        """The rewrites, last one first, and the trip counts of loops before each: an outer loop may keep the name of
-        the loop that was split."""
-        sizes, rewrites = dict(self.extents), []
-        for r in self.nest.rewrites:
-            rewrites.append((r, dict(sizes)))
-            if isinstance(r, Split):
-                n = sizes[r.old]
-                sizes[r.outer], sizes[r.inner] = -(-n // r.factor), min(n, r.factor)
-            else:
-                sizes[r.fused] = sizes[r.outer] * sizes[r.inner]
-        return rewrites[::-1]
+    @property
+    def points(self) -> float:
+        """How many points are computed in all."""
+        return self.times * prod(self.box) * prod(self.parts.values())
 
 
 def _vector_variables(nest: Nest) -> set[str]:
@@ -173,7 +95,30 @@ class Nests:
         for site in p.also:
             box = tuple(map(max, box, self.required(name, site)))
         times = sum(map(self.times, sites))
-        return self._without_overlap(name, ComputedBox(box, times))
+        return self._without_overlap(name, ComputedBox(box, times, parts=self._mean_parts(name)))
+
+    def _mean_parts(self, name: str) -> dict[str, float]:
+        """The mean extents of the boxes of a stage as parts of the largest ones, along dims that move with blocks of
+        which the last one is partial."""
+        chain = self.tree.around(name)
+        parts: dict[str, float] = {}
+        for depth, site in enumerate(chain):
+            loops = self.loops((site.stage, site.definition))
+            inside = {s.loop for s in chain[depth + 1 :] if s[:2] == site[:2]}
+            if any(s.blocks == (site.loop,) and inside.isdisjoint(s.inside) for s, _ in loops.partial):
+                parts |= self._mean_of_blocks(name, site, self.required(name, chain[depth - 1] if depth else None))
+        return parts
+
+    def _mean_of_blocks(self, name: str, site: Site, every: Box) -> dict[str, float]:
+        """The mean extents of the boxes of the blocks of a loop; `every` is the box of all of them."""
+        loops, parts = self.loops((site.stage, site.definition)), dict[str, float]()
+        blocks, step = loops.trips(site.loop), loops.step[site.loop]
+        for k, (one, whole) in enumerate(zip(self.required(name, site), every, strict=True)):
+            rate = self._rate(name, k, site) if whole > one else None
+            if rate is not None:
+                last = min(max(1.0, whole - (blocks - 1) * rate * step), one)
+                parts[self.facts.graph.stage[name].dims[k]] = (one * (blocks - 1) + last) / (one * blocks)
+        return parts
 
     def times(self, site: Site | None) -> float:
         """How often a site is reached."""
@@ -186,10 +131,10 @@ class Nests:
     def _find_times(self, site: Site) -> float:
         leaf = (site.stage, site.definition)
         loops = self.loops(leaf)
-        count = self.computed(site.stage).times
-        for loop in loops.names[: loops.names.index(site.loop) + 1]:
-            count *= loops.trips(loop)
-        return count
+        computed, depth = self.computed(site.stage), loops.names.index(site.loop) + 1
+        moved = frozenset().union(*(loops.of[name] for name in loops.names[:depth]))
+        parts = [part for dim, part in computed.parts.items() if dim in moved]
+        return computed.times * loops.iterations(depth) * prod(parts)
 
     def _without_overlap(self, name: str, whole: ComputedBox) -> ComputedBox:
         """The box without what earlier iterations of a loop between storage and computation have left in memory
@@ -212,9 +157,8 @@ class Nests:
             step = max(1, round(rate * self.loops((site.stage, site.definition)).step[site.loop]))
             if step < one[k]:
                 box = tuple(step if j == k else n for j, n in enumerate(whole.box))
-                return ComputedBox(
-                    box, whole.times * every[k] / step / count, k
-                )  # each row once; at times there is none
+                times = whole.times * every[k] / step / count  # each row once; at times there is none
+                return ComputedBox(box, times, k, whole.parts)
         return whole
 
     def is_unaligned(self, name: str) -> bool:
@@ -323,7 +267,7 @@ class Nests:
 
     def versions(self, leaf: Leaf) -> list[CountedLoops]:
         """The loops of a definition, with loops of their own for partial last blocks that differ from the others."""
-        return self.loops(leaf).versions(self._variables(leaf, self.computed(leaf[0]).box))
+        return self.loops(leaf).versions()
 
     def extents(self, leaf: Leaf, at: Site | None) -> dict[str, int] | None:
         """How many values the variables of a definition take in one iteration of a loop; None if it is outside of the

@@ -28,13 +28,13 @@ from ..graph.nodes import Graph
 from ..graph.verify import verify as verify_graph
 from ..ir.nodes import BufferArg, Program, Realize, ScalarArg, Stmt, Strides
 from ..ir.verify import Property, Verifier
+from ..schedule.fit_splits import fit_splits
 from ..schedule.plan import Plan
 from . import gpu
 from .carry import carry
 from .collect import collect
 from .convert import convert
 from .expand import expand
-from .fit_splits import fit_splits
 from .flatten import flatten
 from .fold_storage import fold_storage
 from .inline import inline
