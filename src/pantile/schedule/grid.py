@@ -200,7 +200,7 @@ def _check_ahead(s: StageDraft, placement: Placement) -> None:
     if s.ahead is None:
         return
     name, site = s.stage.name, placement.compute(s.stage.name)
-    chain = placement.around(site)
+    chain = placement.to(site)
     kinds = [placement.kind(x) for x in chain]
     if site is None or Kind.BLOCK not in kinds or {Kind.THREAD, Kind.WARP} & {*kinds} or kinds[-1] is not Kind.SERIAL:
         raise s.no(

@@ -11,61 +11,65 @@ The tree has no extents: lowering gives its loops expressions for bounds, and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..cached import cached_property
+from ..errors import InternalError
 from ..graph.nodes import Graph, Stage
 from ..target.kinds import Kind
+from .nest import LoopDraft
 from .order import execution_order
-from .plan import Plan, Site
+from .plan import Loop, Plan, Site
 
 Chain = tuple[Site, ...]  # loops, outermost first
 Leaf = tuple[str, int]  # a stage and the index of one of its definitions
 
 
-class LoopTree:
-    """The sites of a plan; None is the site outside of all loops. Every answer is computed once."""
+class LoopChains:
+    """The loops around stages and definitions, of a plan or of the drafts of one. Every answer is computed once."""
 
-    def __init__(self, graph: Graph, plan: Plan) -> None:
-        self.graph, self.plan = graph, plan
+    def __init__(self) -> None:
         self._own: dict[Leaf, Chain] = {}
         self._to: dict[Site, Chain] = {}
-        self._around: dict[str, Chain] = {}
         self._chains: dict[Leaf, Chain] = {}
         self._kinds: dict[Site, Kind] = {}
 
-    # ---- the loops around stages and definitions
+    def compute(self, name: str) -> Site | None:
+        """Where a stage is computed, the first place if there are several; None is root."""
+        raise InternalError("abstract")
+
+    def loops(self, leaf: Leaf) -> Sequence[Loop | LoopDraft]:
+        """The loops of a definition by name and kind, outermost first, also those that it shares."""
+        raise InternalError("abstract")
+
+    def host(self, leaf: Leaf) -> tuple[str, str] | None:
+        """The stage in whose loops a definition runs, and the last of these (compute_with); None: in loops of its own.
+        An update may run in those of its own pure definition."""
+        raise InternalError("abstract")
 
     def around(self, name: str) -> Chain:
         """The loops around the site that a stage is computed at."""
-        if name not in self._around:
-            self._around[name] = self.to(self.plan.stages[name].compute)
-        return self._around[name]
+        return self.to(self.compute(name))
 
     def to(self, site: Site | None) -> Chain:
         """The loops around a site, its own loop last."""
         if site is None:
             return ()
         if site not in self._to:
-            own = self._down_to((site.stage, site.definition), site.loop)
+            own = self.own_down_to((site.stage, site.definition), site.loop)
             self._to[site] = (*self.around(site.stage), *own)
         return self._to[site]
 
     def own(self, leaf: Leaf) -> Chain:
         """The loops of a definition; those that it shares belong to another stage, or to the pure definition."""
         if leaf not in self._own:
-            name, k = leaf
-            p = self.plan.stages[name]
-            names = [loop.name for loop in p.nests[k].loops]
-            shared: Chain = ()
-            if k in p.within:
-                shared = self._down_to((name, 0), p.within[k])
-            elif p.with_stage is not None and p.with_loop is not None and k == 0:
-                shared = self._down_to((p.with_stage, 0), p.with_loop)
-            self._own[leaf] = (*shared, *[Site(name, k, n) for n in names[len(shared) :]])
+            names, host = [loop.name for loop in self.loops(leaf)], self.host(leaf)
+            shared = () if host is None else self.own_down_to((host[0], 0), host[1])
+            self._own[leaf] = (*shared, *[Site(*leaf, n) for n in names[len(shared) :]])
         return self._own[leaf]
 
-    def _down_to(self, leaf: Leaf, loop: str) -> Chain:
+    def own_down_to(self, leaf: Leaf, loop: str) -> Chain:
+        """The loops of a definition down to one of them."""
         own = self.own(leaf)
         names = [s.loop for s in own]
         return own[: names.index(loop) + 1] if loop in names else ()
@@ -81,9 +85,30 @@ class LoopTree:
         """How the loop of a site runs."""
         kind = self._kinds.get(site)
         if kind is None:
-            nest = self.plan.stages[site.stage].nests[site.definition]
-            kind = self._kinds[site] = next(loop.kind for loop in nest.loops if loop.name == site.loop)
+            loops = self.loops((site.stage, site.definition))
+            kind = self._kinds[site] = next(loop.kind for loop in loops if loop.name == site.loop)
         return kind
+
+
+class LoopTree(LoopChains):
+    """The sites of a plan; None is the site outside of all loops."""
+
+    def __init__(self, graph: Graph, plan: Plan) -> None:
+        super().__init__()
+        self.graph, self.plan = graph, plan
+
+    def compute(self, name: str) -> Site | None:
+        return self.plan.stages[name].compute
+
+    def loops(self, leaf: Leaf) -> Sequence[Loop]:
+        return self.plan.stages[leaf[0]].nests[leaf[1]].loops
+
+    def host(self, leaf: Leaf) -> tuple[str, str] | None:
+        name, k = leaf
+        p = self.plan.stages[name]
+        if k in p.within:
+            return name, p.within[k]
+        return None if p.with_stage is None or p.with_loop is None else (p.with_stage, p.with_loop)
 
     # ---- the stages at a site
 

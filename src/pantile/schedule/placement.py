@@ -15,24 +15,23 @@ from ..target.kinds import AT_ONCE, Kind
 from .directives import Directive
 from .draft import StageDraft
 from .limits import MOST_PLACES
-from .loop_tree import Chain
+from .loop_tree import Chain, LoopChains
 from .loop_tree import Leaf as Reader
+from .nest import LoopDraft
 from .plan import Site
 from .refuse import did_you_mean
 from .updates import has_closed_form
 
 
-class Placement:
+class Placement(LoopChains):
     """Where all stages of a pipeline are computed and stored, and the loops around them; each is computed once."""
 
     def __init__(self, graph: Graph, drafts: dict[str, StageDraft]) -> None:
+        super().__init__()
         self.graph = graph
         self.drafts = drafts
         self._sites: dict[str, tuple[Site, ...]] = {}
-        self._loops: dict[Reader, Chain] = {}
-        self._around: dict[Site, Chain] = {}
         self._stores: dict[str, Site | None] = {}
-        self._kinds: dict[Site, Kind] = {}
 
     def check(self) -> None:
         """Check every rule about places, consumers first, so that the first error is the one nearest to the outputs."""
@@ -80,25 +79,17 @@ class Placement:
 
     # ---- chains of loops
 
-    def around(self, site: Site | None) -> Chain:
-        """The loops around a place, outermost first, the site itself last."""
-        if site is None:
-            return ()
-        if site not in self._around:
-            own = self._own(site.stage, site.definition, site.loop)
-            self._around[site] = (*self.around_stage(site.stage), *own)
-        return self._around[site]
+    def loops(self, leaf: Reader) -> list[LoopDraft]:
+        return self.drafts[leaf[0]].nests[leaf[1]].loops
 
-    def around_stage(self, name: str) -> Chain:
-        return self.around(self.compute(name))
-
-    def around_body(self, reader: Reader) -> Chain:
-        """The loops around the innermost statement of a definition."""
-        return (*self.around_stage(reader[0]), *self._own(*reader))
+    def host(self, leaf: Reader) -> tuple[str, str] | None:
+        s = self.drafts[leaf[0]]
+        together = s.within.get(leaf[1], s.together)
+        return None if together is None else (str(together.args[0]), str(together.args[1]))
 
     def chains(self, reader: Reader) -> list[Chain]:
         """The loops around the innermost statement of a definition, for each place that its stage is computed at."""
-        own = self._own(*reader)
+        own = self.own(reader)
         return [(*around, *own) for around in self._chains_around(self.sites(reader[0]))]
 
     def chains_around(self, name: str) -> list[Chain]:
@@ -107,41 +98,18 @@ class Placement:
 
     def chains_around_memory(self, name: str) -> list[Chain]:
         """The loops around the memory of a stage, for each place that it is stored at."""
-        return self.chains_around(name) if self.drafts[name].store is None else [self.around(self.store(name))]
+        return self.chains_around(name) if self.drafts[name].store is None else [self.to(self.store(name))]
 
     def _chains_around(self, sites: tuple[Site, ...]) -> list[Chain]:
         return [
-            (*around, *self._own(site.stage, site.definition, site.loop))
+            (*around, *self.own_down_to((site.stage, site.definition), site.loop))
             for site in sites
             for around in self._chains_around(self.sites(site.stage))
         ] or [()]
 
-    def _own(self, name: str, k: int, down_to: str | None = None) -> Chain:
-        """The loops of a definition; those it shares (compute_with) are the other stage's, or its pure definition's."""
-        if (name, k) not in self._loops:
-            self._loops[name, k] = self._find_own(name, k)
-        own = self._loops[name, k]
-        return own if down_to is None else own[: self.drafts[name].nests[k].names.index(down_to) + 1]
-
-    def _find_own(self, name: str, k: int) -> Chain:
-        names = self.drafts[name].nests[k].names
-        shared: Chain = ()
-        together = self.drafts[name].within.get(k, self.drafts[name].together)
-        if together is not None:
-            shared = self._own(str(together.args[0]), 0, str(together.args[1]))[: len(names)]
-        return (*shared, *[Site(name, k, loop) for loop in names[len(shared) :]])
-
-    def kind(self, site: Site) -> Kind:
-        kind = self._kinds.get(site)
-        if kind is None:
-            nest = self.drafts[site.stage].nests[site.definition]
-            kind = self._kinds[site] = nest.loops[nest.names.index(site.loop)].kind
-        return kind
-
     # ---- compute_at
 
     def compute(self, name: str) -> Site | None:
-        """Where a stage is computed, the first place if there are several; None is root."""
         sites = self.sites(name)
         return sites[0] if sites else None
 
@@ -244,7 +212,7 @@ class Placement:
         if s.store.verb == "store_root":
             return None
         host, loop = self._check_host(s, s.store)
-        for site in self.around(place):
+        for site in self.to(place):
             if site.stage == host and site.loop == loop:
                 return site
         at = "root" if place is None else f"loop {place.loop} of {place.stage}"
@@ -256,7 +224,7 @@ class Placement:
 
     def between(self, name: str) -> Chain:
         """The loops between a stage's memory and its computation, outermost first."""
-        return self.around(self.compute(name))[len(self.around(self.store(name))) :]
+        return self.around(name)[len(self.to(self.store(name))) :]
 
     def _check_store(self, s: StageDraft) -> None:
         d = s.store if s.store is not None else s.compute
@@ -291,7 +259,7 @@ class Placement:
 
     def _runs_in(self, name: str, stage: str) -> bool:
         """Whether a stage is `stage` or computed in its loops."""
-        return name == stage or any(site.stage == stage for site in self.around_stage(name))
+        return name == stage or any(site.stage == stage for site in self.around(name))
 
     # ---- compute_inline
 
