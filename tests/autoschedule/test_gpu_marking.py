@@ -13,6 +13,7 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule.common.legalize import LegalSchedule, legal
 from pantile.autoschedule.common.tiles import TiledGroup, scheduled
+from pantile.autoschedule.search.rolling import Roll, chains
 from pantile.machine import named
 from tests.fuzz.harness import Trial, assert_agrees, pipeline_of, refused_call
 from tests.fuzz.isolate import isolated, isolated_together
@@ -140,3 +141,19 @@ def test_random_groups(focus: str) -> None:
         isolated(lambda: run(case, data))
 
     isolated_together(each)
+
+
+def test_rolling_groups_slide_in_shared_memory() -> None:
+    """Loops that `search/` splits by itself have a meaning on GPUs, too: what rolls down a strip of tiles is a sliding
+    window in shared memory, of as many columns as there are threads, in rows that are written out in each thread."""
+    app = APPS["unsharp"]
+    pipeline, arguments = app.build(), app.arguments("small")
+    problem = problem_of(pipeline, H200, **arguments)
+    inlined = problem.facts.trivial
+    roll = Roll("out", ("gray", "blur_y", "blur_x", "ratio"), planes="inside", tile=64)
+    result = legal(problem, [tuple(chains(problem.inlined(inlined), roll))], inlined)
+    assert result.honoured == (True,)
+    gray = result.schedule.on("gray")
+    assert {"store_at", "compute_at", "thread", "unroll"} <= {*gray.verbs} and "vectorize" not in gray.verbs
+    run = pipeline.with_options(target="cuda-sim").with_schedule(result.schedule)
+    np.testing.assert_allclose(run(**arguments), pipeline.reference(**arguments), rtol=2e-4, atol=1e-3)

@@ -14,7 +14,7 @@ from ...cached import cached_property
 from ...dataclass import dataclass
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
-from ...schedule.directives import SUFFIX, StageSchedule
+from ...schedule.directives import StageSchedule
 from ...schedule.parallel_reduction import in_parts
 from ...schedule.stage_default import FEWEST_LANES, StageDefaults, register_lanes
 from ...schedule.sums import power_of_two, shared_terms, side_by_side, sums_at_a_time
@@ -22,7 +22,7 @@ from ..strategy import Problem
 from .facts import Extents
 from .histograms import counted_in_parts
 from .locality import overlaps
-from .marking import DefinitionLoops, Marking, Part, SplitLoops, reordered
+from .marking import DefinitionLoops, Innermost, Marking, Names, Part, reordered, unrolled, vector
 
 MOST_UNROLLED = 4  # iterations of a short loop around a vector
 LEAST_ACROSS = 4  # vectors along a loop that is not the innermost one: their elements are gathered one by one
@@ -43,45 +43,40 @@ class CpuMarking(Marking):
         return (self._alone.at_root(stage),)
 
     def in_parts(self, stage: Stage) -> Part:
-        problem = self.problem
-        parts = in_parts(problem.graph, stage, problem.target, problem.strict, ())
-        return parts or counted_in_parts(problem, stage)
+        p = self.problem
+        return in_parts(p.graph, stage, p.target, p.strict, ()) or counted_in_parts(p, stage)
 
-    def is_apart(self, stage: Stage) -> bool:
-        """Planes that are told apart by their numbers are computed all at once, on their own."""
-        return self._alone.is_written_out(stage)
+    def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
+        """Planes that are told apart by their numbers are computed all at once."""
+        return self._alone.is_written_out(stage) or (stage.ndim < 2 and not is_tiled)
 
-    def needs_tiles(self, stage: Stage) -> bool:
-        return stage.ndim < 2
-
-    def tileable(self, stage: Stage) -> Sequence[str]:
-        return [*self.problem.facts.every_loop(stage.name)]
-
-    def stored(self, stage: Stage, chain: StageSchedule) -> StageSchedule:
-        return self._alone.stored(stage, chain)
-
-    def unsplit(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
+    def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         """A scan is parallel along what it does not go along."""
         return self._alone.marked(loops.stage, loops.definition, chain) if loops.is_parallel else chain
 
-    def inside(self, loops: DefinitionLoops, split: SplitLoops, chain: StageSchedule) -> StageSchedule:
-        return _VectorLoops(self, loops, split).marked(chain) if loops.is_parallel else chain
+    def inside(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
+        return _VectorLoops(self, loops).marked(chain) if loops.is_parallel else chain
 
-    def tiled(self, loops: DefinitionLoops, split: SplitLoops, chain: StageSchedule) -> StageSchedule:
-        vectors = _VectorLoops(self, loops, split)
-        inside = vectors.inside
+    def tiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
+        vectors, inside = _VectorLoops(self, loops), [*loops.inside.items()]
         chain = vectors.marked(chain)
-        shared = [(name, count) for loop, name, count in split.tiles if loop in loops.free]
-        vector = vectors.vector or list(inside)[-1]
-        rows = list(inside.items())[: list(inside).index(vector)]
+        shared = [(name, count) for loop, name, count in loops.tiles if loop in loops.free]
+        names = [*loops.inside]
+        rows = inside[: names.index(vectors.vector or names[-1])]
         if shared or loops.reductions or not rows or prod(n for _, n in rows) < self._wanted_tasks:
-            return self._parallel(chain, shared or list(inside.items())[:-1])
+            return self.nest(chain, shared=[n for n, _ in _outermost(shared or inside[:-1], self._wanted_tasks)])
         return self._in_tasks(chain, rows)
 
-    def _parallel(self, chain: StageSchedule, loops: Sequence[tuple[str, int]]) -> StageSchedule:
-        """Mark as many of the outermost loops parallel as it takes to keep all threads busy."""
-        for name, _ in _outermost(loops, self._wanted_tasks):
-            chain = chain.parallel(name)
+    def nest(
+        self, chain: StageSchedule, parts: Sequence[Innermost] = (), order: Names = (), shared: Names = ()
+    ) -> StageSchedule:
+        for part in (p for p in parts if p.count is not None):
+            chain = part.mark(chain)
+        chain = chain.reorder(*order) if order else chain
+        for part in (p for p in parts if p.count is None):
+            chain = part.mark(chain)
+        for loop in shared:
+            chain = chain.parallel(loop)
         return chain
 
     @property
@@ -93,8 +88,7 @@ class CpuMarking(Marking):
         """Mark loops over whole rows parallel, with tasks of several iterations of the innermost parallel loop."""
         tasks = TASKS_PER_THREAD * self.problem.cpu.threads
         *around, last = _outermost(rows, max(tasks, self._wanted_tasks))
-        for name, _ in around:
-            chain = chain.parallel(name)
+        chain = self.nest(chain, shared=[name for name, _ in around])
         count = prod(n for _, n in (*around, last))
         bytes_each = self.problem.facts.size(chain.name) / count
         several = power_of_two(max(1, min(count // tasks, last[1] // 2, int(TASK_BYTES / bytes_each))))
@@ -117,7 +111,6 @@ class _VectorLoops:
 
     marking: Marking
     loops: DefinitionLoops
-    split: SplitLoops
 
     @property
     def problem(self) -> Problem:
@@ -128,46 +121,37 @@ class _VectorLoops:
         return self.loops.stage
 
     @cached_property
-    def inside(self) -> dict[str, int]:
-        """The loops over dims inside of a tile, with their extents."""
-        return self.split.inside(self.loops)
-
-    @cached_property
     def blocks(self) -> list[str]:
         """The order of dims around the innermost vector and the reduction loops.
 
         As asked for, the loop that is vectorized last; an accumulation puts those innermost along which it reads most
         again, be it the vectorized one or not.
         """
-        free = [d for d in self.split.order if d in self.loops.free]
+        free = [d for d in self.loops.order if d in self.loops.free]
         if self.loops.reductions and not self.loops.is_scan:
-            tile = {loop: n for loop, n in self.split.extents.items() if loop in self.stage.dims}
+            tile = {loop: n for loop, n in self.loops.extents.items() if loop in self.stage.dims}
             reuse = overlaps(self.problem.facts, (self.stage.name,), self.stage.name, tile)
             free.sort(key=lambda d: reuse[d])
-        return [self.split.called[d] for d in free]
+        return [self.loops.called[d] for d in free]
 
     def marked(self, chain: StageSchedule) -> StageSchedule:
         """Order tile loops, loops inside them, reduction loops, and innermost a vector along the last loop that fills
         one. Sums stay in registers while their reduction loops run; a scan goes along rows, as memory does."""
-        tiles = [name for _, name, _ in self.split.tiles]
-        reductions = [self.split.called[r] for r in self.loops.reductions]
-        vector = self.vector
-        if vector is None:
-            return reordered(chain, self.split.now, [*tiles, *self.blocks, *reductions])
-        rows = self._shared_rows(vector)
+        loops, tiles = self.loops, [name for _, name, _ in self.loops.tiles]
+        if self.vector is None:
+            return reordered(chain, loops.now, [*tiles, *self.blocks, *loops.reductions])
+        rows = self._shared_rows(self.vector)
         most = 1 if rows else self._most_vectors
-        vectors = max(self._fewest_vectors, min(most, power_of_two(self.inside[vector] // self._lanes)))
-        around = self._written_out(vector, vectors)
-        written_out = {**(rows or self._shared_terms(around, vector, vectors)), **around}
-        chain = chain.vectorize(vector, self._lanes * vectors)
-        for n, factor in written_out.items():
-            chain = chain.unroll(n, factor)
-        halves = {vector: SUFFIX["vectorize"], **dict.fromkeys(written_out, SUFFIX["unroll"])}
-        now = [m for n in self.split.now for m in ([n, n + halves[n]] if n in halves else [n])]
-        others = [n for n in self.inside if n != vector]
-        outside = [*others, *reductions, vector] if self.loops.is_scan else [*self.blocks, *reductions]
-        unrolled = [n + halves[n] for n in written_out]
-        return reordered(chain, now, [*tiles, *outside, *unrolled, vector + halves[vector]])
+        vectors = max(self._fewest_vectors, min(most, power_of_two(loops.inside[self.vector] // self._lanes)))
+        around = self._written_out(self.vector, vectors)
+        copies = {**(rows or self._shared_terms(around, self.vector, vectors)), **around}
+        parts = [vector(self.vector, self._lanes * vectors), *(unrolled(*copy) for copy in copies.items())]
+        halves = {p.loop: p.part for p in parts}
+        now = [m for n in loops.now for m in ([n, halves[n]] if n in halves else [n])]
+        others = [n for n in loops.inside if n != self.vector]
+        outside = [*others, *loops.reductions, self.vector] if loops.is_scan else [*self.blocks, *loops.reductions]
+        order = [*tiles, *outside, *(p.part for p in (*parts[1:], parts[0]))]
+        return self.marking.nest(chain, parts, order if order != now else ())
 
     @cached_property
     def _lanes(self) -> int:
@@ -193,7 +177,7 @@ class _VectorLoops:
         has_channels = self.stage.name in self.problem.channels
         if self.loops.is_scan and self.stage.dims[-2 if has_channels else -1] not in self.loops.free:
             return None
-        fewest, inside = self._fewest_vectors * self._lanes, self.inside
+        fewest, inside = self._fewest_vectors * self._lanes, self.loops.inside
         *before, last = inside
         if has_channels:
             if before and inside[before[-1]] >= fewest:  # no order of loops moves a row away from its channels
@@ -222,41 +206,41 @@ class _VectorLoops:
             return side_by_side(self._block)
         return vectors_at_a_time(self.problem, self.stage, self.loops.definition, self.marking.style.vectors)
 
-    def _written_out(self, vector: str, vectors: int) -> Extents:
+    def _written_out(self, column: str, vectors: int) -> Extents:
         """The loops to unroll around so many vectors, with their factors.
 
         Short ones behind it, such as the channels of an interleaved image, or else a part of the one innermost around
         the loops of a sum, whose terms then share what they read.
         """
-        inside = self.inside
-        behind = list(inside)[list(inside).index(vector) + 1 :]
+        inside = self.loops.inside
+        behind = list(inside)[list(inside).index(column) + 1 :]
         short = {n: inside[n] for n in behind if 1 < inside[n] <= MOST_UNROLLED}
         if short or not self._is_sum:
             return short
-        around = [n for n in self.blocks if n != vector and inside[n] > 1][-1:]
+        around = [n for n in self.blocks if n != column and inside[n] > 1][-1:]
         return {n: min(inside[n], max(1, self._block // vectors)) for n in around}
 
-    def _shared_terms(self, around: Extents, vector: str, vectors: int) -> Extents:
+    def _shared_terms(self, around: Extents, column: str, vectors: int) -> Extents:
         """Terms to write out around these loops, and how many: those for which their iterations read the same."""
-        before = {n: loop for loop, n in self.split.called.items()}
+        before = {n: loop for loop, n in self.loops.called.items()}
         rows = [n for n in around if self._is_sum and before[n] in self.stage.dims]
         if not rows:
             return {}
         dim, count = before[rows[0]], around[rows[0]]
-        across, strict = before[vector], self.problem.strict
+        across, strict = before[column], self.problem.strict
         terms = shared_terms(self.stage, self.loops.definition, dim, across, count * vectors, count, strict)
-        return {self.split.called[r]: n for r, n in terms.items()}
+        return {self.loops.called[r]: n for r, n in terms.items()}
 
-    def _shared_rows(self, vector: str) -> Extents:
+    def _shared_rows(self, column: str) -> Extents:
         """Rows to write out around a vector, if what depends on the column only is worth it."""
-        before = {n: loop for loop, n in self.split.called.items()}
-        names = list(self.inside)
-        row = names[names.index(vector) - 1] if names.index(vector) > 0 else vector
-        if row == vector or self.inside[row] < 2 * SHARING_ROWS:
+        before = {n: loop for loop, n in self.loops.called.items()}
+        names = list(self.loops.inside)
+        row = names[names.index(column) - 1] if names.index(column) > 0 else column
+        if row == column or self.loops.inside[row] < 2 * SHARING_ROWS:
             return {}
         copies = self.problem.channels.get(self.stage.name, 1)
         is_worth = self.problem.alone.shared_work.is_worth_sharing_rows
-        return {row: SHARING_ROWS} if is_worth(self.stage, before[row], before[vector], copies) else {}
+        return {row: SHARING_ROWS} if is_worth(self.stage, before[row], before[column], copies) else {}
 
 
 def vectors_at_a_time(problem: Problem, stage: Stage, definition: Definition, wanted: int) -> int:

@@ -21,7 +21,9 @@ from ...schedule.names import fresh
 from ...schedule.sums import power_of_two
 from ...schedule.updates import is_independent
 from ...target.gpu import MOST_THREADS
-from .marking import DefinitionLoops, Marking, Part, SplitLoops, reordered
+from .marking import DefinitionLoops, Innermost, Marking, Names, Part, reordered
+
+ROW_THREADS = 128  # of a row whose columns a strategy computes vector by vector on a CPU
 
 
 class GpuMarking(Marking):
@@ -38,40 +40,51 @@ class GpuMarking(Marking):
         part = self.at_root(stage)
         return part if len(part) > 1 else ()
 
-    def is_apart(self, stage: Stage) -> bool:
-        return False
+    def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
+        return not is_tiled
 
-    def needs_tiles(self, stage: Stage) -> bool:
-        return True
-
-    def tileable(self, stage: Stage) -> Sequence[str]:
-        return self.problem.facts.tileable(stage.name)
-
-    def unsplit(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
+    def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         return self._defaults.marked(loops.stage, loops.definition, chain)
 
-    def inside(self, loops: DefinitionLoops, split: SplitLoops, chain: StageSchedule) -> StageSchedule:
+    def inside(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         threads = [d for d in loops.free if is_independent(loops.stage, loops.definition, d)]
-        if not threads:
-            return chain
-        rest = [n for n in split.now if n not in threads]
-        return reordered(chain, split.now, [*threads, *rest]).thread(*threads)
+        order = [*threads, *(n for n in loops.now if n not in threads)]
+        return _kinds(reordered(chain, loops.now, order), (), threads)
 
-    def tiled(self, loops: DefinitionLoops, split: SplitLoops, chain: StageSchedule) -> StageSchedule:
+    def tiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         """Of a dim without tiles, such as planes, all is computed by one thread if other stages are computed for the
         tile, and one iteration by a block if not, but for channels."""
-        inside, tiled = split.inside(loops), {split.called[loop] for loop, _, _ in split.tiles}
-        row = split.called[loops.stage.dims[self.problem.row(loops.stage.name)]]
-        whole = [n for n in inside if n not in tiled and n != row]
-        names = [*inside]
-        outside = [n for n in whole if not split.has_members and names.index(n) < names.index(row)]
-        shares = _ThreadLoops(chain, [*split.now])
-        for name in reversed([n for n in names if n not in whole]):
-            shares.take(name, inside[name], is_row=name == row, is_constant=name in tiled)
-        blocks = [*outside, *(name for _, name, _ in split.tiles)]
-        own = [*shares.serial, *(n for n in whole if n not in outside), *(split.called[r] for r in loops.reductions)]
-        chain = reordered(shares.chain, shares.now, [*blocks, *shares.threads, *own])
-        return chain.block(*blocks).thread(*shares.threads)
+        dims, tiled = loops.stage.dims, {loops.called[loop] for loop, _, _ in loops.tiles}
+        row = dims[self.problem.row(loops.stage.name)]
+        shares = _ThreadLoops(chain, [*loops.now])
+        for name in reversed(loops.inside):
+            if name in tiled or name == row:
+                is_row = name == loops.called.get(row)
+                shares.take(name, loops.inside[name], is_row=is_row, is_constant=name in tiled)
+        whole = [n for n in loops.inside if n not in tiled and n != row]
+        outside = [n for n in whole if not loops.has_members and n in dims[: dims.index(row)]]
+        blocks = [*outside, *(name for loop, name, _ in loops.tiles if loop in loops.free)]
+        inner = [*(n for n in whole if n not in outside), *(n for _, n, _ in loops.tiles if n not in blocks)]
+        order = [*blocks, *shares.threads, *shares.serial, *inner, *loops.reductions]
+        return _kinds(reordered(shares.chain, shares.now, order), blocks, shares.threads)
+
+    def nest(
+        self, chain: StageSchedule, parts: Sequence[Innermost] = (), order: Names = (), shared: Names = ()
+    ) -> StageSchedule:
+        """Where a CPU has a vector, threads take a row of columns, around what is written out."""
+        rows = [p for p in parts if p.verb == "vectorize"]
+        after = {row.loop: row.part for row in rows if row.count is not None}
+        for loop, part in after.items():
+            chain = chain.split(loop, loop, part, ROW_THREADS)
+        for copies in (p for p in parts if p not in rows):
+            chain = copies.mark(chain)
+        order = [n for loop in order if loop not in after.values() for n in (loop, after.get(loop)) if n is not None]
+        return _kinds(chain.reorder(*order) if order else chain, shared, [row.part for row in rows])
+
+
+def _kinds(chain: StageSchedule, blocks: Names, threads: Names) -> StageSchedule:
+    chain = chain.block(*blocks) if blocks else chain
+    return chain.thread(*threads) if threads else chain
 
 
 class _ThreadLoops:

@@ -6,16 +6,15 @@ own, at root, and a remark says why. So does a stage that nothing was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from ...dataclass import dataclass
 from ...errors import UserError
-from ...graph.nodes import Stage
 from ...schedule.directives import on
 from ...schedule.resolve import resolve
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
-from .marking import Marking, Part
+from .marking import Part
 from .tiles import marking
 
 
@@ -32,19 +31,18 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
     """A schedule of `problem.graph`, from which nothing has been inlined yet. What is reduced to one value, or counted,
     by itself, is so in parts: that is no matter of tiles."""
     marks = marking(problem, inlined=inlined)
-    stages = (s for s in problem.graph.stages if s.name not in inlined)
+    stages = [s for s in problem.graph.stages if s.name not in inlined]
     whole = {s.name: part for s in stages if (part := marks.in_parts(s))}
+    alone: dict[str, Part] = {s.name: (on(s.name).compute_inline(),) for s in problem.graph.stages}
+    alone |= {s.name: whole.get(s.name) or marks.at_root(s) for s in stages}
     parts = [whole.get(part[0].name, part) if len(part) == 1 else part for part in parts]
     asked = {chain.name: chain for part in parts for chain in part}
-    each = [
-        (asked[s.name],) if s.name in asked and s.name not in whole else _alone(marks, s, whole)
-        for s in problem.graph.stages
-    ]
+    each = [part if name in whole or name not in asked else (asked[name],) for name, part in alone.items()]
     together = Schedule(*(chain for part in each for chain in part)).replace(*asked.values())
     remarks = [f"reduced in parts, by threads and lanes: {', '.join(whole)}"] if whole else []
     if _refusal(problem, together) is None:
         return LegalSchedule(together, (True,) * len(parts), tuple(remarks))
-    schedule = Schedule(*(chain for s in problem.graph.stages for chain in _alone(marks, s, whole)))
+    schedule = Schedule(*(chain for part in alone.values() for chain in part))
     honoured = []
     for part in parts:
         extended = schedule.replace(*part)
@@ -56,12 +54,6 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
             names = ", ".join(chain.name for chain in part)
             remarks.append(f"scheduled on their own: {names}, because {refusal}")
     return LegalSchedule(schedule, tuple(honoured), tuple(remarks))
-
-
-def _alone(marks: Marking, stage: Stage, whole: Mapping[str, Part]) -> Part:
-    if stage.name in marks.inlined:
-        return (on(stage.name).compute_inline(),)
-    return whole.get(stage.name) or marks.at_root(stage)
 
 
 def _refusal(problem: Problem, schedule: Schedule) -> str | None:

@@ -1,5 +1,5 @@
-"""Marking: which kinds of loops run the loops of a stage. Grouping says which loops there are, one style per kind of
-machine (`styles`) marks them:
+"""Marking: which kinds of loops run the loops of a stage. Grouping says which loops there are, and one style per kind
+of machine marks them:
 
     CPU    tile loops in parallel, a vector innermost, short loops written out around it
     GPU    tile loops as blocks, the loops inside of tiles as threads
@@ -14,12 +14,13 @@ from ...cached import cached_property
 from ...dataclass import dataclass
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
-from ...schedule.directives import StageSchedule
+from ...schedule.directives import SUFFIX, StageSchedule
 from ...schedule.stage_default import FEWEST_LANES
-from ...schedule.updates import is_independent, pure_dims
+from ...schedule.updates import is_independent, loop_names, pure_dims
 from ..strategy import Problem
 
 Part = tuple[StageSchedule, ...]  # the directives of some stages
+Names = Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -34,29 +35,72 @@ PLAIN = Style()
 
 
 @dataclass(frozen=True)
+class Innermost:
+    """A loop of which a vector is computed at a time, or some iterations are written out; all of it without `count`."""
+
+    loop: str
+    verb: str
+    count: int | None = None
+
+    @property
+    def part(self) -> str:
+        """The innermost loop that is split off."""
+        return self.loop if self.count is None else self.loop + SUFFIX[self.verb]
+
+    def mark(self, chain: StageSchedule) -> StageSchedule:
+        mark = chain.vectorize if self.verb == "vectorize" else chain.unroll
+        return mark(self.loop) if self.count is None else mark(self.loop, self.count)
+
+
+def vector(loop: str, lanes: int | None = None) -> Innermost:
+    return Innermost(loop, "vectorize", lanes)
+
+
+def unrolled(loop: str, count: int | None = None) -> Innermost:
+    return Innermost(loop, "unroll", count)
+
+
+@dataclass(frozen=True)
 class DefinitionLoops:
-    """The loops of one definition, before any directive."""
+    """The loops of one definition, some of which are split into tiles."""
 
     stage: Stage
     definition: Definition
+    order: Names  # in which to bring them, reduction loops last
+    extents: Mapping[str, int]  # inside of a tile
+    split: Mapping[str, Names]  # loop -> what it was split into, outermost first
+    tiles: Sequence[tuple[str, str, int]] = ()  # outermost first: a loop, its tile loop, and the number of tiles
+    has_members: bool = False  # whether other stages are computed at its tiles
 
     @cached_property
     def free(self) -> tuple[str, ...]:
         return pure_dims(self.stage, self.definition)
 
     @cached_property
-    def reductions(self) -> list[str]:
-        return [r.name for r in self.definition.domain]
+    def called(self) -> dict[str, str]:
+        """The loops inside of a tile."""
+        return {n: self.split[n][-1] if n in self.split else n for n in loop_names(self.stage, self.definition)}
 
-    @property
-    def names(self) -> list[str]:
-        return [*self.free, *self.reductions]
+    @cached_property
+    def now(self) -> list[str]:
+        """All loops in their order so far."""
+        return [name for n in self.called for name in self.split.get(n, (n,))]
+
+    @cached_property
+    def inside(self) -> dict[str, int]:
+        """The loops over dims inside of a tile, with their extents."""
+        return {self.called[d]: self.extents[d] for d in self.order if d in self.free}
+
+    @cached_property
+    def reductions(self) -> list[str]:
+        """The reduction loops inside of a tile."""
+        return [self.called[r.name] for r in self.definition.domain]
 
     @property
     def is_scan(self) -> bool:
         """Whether what is written moves with a reduction loop."""
         moving = {v for i in self.definition.indices for v in variables(i)}
-        return not moving.isdisjoint(self.reductions)
+        return not moving.isdisjoint(r.name for r in self.definition.domain)
 
     @property
     def is_parallel(self) -> bool:
@@ -65,93 +109,67 @@ class DefinitionLoops:
 
 
 @dataclass(frozen=True)
-class SplitLoops:
-    """What the loops of a definition were split into."""
-
-    now: Sequence[str]  # all loops, in their order so far
-    order: Sequence[str]  # the loops before they were split, in the order to bring them in
-    extents: Mapping[str, int]  # of these inside of a tile
-    called: Mapping[str, str]  # what they are called there
-    tiles: Sequence[tuple[str, str, int]] = ()  # outermost first: a loop, its tile loop, and the number of tiles
-    has_members: bool = False  # at whose tiles other stages are computed
-
-    @staticmethod
-    def whole(loops: DefinitionLoops, order: Sequence[str], extents: Mapping[str, int]) -> SplitLoops:
-        """Loops that are not split."""
-        return SplitLoops(loops.names, order, extents, {n: n for n in loops.names})
-
-    def inside(self, loops: DefinitionLoops) -> dict[str, int]:
-        """The loops over dims inside of a tile, with their extents."""
-        return {self.called[d]: self.extents[d] for d in self.order if d in loops.free}
-
-
-@dataclass(frozen=True)
 class Marking(ABC):
-    """A style of marking loops, on the machine of a problem."""
+    """A style of marking loops, on the machine of a problem, of which some stages are inlined."""
 
     problem: Problem
     style: Style = PLAIN
-    inlined: Collection[str] = ()  # stages of the problem that are not computed by themselves
+    inlined: Collection[str] = ()
 
     @abstractmethod
     def at_root(self, stage: Stage) -> Part:
-        """The directives of a stage on its own, and of its partial results."""
+        """Schedule a stage on its own."""
 
     @abstractmethod
     def in_parts(self, stage: Stage) -> Part:
-        """The directives of a reduction to one value or to few, and of its partial results; () for other stages."""
+        """Schedule a reduction to one value or to few, and its partial results; () for other stages."""
 
     @abstractmethod
-    def is_apart(self, stage: Stage) -> bool:
-        """Whether a stage is in no group."""
+    def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
+        """Whether a stage is better on its own than in a group."""
 
     @abstractmethod
-    def needs_tiles(self, stage: Stage) -> bool:
-        """Whether a stage that has no tiles is scheduled on its own."""
+    def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
+        """Mark the loops of a definition of a group's output that cannot be tiled."""
 
     @abstractmethod
-    def tileable(self, stage: Stage) -> Sequence[str]:
-        """The loops of a group's output that may be tiled."""
+    def tiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
+        """Mark the loops of a definition of a group's output."""
 
     @abstractmethod
-    def tiled(self, loops: DefinitionLoops, split: SplitLoops, chain: StageSchedule) -> StageSchedule:
-        """Mark the loops of a definition of a group's output, at whose tiles other members may be computed."""
-
-    @abstractmethod
-    def inside(self, loops: DefinitionLoops, split: SplitLoops, chain: StageSchedule) -> StageSchedule:
+    def inside(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         """Mark the loops of a definition that is computed inside of a tile of another stage."""
 
     @abstractmethod
-    def unsplit(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
-        """Mark the loops of a definition of a group's output that is not tiled."""
-
-    def stored(self, stage: Stage, chain: StageSchedule) -> StageSchedule:
-        """The layout of a stage in memory."""
-        return chain
+    def nest(
+        self, chain: StageSchedule, parts: Sequence[Innermost] = (), order: Names = (), shared: Names = ()
+    ) -> StageSchedule:
+        """Mark loops that a strategy has split by itself: the innermost `parts`, and the outermost loops, which are
+        `shared` by what runs at once. `order` is that of all loops and parts; they stay as they are if it is empty."""
 
     def member(self, stage: Stage, chain: StageSchedule, extents: Mapping[str, int]) -> StageSchedule:
         """Mark the loops of a stage that is computed inside a tile, over such extents of its dims."""
-        chain = self.stored(stage, chain)
+        chain = self.problem.alone.stored(stage, chain)
+        order = sharing_last(self.problem, stage, stage.dims)
         for k, definition in enumerate(stage.definitions):
-            loops, start = DefinitionLoops(stage, definition), chain if k == 0 else chain.update(k - 1)
-            order = sharing_last(self.problem, stage, loops.free)
-            marked = self.inside(loops, SplitLoops.whole(loops, order, extents), start)
+            start = chain if k == 0 else chain.update(k - 1)
+            marked = self.inside(DefinitionLoops(stage, definition, order, extents, {}), start)
             chain = chain if marked == start else marked
         return chain
 
 
-def sharing_last(problem: Problem, stage: Stage, dims: Sequence[str]) -> list[str]:
+def sharing_last(problem: Problem, stage: Stage, dims: Names) -> list[str]:
     """The dims, with those last that are few planes, such as colours, and share much of their work: computed one after
     the other for a point, they do it once."""
-    behind = [d for d in dims if d != stage.dims[-1] and _is_shared(problem, stage, d)]
-    return [*(d for d in dims if d not in behind), *behind]
+
+    def is_shared(dim: str) -> bool:
+        extent = problem.facts.extents(stage.name)[stage.dims.index(dim)]
+        few = not stage.updates and 1 < extent < FEWEST_LANES and dim != stage.dims[-1]
+        return few and problem.alone.shared_work.is_worth_sharing(stage, dim)
+
+    return sorted(dims, key=is_shared)
 
 
-def _is_shared(problem: Problem, stage: Stage, dim: str) -> bool:
-    extent = problem.facts.extents(stage.name)[stage.dims.index(dim)]
-    return not stage.updates and 1 < extent < FEWEST_LANES and problem.alone.shared_work.is_worth_sharing(stage, dim)
-
-
-def reordered(chain: StageSchedule, now: Sequence[str], wanted: Sequence[str]) -> StageSchedule:
+def reordered(chain: StageSchedule, now: Names, wanted: Names) -> StageSchedule:
     """The loops in another order, if it is another."""
     return chain if list(now) == list(wanted) else chain.reorder(*wanted)

@@ -19,14 +19,15 @@ from itertools import pairwise
 from ...analysis.access import accesses
 from ...cached import cached_property
 from ...dataclass import dataclass
-from ...graph.nodes import Stage
+from ...graph.nodes import Definition, Stage
 from ...schedule.directives import StageSchedule, on
 from ...schedule.names import fresh
-from .. import common
+from ...schedule.updates import loop_names
 from ..strategy import Problem
 from .cpu_marking import CpuMarking
 from .footprint import boxes
-from .marking import PLAIN, DefinitionLoops, Marking, Part, SplitLoops, Style, sharing_last
+from .gpu_marking import GpuMarking
+from .marking import PLAIN, DefinitionLoops, Marking, Part, Style, sharing_last
 
 _LEVELS, _INSIDE = ("_o", "_m", "_n"), "_i"  # suffixes of tile loops by level, and of the loops inside
 
@@ -49,22 +50,20 @@ class TiledGroup:
 
 def marking(problem: Problem, style: Style = PLAIN, inlined: Collection[str] = ()) -> Marking:
     """How loops are marked on the machine of a problem, of which these stages are inlined."""
-    return (common.GpuMarking if problem.target.has_blocks else CpuMarking)(problem, style, inlined)
+    return (GpuMarking if problem.target.has_blocks else CpuMarking)(problem, style, inlined)
 
 
 def scheduled(problem: Problem, group: TiledGroup, style: Style = PLAIN) -> Part:
     """The directives of all stages of a group, those of its output first."""
     graph, marks = problem.graph, marking(problem, style)
-    stage = graph.stage[group.output]
-    levels = _levels(problem, group, marks.tileable(stage))
-    if marks.is_apart(stage) or (not levels and (group.members or marks.needs_tiles(stage))):
+    output = _Output(problem, group, _levels(problem, group), marks)
+    if marks.is_alone(output.stage, bool(output.levels)) or (group.members and not output.levels):
         return tuple(chain for name in (group.output, *group.members) for chain in marks.at_root(graph.stage[name]))
-    output = _Output(problem, group, levels, marks)
     chains = [output.chain()]
     needed = boxes(problem.facts, group.stages, group.output, output.innermost) if group.members else {}
     for name in group.members:
         stage = graph.stage[name]
-        if marks.is_apart(stage):
+        if marks.is_alone(stage, is_tiled=True):
             chains += marks.at_root(stage)
             continue
         extents = {d: int(r.high - r.low + 1) for d, r in zip(stage.dims, needed[name], strict=True)}
@@ -72,12 +71,12 @@ def scheduled(problem: Problem, group: TiledGroup, style: Style = PLAIN) -> Part
     return tuple(chains)
 
 
-def _levels(problem: Problem, group: TiledGroup, tileable: Sequence[str]) -> tuple[Level, ...]:
+def _levels(problem: Problem, group: TiledGroup) -> tuple[Level, ...]:
     """Tiles that are smaller than what they are tiles of; a level without any is left out."""
     sizes = problem.facts.every_loop(group.output)
     kept = []
     for level in group.tiles:
-        smaller = {loop: n for loop, n in level.items() if n < sizes[loop] and loop in tileable}
+        smaller = {loop: n for loop, n in level.items() if n < sizes[loop]}
         sizes = {**sizes, **smaller}
         if smaller:
             kept.append(smaller)
@@ -156,31 +155,36 @@ class _Output:
         return (pure or [name for _, name, _ in self.tile_loops])[-1]
 
     def chain(self) -> StageSchedule:
-        chain = self.marks.stored(self.stage, on(self.stage.name).compute_root())
+        chain = self.problem.alone.stored(self.stage, on(self.stage.name).compute_root())
         for k, definition in enumerate(self.stage.definitions):
-            loops, start = DefinitionLoops(self.stage, definition), chain if k == 0 else chain.update(k - 1)
-            is_tiled = loops.is_parallel and (self.levels or not loops.is_scan)
-            marked = self._marked(loops, start) if is_tiled else self.marks.unsplit(loops, start)
+            loops, start = self._loops(definition), chain if k == 0 else chain.update(k - 1)
+            if loops.is_parallel and (self.levels or not loops.is_scan):
+                marked = self.marks.tiled(loops, self._split(loops, start))
+            else:
+                marked = self.marks.untiled(loops, start)
             chain = chain if marked == start else marked
         return chain
 
-    def _marked(self, nest: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
-        loops = [loop for loop in self.order if loop in nest.names]
-        for loop in loops:
+    def _loops(self, definition: Definition) -> DefinitionLoops:
+        own = loop_names(self.stage, definition)
+        return DefinitionLoops(
+            self.stage,
+            definition,
+            order=[loop for loop in self.order if loop in own],
+            extents={**self.extents, **self.innermost},
+            split=self.names,
+            tiles=[tile for tile in self.tile_loops if tile[0] in own],
+            has_members=bool(self.group.members),
+        )
+
+    def _split(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
+        for loop in loops.order:
             factors = [level[loop] for level in self.levels if loop in level]
             current = loop
             for factor, (outer, inner) in zip(factors, pairwise(self.names[loop]), strict=True):
                 chain = chain.split(current, outer, inner, factor, tail=self.tail(loop))
                 current = inner
-        split = SplitLoops(
-            now=[name for loop in nest.names for name in self.names[loop]],
-            order=loops,
-            extents={**self.extents, **self.innermost},
-            called={loop: self.names[loop][-1] for loop in nest.names},
-            tiles=[tile for tile in self.tile_loops if tile[0] in nest.names],
-            has_members=bool(self.group.members),
-        )
-        return self.marks.tiled(nest, split, chain)
+        return chain
 
 
 def reads_halves(stage: Stage) -> bool:

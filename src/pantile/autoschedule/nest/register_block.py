@@ -14,6 +14,7 @@ from dataclasses import field, replace
 from ...dataclass import dataclass
 from ...schedule.directives import StageSchedule
 from ...schedule.sums import shared_terms, sums_at_a_time
+from ..common.tiles import marking
 from .references import is_transposed
 from .statement import Statement
 from .tiled_loops import TiledLoops
@@ -24,7 +25,7 @@ ROWS = TERMS = 4  # iterations of a loop of the output, and of a sum, that are w
 def blocked(s: Statement, chain: StageSchedule, own: Sequence[str], loops: TiledLoops) -> StageSchedule:
     """The directives of a statement with the loops `own`: tiled as told, vectorized along its column, in blocks."""
     block = _block(s, loops)
-    chain = block.loops.applied(chain, own, s.column, block.lanes, block.unrolled)
+    chain = block.loops.applied(marking(s.problem), chain, own, s.column, block.lanes, block.unrolled)
     if block.rows is not None and s.has_masked_lanes:  # blocks that a condition cuts through have code of their own
         chain = chain.partition(loops.inner[block.rows], "always")
     return chain

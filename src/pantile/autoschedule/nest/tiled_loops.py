@@ -1,6 +1,6 @@
 """Tiled loops in any order, as directives: loops over tiles in one order, loops inside of them in another.
 
-    TiledLoops({"i": 64, "j": 64}, {"i": 8, "j": 32}, inter=("j", "i"), intra=("i", "j")).applied(chain, ...)
+    TiledLoops({"i": 64, "j": 64}, {"i": 8, "j": 32}, inter=("j", "i"), intra=("i", "j")).applied(marks, chain, ...)
 
     .split("i", "i_o", "i_i", 8).split("j", "j_o", "j_i", 32).vectorize("j_i", 4)
         .reorder("j_o", "i_o", "i_i", "j_i", "j_i_v")
@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 
 from ...cached import cached_property
 from ...dataclass import dataclass
-from ...schedule.directives import SUFFIX, StageSchedule
+from ...schedule.directives import StageSchedule
 from ...schedule.names import fresh
+from ..common.marking import Marking, unrolled, vector
 
 
 @dataclass(frozen=True)
@@ -52,20 +53,21 @@ class TiledLoops:
             if self._is_whole(loop) or self.tile[loop] == 1:
                 names[loop] = (loop, loop)
             else:
-                names[loop] = (_fresh(loop, "_o", taken), _fresh(loop, "_i", taken))
+                names[loop] = (fresh_name(loop, "_o", taken), fresh_name(loop, "_i", taken))
         return names
 
     def applied(
         self,
+        marks: Marking,
         chain: StageSchedule,
         own: Sequence[str],
-        vector: str | None,
+        column: str | None,
         lanes: int,
-        unrolled: Mapping[str, int] | None = None,
+        copies: Mapping[str, int] | None = None,
     ) -> StageSchedule:
         """The directives of a definition with the loops `own`, in this order so far.
 
-        `vector`: the loop to vectorize, `unrolled`: iterations of loops to write out around it, outermost first.
+        `column`: the loop to vectorize, `copies`: iterations of loops to write out around it, outermost first.
         """
         now: list[str] = []
         for loop in own:
@@ -74,24 +76,18 @@ class TiledLoops:
                 chain = chain.split(loop, outer, inner, self.tile[loop])
             now += dict.fromkeys((outer, inner))
         wanted = [name for loop, name in [*self.outer.items(), *self.inner.items()] if loop in own]
-        for loop, count in (unrolled or {}).items():
-            if loop in self.inner and loop in own:
-                chain = chain.unroll(self.inner[loop], count)
-                _halve(now, self.inner[loop], SUFFIX["unroll"])
-                wanted.append(self.inner[loop] + SUFFIX["unroll"])
-        if vector is not None:
-            chain = chain.vectorize(self.inner[vector], lanes)
-            _halve(now, self.inner[vector], SUFFIX["vectorize"])
-            wanted.append(self.inner[vector] + SUFFIX["vectorize"])
-        return chain if now == wanted else chain.reorder(*wanted)
+        here = [(self.inner[n], count) for n, count in (copies or {}).items() if n in self.inner and n in own]
+        parts = [unrolled(*copy) for copy in here]
+        if column is not None:
+            parts.append(vector(self.inner[column], lanes))
+        for p in parts:
+            now.insert(now.index(p.loop) + 1, p.part)
+            wanted.append(p.part)
+        return marks.nest(chain, parts, () if now == wanted else wanted)
 
 
-def _fresh(loop: str, suffix: str, taken: set[str]) -> str:
+def fresh_name(loop: str, suffix: str, taken: set[str]) -> str:
+    """A name for a loop or a dim that comes of another one."""
     name = fresh(loop.replace(".", "_") + suffix, taken.__contains__)
     taken.add(name)
     return name
-
-
-def _halve(names: list[str], name: str, suffix: str) -> None:
-    """A loop that was split by a factor."""
-    names.insert(names.index(name) + 1, name + suffix)

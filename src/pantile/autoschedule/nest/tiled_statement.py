@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...schedule.directives import StageSchedule
+from ..common.tiles import marking
 from .register_block import blocked
 from .statement import Statement
 from .tiled_loops import TiledLoops
@@ -10,14 +11,14 @@ from .tiled_loops import TiledLoops
 
 def tiled(s: Statement, chain: StageSchedule, loops: TiledLoops) -> StageSchedule:
     chain = blocked(s, chain, tuple(s.extents), loops)
-    shared = _parallel_loops(s, loops)
+    shared = _shared_loops(s, loops)
     if len(shared) > 1:  # "we merge the outer inter-tile loops when possible"
         fused = "_".join(shared)
-        return chain.fuse(shared[0], shared[1], fused).parallel(fused)
-    return chain.parallel(shared[0]) if shared else chain
+        chain, shared = chain.fuse(shared[0], shared[1], fused), [fused]
+    return marking(s.problem).nest(chain, shared=shared)
 
 
-def _parallel_loops(s: Statement, loops: TiledLoops) -> list[str]:
+def _shared_loops(s: Statement, loops: TiledLoops) -> list[str]:
     """The outermost loops to share among threads; the innermost inter-tile loop stays with one, to reuse L2."""
     outer = list(loops.outer)
     if not outer:

@@ -21,11 +21,13 @@ from ...dataclass import dataclass
 from ...expr.nodes import Var
 from ...expr.visit import names, same
 from ...graph.nodes import Definition, Stage
-from ...schedule.directives import SUFFIX, StageSchedule, on
+from ...schedule.directives import StageSchedule, on
 from ...schedule.names import fresh
 from ...schedule.schedule import Schedule
-from ...schedule.stage_default import FEWEST_LANES, register_lanes
+from ...schedule.stage_default import lanes
 from ...schedule.updates import is_independent, keeps_to, pure_dims
+from ..common.marking import unrolled, vector
+from ..common.tiles import marking
 from ..strategy import Problem
 
 TASKS = (1, 2, 4)  # for each core
@@ -61,12 +63,12 @@ def _reads_elsewhere(stage: Stage, update: Definition) -> bool:
     return any(not all(map(same, indices, update.indices)) for indices in own)
 
 
+def _lanes(problem: Problem, stage: Stage) -> int:
+    return lanes(stage, stage.pure, problem.target)
+
+
 def _planes(stage: Stage, update: Definition) -> list[str]:
     return [d for d in pure_dims(stage, update)[:-1] if is_independent(stage, update, d)]
-
-
-def _lanes(problem: Problem, stage: Stage) -> int:
-    return max(FEWEST_LANES, register_lanes(stage, stage.pure, problem.target))
 
 
 # ---- blocks
@@ -75,27 +77,26 @@ def _lanes(problem: Problem, stage: Stage) -> int:
 def _widths(problem: Problem, stage: Stage) -> Iterator[int]:
     """The widths of blocks that give each core a few tasks."""
     extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
-    lanes, planes = _lanes(problem, stage), 1
+    each, planes = _lanes(problem, stage), 1
     for d in _planes(stage, stage.updates[0]):
         planes *= extents[d]
     columns = extents[stage.dims[-1]]
-    counts = (-(-each * problem.cpu.threads // planes) for each in TASKS)
-    widths = (-(-columns // count // lanes) * lanes for count in counts if count > 1)
-    yield from dict.fromkeys(width for width in widths if lanes <= width < columns)
+    counts = (-(-tasks * problem.cpu.threads // planes) for tasks in TASKS)
+    widths = (-(-columns // count // each) * each for count in counts if count > 1)
+    yield from dict.fromkeys(width for width in widths if each <= width < columns)
 
 
 def _in_blocks(problem: Problem, stage: Stage, start: StageSchedule, width: int) -> StageSchedule:
     chain = start.without_updates()
-    x, lanes = stage.dims[-1], _lanes(problem, stage)
+    x, each = stage.dims[-1], _lanes(problem, stage)
     for k, update in enumerate(stage.updates):
         steps = [r.name for r in update.domain]
         taken = {*stage.dims, *steps}
         outer, inner = (fresh(x + suffix, taken.__contains__) for suffix in ("_o", "_i"))
         shared = [*_planes(stage, update), outer]
-        chain = chain.update(k).split(x, outer, inner, width).vectorize(inner, lanes)
-        chain = chain.reorder(*shared, *steps, inner, inner + SUFFIX["vectorize"])
-        for name in shared:
-            chain = chain.parallel(name)
+        row = vector(inner, each)
+        chain = chain.update(k).split(x, outer, inner, width)
+        chain = marking(problem).nest(chain, [row], [*shared, *steps, inner, row.part], shared)
     return chain
 
 
@@ -149,22 +150,23 @@ def _cached_widths(problem: Problem, stage: Stage) -> Iterator[int]:
 
 
 def _in_bands(problem: Problem, scan: Stage, source: str | None, reader: Reader, width: int) -> Iterator[StageSchedule]:
-    stage, lanes = reader.stage, _lanes(problem, reader.stage)
+    stage, each = reader.stage, _lanes(problem, reader.stage)
     last = stage.dims[-1]
     taken = set(stage.dims)
     band = fresh(reader.across + "_o", taken.__contains__)
     inner = fresh(reader.across + "_i", taken.__contains__)
     others = [d for d in stage.dims if d not in (*reader.planes, reader.across)]
     chain = on(stage.name).compute_root().split(reader.across, band, inner, width)
+    shared = [*reader.planes, band]
     if reader.across == last:
-        chain = chain.vectorize(inner, lanes).reorder(*reader.planes, band, *others, inner, inner + SUFFIX["vectorize"])
+        columns = vector(inner, each)
+        chain = marking(problem).nest(chain, [columns], [*shared, *others, inner, columns.part], shared)
     else:  # transposed: by tiles of a line of the cache
-        line = max(lanes, problem.cpu.l1.line // stage.dtypes[0].bytes)
+        line = max(each, problem.cpu.l1.line // stage.dtypes[0].bytes)
         row = fresh(reader.across + "_r", taken.__contains__)
-        chain = chain.split(inner, inner, row, min(lanes, width)).vectorize(last, line)
-        chain = chain.reorder(*reader.planes, band, *others, inner, row, last + SUFFIX["vectorize"]).unroll(row)
-    for name in (*reader.planes, band):
-        chain = chain.parallel(name)
+        chain, columns = chain.split(inner, inner, row, min(each, width)), vector(last, line)
+        order = [*shared, *others, inner, row, columns.part]
+        chain = marking(problem).nest(chain, [columns, unrolled(row)], order, shared)
     yield chain
     begin = on(scan.name).compute_at(stage.name, band)
     yield _down(problem, scan, begin if source is None else begin.prefetch(source, scan.dims[-2], STEPS), width)
@@ -172,13 +174,14 @@ def _in_bands(problem: Problem, scan: Stage, source: str | None, reader: Reader,
 
 def _down(problem: Problem, scan: Stage, chain: StageSchedule, width: int) -> StageSchedule:
     """The scan for one band: values go from row to row in registers."""
-    x, lanes = scan.dims[-1], min(width, MOST_VECTORS * _lanes(problem, scan))
-    vector = x + SUFFIX["vectorize"]
-    chain = chain.vectorize(x, lanes).unroll(scan.dims[-2], STEPS)
+    x, marks = scan.dims[-1], marking(problem)
+    columns = vector(x, min(width, MOST_VECTORS * _lanes(problem, scan)))
+    chain = marks.nest(chain, [columns, unrolled(scan.dims[-2], STEPS)])
     for k, update in enumerate(scan.updates):
         *outer, last = [r.name for r in update.domain]
-        chain = chain.update(k).vectorize(x, lanes).unroll(last, STEPS)
-        chain = chain.reorder(*_planes(scan, update), *outer, x, last, last + SUFFIX["unroll"], vector)
+        steps = unrolled(last, STEPS)
+        order = [*_planes(scan, update), *outer, x, last, steps.part, columns.part]
+        chain = marks.nest(chain.update(k), [columns, steps], order)
     return chain
 
 

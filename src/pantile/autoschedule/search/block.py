@@ -8,7 +8,7 @@ own, and are squares, of which it cuts through the fewest, or as wide as others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -19,11 +19,13 @@ from ...expr.nodes import Expr, Var
 from ...expr.visit import loaded, variables
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule, on
-from ...schedule.names import fresh
 from ...schedule.stage_default import register_lanes
 from ...schedule.sums import power_of_two
+from ..common.marking import Marking, unrolled, vector
+from ..common.tiles import marking
 from ..nest.references import Reference
 from ..nest.statement import Statement
+from ..nest.tiled_loops import fresh_name
 
 TERMS = 4  # of a sum that are written out: one load brings as many numbers
 MOST_ROWS = 12  # of a block
@@ -75,6 +77,11 @@ class RegisterBlock:
         """Whether the other factor is contiguous along rows of the block and not along terms, and is to be
         transposed."""
         return self.term not in self.narrow.column
+
+    @property
+    def marks(self) -> Marking:
+        """How loops are marked."""
+        return marking(self.s.problem)
 
     # ---- sizes
 
@@ -188,14 +195,13 @@ class RegisterBlock:
         domain = [r.name for r in self.s.definition.domain if r.name != self.term]
         return [*domain, *self.loops[self.term]]
 
-    def _parallel(self, chain: StageSchedule, names: Mapping[str, str] | None = None) -> StageSchedule:
-        """Mark as many of the outermost loops parallel as give each thread some tasks, by their names in the chain."""
+    def _shared(self) -> Iterator[str]:
+        """As many of the outermost loops as give each thread some tasks."""
         tasks = 1
         for name in self._outer_loops():
             if tasks < TASKS * self.s.problem.cpu.threads:
                 tasks *= self._count(name)
-                chain = chain.parallel((names or {}).get(name, name))
-        return chain
+                yield name
 
     def _split_blocks(self, chain: StageSchedule, vector: str, rows: str) -> StageSchedule:
         """Split a definition's loops along the columns and rows into blocks."""
@@ -210,8 +216,9 @@ class RegisterBlock:
         chain = self._split_blocks(start.update(0), self.s.vector, self.rows)
         chain = chain.split(self.term, *self.loops[self.term], self.terms)
         chain = chain.split(self.column, *self.column_loops, self.columns) if self.columns > 1 else chain
-        chain = chain.reorder(*self._outer_loops(), *self._term_loops(), row, lane).vectorize(lane).unroll(row)
-        return self._parallel(self._partition(chain.unroll(self.loops[self.term][1])))
+        order = [*self._outer_loops(), *self._term_loops(), row, lane]
+        block = (vector(lane), unrolled(row), unrolled(self.loops[self.term][1]))
+        return self.marks.nest(self._partition(self.marks.nest(chain, block, order)), shared=[*self._shared()])
 
     def _partition(self, chain: StageSchedule) -> StageSchedule:
         """Partition loops, for code of its own for blocks that a condition cuts through: along the last loop around
@@ -232,23 +239,16 @@ class RegisterBlock:
         row, lane = self.loops[self.rows][1], self.loops[s.vector][1]
         around = [names.get(n, n) for n in self._outer_loops()]
         chain = self._split_blocks(on(reader.name).compute_root(), names[s.vector], names[self.rows])
-        chain = chain.reorder(*around, row, lane).vectorize(lane).unroll(row)
-        yield self._parallel(chain, names)
-        sums = on(s.stage.name).compute_at(reader.name, around[-1])
-        sums = sums.vectorize(s.vector, self.lanes).unroll(self.rows, self.height).update(0)
+        shared = [names.get(n, n) for n in self._shared()]
+        yield self.marks.nest(chain, (vector(lane), unrolled(row)), [*around, row, lane], shared)
+        block = (vector(s.vector, self.lanes), unrolled(self.rows, self.height))
+        sums = self.marks.nest(on(s.stage.name).compute_at(reader.name, around[-1]), block).update(0)
         sums = sums.split(self.term, *self.loops[self.term], self.terms)
         others = [d for d in s.stage.dims if d not in (s.vector, self.rows)]
-        sums = sums.reorder(*self._term_loops(), *others, self.rows, s.vector).vectorize(s.vector, self.lanes)
-        yield sums.unroll(self.rows, self.height).unroll(self.loops[self.term][1])
+        sums = sums.reorder(*self._term_loops(), *others, self.rows, s.vector)
+        yield self.marks.nest(sums, (*block, unrolled(self.loops[self.term][1])))
 
 
 def is_at(indices: Sequence[Expr], dims: Sequence[str]) -> bool:
     """Whether a place is that of the point which is computed."""
     return [isinstance(i, Var) and i.name for i in indices] == [*dims]
-
-
-def fresh_name(loop: str, suffix: str, taken: set[str]) -> str:
-    """A name for a loop or a dim that comes of another one."""
-    name = fresh(loop.replace(".", "_") + suffix, taken.__contains__)
-    taken.add(name)
-    return name

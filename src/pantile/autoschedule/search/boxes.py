@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...graph.nodes import Stage
-from ...schedule.directives import SUFFIX, StageSchedule, on
+from ...schedule.directives import StageSchedule, on
 from ...schedule.schedule import Schedule
+from ..common.marking import vector
+from ..common.tiles import marking
 from ..strategy import Problem
 from .groups import needed_by
 from .rolling import RolledLoops, can_roll
@@ -54,13 +56,12 @@ def _in_boxes(problem: Problem, loops: RolledLoops, planes: int, rows: int) -> S
     around, inside = loops.named(z, "_o"), loops.named(z, "_i")
     chain = problem.alone.stored(loops.stage, on(loops.stage.name).compute_root())
     chain = chain.split(z, around, inside, planes).split(loops.y, loops.strips, loops.rows, rows)
-    chain = chain.vectorize(loops.x, loops.width(problem, VECTORS))
-    vector = loops.x + SUFFIX["vectorize"]
-    chain = chain.reorder(around, loops.strips, *quantities, inside, loops.rows, loops.x, vector)
-    return chain.parallel(around)
+    row = vector(loops.x, loops.width(problem, VECTORS))
+    order = [around, loops.strips, *quantities, inside, loops.rows, loops.x, row.part]
+    return marking(problem).nest(chain, [row], order, [around])
 
 
 def _of_a_box(problem: Problem, loops: RolledLoops, s: Stage) -> StageSchedule:
     """The schedule of a stage that all quantities of a box share, computed before any of them."""
     chain = problem.alone.stored(s, on(s.name).compute_at(loops.stage.name, loops.strips))
-    return chain.vectorize(s.dims[-1], RolledLoops.of(problem, s).width(problem, VECTORS))
+    return marking(problem).nest(chain, [vector(s.dims[-1], RolledLoops.of(problem, s).width(problem, VECTORS))])

@@ -16,11 +16,13 @@ from collections.abc import Iterator
 
 from ...expr.visit import loaded
 from ...graph.nodes import Definition, Stage
-from ...schedule.directives import SUFFIX, StageSchedule, on
+from ...schedule.directives import StageSchedule, on
 from ...schedule.names import fresh
 from ...schedule.schedule import Schedule
-from ...schedule.stage_default import FEWEST_LANES, register_lanes
+from ...schedule.stage_default import lanes
 from ...schedule.updates import is_independent, pure_dims
+from ..common.marking import unrolled, vector
+from ..common.tiles import marking
 from ..strategy import Problem
 
 BLOCK = 16  # cells
@@ -52,11 +54,9 @@ def _by_blocks(problem: Problem, stage: Stage, update: Definition, chain: StageS
     start = chain.without_updates()
     cell = fresh(along + "_i", {*stage.dims, *domain}.__contains__)
     sums = start.update(0).split(along, along, cell, BLOCK)
-    for d in side_by_side:
-        sums = sums.vectorize(d, sizes[d])
-    vectors = [d + SUFFIX["vectorize"] for d in side_by_side]
-    sums = sums.reorder(*outer, along, *side_by_side, *domain[:-1], cell, domain[-1], *vectors)
-    return sums.unroll(domain[-1]).parallel(outer[0])
+    vectors = [vector(d, sizes[d]) for d in side_by_side]
+    order = [*outer, along, *side_by_side, *domain[:-1], cell, domain[-1], *(v.part for v in vectors)]
+    return marking(problem).nest(sums, [*vectors, unrolled(domain[-1])], order, outer[:1])
 
 
 def _read_here_alone(problem: Problem, stage: Stage) -> list[str]:
@@ -78,5 +78,5 @@ def _of_a_block(problem: Problem, name: str, reader: StageSchedule) -> StageSche
     """A stage, computed for a block of cells before it is read."""
     stage = problem.graph.stage[name]
     along = next(str(d.args[0]) for d in reader.directives[::-1] if d.verb == "split")
-    lanes = max(FEWEST_LANES, register_lanes(stage, stage.pure, problem.target))
-    return on(name).compute_at(reader.name, along).vectorize(stage.dims[problem.row(name)], 2 * lanes)
+    row = vector(stage.dims[problem.row(name)], 2 * lanes(stage, stage.pure, problem.target))
+    return marking(problem).nest(on(name).compute_at(reader.name, along), [row])

@@ -11,14 +11,16 @@ it is contiguous across rows: then all of it is transposed once, in squares that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...graph.nodes import Stage
 from ...schedule.clones import place_of
-from ...schedule.directives import SUFFIX, StageSchedule, on
+from ...schedule.directives import StageSchedule, on
 from ...schedule.schedule import Schedule
+from ..common.marking import unrolled, vector
 from ..nest.references import Reference, reference
-from .block import TERMS, RegisterBlock, fresh_name
+from ..nest.tiled_loops import fresh_name
+from .block import TERMS, RegisterBlock
 
 
 def factor_copies(block: RegisterBlock, schedule: Schedule, host: str) -> Iterator[StageSchedule]:
@@ -73,28 +75,30 @@ def _storage_order(block: RegisterBlock, r: Reference, dims: list[str]) -> list[
 def _packed_copy(block: RegisterBlock, chain: StageSchedule, dims: list[str], host: str) -> StageSchedule:
     """The schedule of the packed copy of the wide factor."""
     stored = _storage_order(block, block.wide, dims)
-    vector, last = stored[-1], dims[-1]
+    last = dims[-1]
     chain = chain.compute_at(host, block.home)
     if block.columns > 1 and block.column not in block.wide.loops:  # each by itself
         taken = set(dims)
-        outer, lane = fresh_name(vector, "_b", taken), fresh_name(vector, "_l", taken)
-        chain = chain.split_storage(vector, outer, lane, block.lanes).reorder_storage(outer, *stored[:-1], lane)
+        outer, lane = fresh_name(stored[-1], "_b", taken), fresh_name(stored[-1], "_l", taken)
+        chain = chain.split_storage(stored[-1], outer, lane, block.lanes).reorder_storage(outer, *stored[:-1], lane)
     elif stored != dims:
         chain = chain.reorder_storage(*stored)
-    if vector == last:
-        chain = chain.vectorize(vector, block.lanes)
-        return chain.reorder(*stored, vector + SUFFIX["vectorize"]) if stored != dims else chain
-    return _in_squares(chain, stored, last, vector, block.lanes)
+    if stored[-1] == last:
+        row = vector(stored[-1], block.lanes)
+        return block.marks.nest(chain, [row], [*stored, row.part] if stored != dims else ())
+    return _in_squares(block, chain, stored, last, stored[-1])
 
 
 def _transposed_copy(block: RegisterBlock, chain: StageSchedule, dims: list[str]) -> StageSchedule:
     """The schedule of the transposed copy of the other factor, along its own rows."""
     stored = _storage_order(block, block.narrow, dims)
     chain = chain.compute_root().reorder_storage(*stored)
-    return _in_squares(chain, dims, dims[-1], stored[-1], block.lanes).parallel(dims[0])
+    return _in_squares(block, chain, dims, dims[-1], stored[-1], shared=dims[:1])
 
 
-def _in_squares(chain: StageSchedule, order: list[str], last: str, vector: str, lanes: int) -> StageSchedule:
+def _in_squares(
+    block: RegisterBlock, chain: StageSchedule, order: list[str], last: str, row: str, shared: Sequence[str] = ()
+) -> StageSchedule:
     """Transpose squares in registers: contiguous numbers become rows."""
-    chain = chain.unroll(last, TERMS).vectorize(vector, lanes)
-    return chain.reorder(*order, last + SUFFIX["unroll"], vector + SUFFIX["vectorize"])
+    square = (unrolled(last, TERMS), vector(row, block.lanes))
+    return block.marks.nest(chain, square, [*order, *(s.part for s in square)], shared)

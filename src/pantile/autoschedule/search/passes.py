@@ -16,9 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...graph.nodes import Stage
-from ...schedule.directives import SUFFIX, StageSchedule, on
+from ...schedule.directives import StageSchedule, on
 from ...schedule.groups import is_inlined
 from ...schedule.schedule import Schedule
+from ..common.marking import unrolled, vector
+from ..common.tiles import marking
 from ..strategy import Problem
 from .block import is_at
 from .groups import needed_by
@@ -65,19 +67,17 @@ def _tiles(problem: Problem, reader: Stage) -> StageSchedule:
     loops = RolledLoops.of(problem, reader)
     chain = problem.alone.stored(reader, on(reader.name).compute_root())
     chain = chain.split(loops.y, loops.strips, loops.rows, STRIP).split(loops.x, loops.tiles, loops.columns, TILE)
-    chain = chain.vectorize(loops.columns, loops.width(problem, VECTORS))
-    vector = loops.columns + SUFFIX["vectorize"]
-    return chain.reorder(loops.strips, loops.tiles, *loops.planes, loops.rows, loops.columns, vector).parallel(
-        loops.strips
-    )
+    row = vector(loops.columns, loops.width(problem, VECTORS))
+    order = [loops.strips, loops.tiles, *loops.planes, loops.rows, loops.columns, row.part]
+    return marking(problem).nest(chain, [row], order, [loops.strips])
 
 
 def _sum(problem: Problem, stage: Stage, reader: Stage) -> StageSchedule:
     loops = RolledLoops.of(problem, stage)
-    width = loops.width(problem, VECTORS)
-    chain = on(stage.name).compute_at(reader.name, RolledLoops.of(problem, reader).tiles).vectorize(loops.x, width)
+    row = vector(loops.x, loops.width(problem, VECTORS))
+    chain = on(stage.name).compute_at(reader.name, RolledLoops.of(problem, reader).tiles)
     domain = [r.name for r in stage.updates[0].domain]
-    return _two_rows(chain.update(0), loops, width, domain)
+    return _two_rows(problem, marking(problem).nest(chain, [row]).update(0), loops, domain)
 
 
 def _terms(problem: Problem, stage: Stage, members: list[Stage]) -> Iterator[StageSchedule]:
@@ -89,9 +89,10 @@ def _terms(problem: Problem, stage: Stage, members: list[Stage]) -> Iterator[Sta
         if is_used_again(problem, roll, s.name):
             chain = chain.store_at(stage.name, stage.updates[0].domain[-1].name)
         chain = problem.alone.stored(s, chain)
-        yield _two_rows(chain, loops, loops.width(problem, VECTORS), [*loops.planes])
+        yield _two_rows(problem, chain, loops, [*loops.planes])
 
 
-def _two_rows(chain: StageSchedule, loops: RolledLoops, width: int, around: list[str]) -> StageSchedule:
-    chain = chain.split(loops.y, loops.y, loops.row, 2).vectorize(loops.x, width)
-    return chain.reorder(*around, loops.y, loops.x, loops.row, loops.x + SUFFIX["vectorize"]).unroll(loops.row)
+def _two_rows(problem: Problem, chain: StageSchedule, loops: RolledLoops, around: list[str]) -> StageSchedule:
+    chain, row = chain.split(loops.y, loops.y, loops.row, 2), vector(loops.x, loops.width(problem, VECTORS))
+    order = [*around, loops.y, loops.x, loops.row, row.part]
+    return marking(problem).nest(chain, [row, unrolled(loops.row)], order)

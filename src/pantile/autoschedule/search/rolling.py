@@ -24,10 +24,11 @@ from ...dataclass import dataclass
 from ...expr.nodes import Const
 from ...expr.visit import has_floats, loaded, names
 from ...graph.nodes import Definition, Stage
-from ...schedule.directives import SUFFIX, StageSchedule, on
+from ...schedule.directives import StageSchedule, on
 from ...schedule.names import fresh
-from ...schedule.stage_default import FEWEST_LANES, register_lanes
-from ..common.tiles import reads_halves
+from ...schedule.stage_default import FEWEST_LANES, lanes
+from ..common.marking import unrolled, vector
+from ..common.tiles import marking, reads_halves
 from ..sliding.overlap import Motion, motions, overlaps, shares_reads
 from ..strategy import Problem
 from .groups import StageGroup
@@ -277,10 +278,10 @@ class RolledLoops:
         return self.named(self.x, "_i")
 
     def width(self, problem: Problem, vectors: int) -> int:
-        lanes = max(FEWEST_LANES, register_lanes(self.stage, self.stage.pure, problem.target))
-        while vectors > 1 and lanes * vectors > min(WIDEST, self.extents[self.x]):
+        each = lanes(self.stage, self.stage.pure, problem.target)
+        while vectors > 1 and each * vectors > min(WIDEST, self.extents[self.x]):
             vectors //= 2
-        return lanes * vectors
+        return each * vectors
 
     def falls_apart(self, problem: Problem, vectors: int) -> bool:
         """Whether the smallest elements would be less than half of a register: those are computed one by one, and wait
@@ -298,6 +299,7 @@ class _LoopOrder:
     rows: str
     planes: tuple[str, ...]  # inside of the loop over rows
     columns: str
+    shared: tuple[str, ...] = ()
 
 
 def _output(problem: Problem, roll: Roll, loops: RolledLoops) -> StageSchedule:
@@ -316,28 +318,24 @@ def _output(problem: Problem, roll: Roll, loops: RolledLoops) -> StageSchedule:
         chain, x = chain.split(loops.x, loops.tiles, loops.columns, roll.tile), loops.columns
         around.append(loops.tiles)
     outside, inside = (loops.planes, ()) if roll.planes == OUTSIDE else ((), loops.planes)
-    chain = _inner_loops(problem, roll, loops, chain, _LoopOrder((*outside, *around), rows, inside, x), roll.together)
-    for name in (*outside, *around[:1]):
-        chain = chain.parallel(name)
-    return chain
+    order = _LoopOrder((*outside, *around), rows, inside, x, shared=(*outside, *around[:1]))
+    return _inner_loops(problem, roll, loops, chain, order, roll.together)
 
 
 def _inner_loops(
     problem: Problem, roll: Roll, loops: RolledLoops, chain: StageSchedule, order: _LoopOrder, together: bool
 ) -> StageSchedule:
     """Vectorize columns, and unroll planes, channels, and the rows of one iteration if they are computed together."""
-    chain = chain.vectorize(order.columns, loops.width(problem, roll.vectors))
-    unrolled = [d for d in order.planes if roll.planes == WRITTEN_OUT and 1 < loops.extents[d] <= MOST_PLANES]
-    channels = [loops.channel] if loops.channel is not None else []
-    for d in (*unrolled, *channels):
-        chain = chain.unroll(d, loops.extents[d])
-    copies = [d + SUFFIX["unroll"] for d in unrolled]
-    lanes = [order.columns + SUFFIX["vectorize"], *(d + SUFFIX["unroll"] for d in channels)]
+    columns = vector(order.columns, loops.width(problem, roll.vectors))
+    few = [d for d in order.planes if roll.planes == WRITTEN_OUT and 1 < loops.extents[d] <= MOST_PLANES]
+    planes = [unrolled(d, loops.extents[d]) for d in few]
+    channels = [unrolled(loops.channel, loops.extents[loops.channel])] if loops.channel is not None else []
     row = [loops.row] if roll.rows > 1 else []
     before, after = ([], row) if together else (row, [])
-    outer = (*order.outer, order.rows, *order.planes, *channels)
-    chain = chain.reorder(*outer, *before, order.columns, *copies, *after, *lanes)
-    return chain.unroll(loops.row) if row and together else chain
+    outer = [*order.outer, order.rows, *order.planes, *(c.loop for c in channels)]
+    inner = [*(p.part for p in planes), *after, columns.part, *(c.part for c in channels)]
+    parts = [columns, *planes, *channels, *map(unrolled, after)]
+    return marking(problem).nest(chain, parts, [*outer, *before, order.columns, *inner], order.shared)
 
 
 def _member(problem: Problem, roll: Roll, output: RolledLoops, name: str) -> StageSchedule:

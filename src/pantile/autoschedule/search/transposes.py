@@ -19,13 +19,15 @@ from collections.abc import Iterator
 from math import isqrt, prod
 
 from ...graph.nodes import Stage
-from ...schedule.directives import SUFFIX, StageSchedule, on
+from ...schedule.directives import StageSchedule, on
 from ...schedule.groups import is_inlined
-from ...schedule.names import fresh
 from ...schedule.schedule import Schedule
 from ...schedule.sums import power_of_two
+from ..common.marking import unrolled, vector
+from ..common.tiles import marking
 from ..nest.references import Reference, is_transposed
 from ..nest.statement import Statement
+from ..nest.tiled_loops import fresh_name
 from ..strategy import Problem
 from .groups import groups
 
@@ -85,13 +87,12 @@ class _TransposeTile:
         """The schedule with tiles, and the copy."""
         graph, name, stage = self.problem.graph, self.s.stage.name, self.s.stage
         x, taken = self.s.vector, {*stage.dims}
-        y_o, y_i, x_o, x_i = (_fresh(d + suffix, taken) for d in (self.y, x) for suffix in ("_o", "_i"))
+        y_o, y_i, x_o, x_i = (fresh_name(d, suffix, taken) for d in (self.y, x) for suffix in ("_o", "_i"))
         planes = [d for d in stage.dims if d not in (self.y, x)]
         out = on(name).compute_root().split(self.y, y_o, y_i, self.high).split(x, x_o, x_i, self.wide)
-        out = out.unroll(y_i, self.s.lanes).vectorize(x_i, min(self._line, MOST_ROWS))
-        out = out.reorder(*planes, y_o, x_o, y_i, x_i, y_i + SUFFIX["unroll"], x_i + SUFFIX["vectorize"])
-        for loop in (*planes, y_o):
-            out = out.parallel(loop)
+        square = (unrolled(y_i, self.s.lanes), vector(x_i, min(self._line, MOST_ROWS)))
+        order = [*planes, y_o, x_o, y_i, x_i, *(s.part for s in square)]
+        out = marking(self.problem).nest(out, square, order, [*planes, y_o])
         for buffer in self._stored_reads(schedule, stage, stage.dims):
             out = out.prefetch(buffer, x_o, 1)
         source = graph.producer.get(self.read.array)
@@ -100,8 +101,8 @@ class _TransposeTile:
             reads = [*self._stored_reads(schedule, source, source.dims)]
             return schedule.replace(out, self._row_by_row(rows, source.dims, reads))
         taken |= {*graph.stage, *graph.input, *schedule}
-        copy = _fresh(f"{self.read.array}_rows", taken)
-        dims = [_fresh(f"{steps[0][0]}_c", taken) for steps in self.read.indices]
+        copy = fresh_name(self.read.array, "_rows", taken)
+        dims = [fresh_name(steps[0][0], "_c", taken) for steps in self.read.indices]
         copied = schedule.on(self.read.array).copy_in(name, copy, *dims)
         rows = on(copy).compute_at(name, x_o)
         return schedule.replace(out, copied, self._row_by_row(rows, dims, [self.read.array]))
@@ -112,7 +113,7 @@ class _TransposeTile:
         return max(self.s.lanes, self.problem.cpu.l1.line // self.bytes)
 
     def _row_by_row(self, chain: StageSchedule, dims: tuple[str, ...] | list[str], reads: list[str]) -> StageSchedule:
-        chain = chain.vectorize(dims[-1], self._line)
+        chain = marking(self.problem).nest(chain, [vector(dims[-1], self._line)])
         for buffer in reads:
             chain = chain.prefetch(buffer, dims[-2], max(1, AHEAD // (self.high * self.bytes)))
         return chain
@@ -124,9 +125,3 @@ class _TransposeTile:
             stored = source is None or "compute_root" in schedule.on(source.name).verbs
             if stored and r.column == {dims[-1]}:
                 yield r.array
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    fresh_name = fresh(name.replace(".", "_"), taken.__contains__)
-    taken.add(fresh_name)
-    return fresh_name

@@ -17,7 +17,7 @@ from ...schedule.stage_default import lanes
 from ...schedule.updates import pure_dims
 from ..common import footprint
 from ..common.cpu_marking import vectors_at_a_time
-from ..common.marking import Part, Style
+from ..common.marking import Marking, Part, Style
 from ..common.tiles import TiledGroup, marking, scheduled
 from ..nest.register_block import blocked
 from ..nest.statement import Statement
@@ -42,6 +42,10 @@ class _Loops:
 
     problem: Problem
     t: Tiling
+
+    @cached_property
+    def _marks(self) -> Marking:
+        return marking(self.problem, PAIRS)
 
     @cached_property
     def output(self) -> Stage:
@@ -72,8 +76,7 @@ class _Loops:
             start = chain if k == 0 else chain.update(k - 1)
             own = (*pure_dims(self.output, d), *(r.name for r in d.domain))
             marked = self._tiled(Statement.of(self.problem, self.output, k), start, own)
-            shared = next(iter(self.tiled.outer.values()), None)
-            marked = marked.parallel(shared) if shared is not None else marked
+            marked = self._marks.nest(marked, shared=[*self.tiled.outer.values()][:1])
             chain = chain if marked == start else marked
         return chain
 
@@ -85,7 +88,7 @@ class _Loops:
         innermost = self.intra[-1]
         wanted = vectors_at_a_time(self.problem, s.stage, s.definition, VECTORS)
         vectors = min(wanted, self.t.tile[innermost] // s.lanes) if innermost in self.tiled.inner else 0
-        return self.tiled.applied(chain, own, innermost if vectors else None, vectors * s.lanes, short)
+        return self.tiled.applied(self._marks, chain, own, innermost if vectors else None, vectors * s.lanes, short)
 
     def _boxes(self, level: int) -> dict[str, Box]:
         """The region of each stage that an iteration of the loop of a level requires."""
@@ -102,7 +105,7 @@ class _Loops:
             chain = chain.store_root() if kept is None else chain.store_at(self.t.output, kept)
         stage = self.problem.graph.stage[name]
         extents = {d: int(r.high - r.low + 1) for d, r in zip(stage.dims, box, strict=True)}
-        return marking(self.problem, PAIRS).member(stage, chain, extents)
+        return self._marks.member(stage, chain, extents)
 
     def _loop(self, level: int) -> str | None:
         """The loop of a level, or the next one further out that there is; None is root."""
