@@ -57,7 +57,8 @@ class Pipeline:
               is the value of PANTILE_SCHEDULE, or else "auto"; on a GPU it is "plain".
     estimates what a strategy optimizes for: shapes of inputs and values of params by name, as for `compile`. Without
               estimates, it runs on the first call, for the arrays of that call.
-    machine   the machine that a strategy schedules for: by default this one, or any CPU of `pt.machine`.
+    machine   the machine that a strategy schedules for: by default this one, or any CPU of `pt.machine`; for GPU
+              targets, any GPU of it.
     name      the name for messages and listings; by default that of the first output.
     strict    compute floats exactly as written, without fused or reordered operations.
     debug     check every memory access at run time; slow.
@@ -252,10 +253,10 @@ class Pipeline:
         member, given = self._member(arguments)
         if member is not self:
             return member.predict(num_threads, **given)
+        self._scheduling.find(given)
         if self.options.target.has_blocks:
             return self._calls.launched(given)
-        self._scheduling.find(given)
-        machine = self._scheduling.for_machine
+        machine = self._scheduling.for_cpu
         threads = machine.threads if num_threads is None else checked_num_threads(num_threads)
         return self._calls.predict_cost(given, machine, threads)
 
@@ -347,11 +348,14 @@ class Pipeline:
         latest = None if arguments else self._calls.latest
         given = arguments if latest is None else latest.like
         given = given or self._scheduling.estimates or {}
+        if given:
+            self._scheduling.find(given)
+        report = None if self.strategy is None else self.report
         launched = None if not given and latest is None else self._calls.launched(given)
         shown = self._calls.general if launched is None else self._calls.scheduled(self._calls.class_of(given))
         measured = None if latest is None or self.options.target.architecture != CUDA else latest.clock.measured
         measured = measured if measured is not None and measured.calls else None
-        return Explanation(self.graph.name, shown, None, self._calls.rewritten, None, launched, measured)
+        return Explanation(self.graph.name, shown, report, self._calls.rewritten, None, launched, measured)
 
     def _timing(self, arguments: Mapping[str, Any]) -> Timing | None:
         """The timing of such calls, of the latest call, or of the estimates; None if there are none."""
@@ -360,7 +364,7 @@ class Pipeline:
         given = given or self._scheduling.estimates or {}
         if not given and latest is None:
             return None
-        machine = self._scheduling.for_machine
+        machine = self._scheduling.for_cpu
         threads = get_num_threads() if self._scheduling.machine is None else machine.threads
         measured = None
         if latest is not None and self._scheduling.machine is None:

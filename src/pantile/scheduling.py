@@ -23,6 +23,8 @@ from .schedule.schedule import Schedule
 from .schedule_choice import requested
 from .schedule_reuse import reuse_schedule
 from .scheduled_pipeline import CallClass, ScheduledPipeline
+from .target import Target
+from .target.gpu import compute_capability
 
 TUNING_RUNS = 3
 
@@ -42,7 +44,7 @@ class Scheduling:
         by_default: bool = False,
     ) -> None:
         self.requested, self.by_default = requested(schedule, options.target), by_default or schedule is None
-        self.estimates, self.machine = checked_estimates(estimates), _checked_machine(machine)
+        self.estimates, self.machine = checked_estimates(estimates), _checked_machine(machine, options.target)
         self.results: dict[CallClass, Found] = dict(results or {})  # in the order in which they were found
         self._lock = Lock()
         # Until a strategy has found a schedule, the default one is used for everything except running.
@@ -111,9 +113,19 @@ class Scheduling:
         return result
 
     @property
-    def for_machine(self) -> Cpu:
-        """The machine to schedule for: the given one, or else this one."""
-        return self.machine or _this_machine().for_target(self.calls.options.target)
+    def for_machine(self) -> Machine:
+        """The machine to schedule for."""
+        target = self.calls.options.target
+        if not target.has_blocks:
+            return self.for_cpu
+        given = self.machine
+        return given if isinstance(given, machines.Gpu) else _gpu_of(target)
+
+    @property
+    def for_cpu(self) -> Cpu:
+        """The CPU to schedule for: the given one, or else this one."""
+        given = self.machine
+        return given if isinstance(given, Cpu) else _this_machine().for_target(self.calls.options.target)
 
     def _seconds(self, graph: Graph, arguments: Mapping[str, Any], schedule: Schedule) -> float:
         """The shortest time of several runs, for strategies that measure."""
@@ -156,12 +168,19 @@ def _this_machine() -> Cpu:
         return detect()
 
 
-def _checked_machine(machine: Any) -> Cpu | None:
-    if machine is None or isinstance(machine, Cpu):
+def _gpu_of(target: Target) -> Machine:
+    """A GPU that is known by name, for a target: of those with the greatest compute capability up to that of the target
+    the one with the most bandwidth."""
+    older = [g for g in machines.GPUS.values() if g.capability <= compute_capability(target.cpu)]
+    return max(older, key=lambda g: (g.capability, g.bandwidth))
+
+
+def _checked_machine(machine: Any, target: Target) -> Machine | None:
+    if machine is None or isinstance(machine, Cpu) or (isinstance(machine, Machine) and target.has_blocks):
         return machine
     if isinstance(machine, Machine):
         raise UserError(
-            f"machine={machine.name} is a GPU, and strategies schedule for CPUs; leave machine= out, and write "
+            f"machine={machine.name} is a GPU, and the pipeline is for {target}; leave machine= out, or write "
             "target='cuda' to run on a GPU"
         )
     raise UserTypeError(

@@ -32,7 +32,7 @@ def machine_of_no_kind() -> object:
     return pt.Pipeline(func(), (3, 3), machine="i7-6700")  # type: ignore[arg-type]
 
 
-@must_fail("machine=H200 is a GPU, and strategies schedule for CPUs; leave machine= out, and write target='cuda'")
+@must_fail("machine=H200 is a GPU, and the pipeline is for .*; leave machine= out, or write target='cuda'")
 def machine_that_is_a_gpu() -> object:
     return pt.Pipeline(func(), (3, 3), machine=pt.machine.named("H200"))
 

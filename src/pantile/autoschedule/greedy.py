@@ -10,6 +10,9 @@ A stage counts as one function with all of its updates (the paper allows one). W
 - Tiles that are whole along all loops but one are tried as well: rows and planes are contiguous.
 - Of tiles whose costs differ by no more than 2 %, the one with the longest rows is taken.
 - Sums are computed in blocks that fill registers, which §5.4 leaves to "a future auto-scheduler".
+
+For GPUs (§5.4) groups become kernels: tile loops are blocks, the loops inside are threads, and what a group keeps for
+itself lies in shared memory. Tiles are as large as blocks of threads may be; reduction loops stay in one thread.
 """
 
 from __future__ import annotations
@@ -22,8 +25,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..analysis.channels import MOST_CHANNELS
 from ..dataclass import dataclass
 from ..parameters import Bytes, Count, Weight
+from ..target.gpu import MOST_THREADS
 from .common import footprint
 from .common.equivalent_stages import StageSignature
 from .common.facts import PipelineFacts
@@ -54,16 +59,21 @@ class Greedy(Strategy):
     """The parameters of §5.1; what is None is chosen for the machine as §5.1 and §5.4 choose it."""
 
     name: ClassVar[str] = "greedy"
+    for_gpus: ClassVar[bool] = True
 
     vector_width: Count | None = None  # twice the native width for 32-bit data
     parallelism_threshold: Count | None = None  # "a small multiple of core count"
     cache_size: Bytes | None = None  # per-core fraction of L2
     load_cost: Weight = 10.0
+    target_threads_per_block: Count | None = None  # on a GPU: points of a tile, at least and at most
+    max_threads_per_block: Count | None = None
 
     def find(self, problem: Problem) -> Found:
         return _GreedySearch(problem, self._for(problem)).find()
 
     def _for(self, problem: Problem) -> Greedy:
+        if problem.target.has_blocks:
+            return replace(OF_GPUS, **{name: n for name, n in asdict(self).items() if n is not None})
         machine = problem.cpu
         return Greedy(
             self.vector_width or 2 * machine.lanes(32),
@@ -71,6 +81,10 @@ class Greedy(Strategy):
             self.cache_size or machine.l2.per_core,
             self.load_cost,
         )
+
+
+# "We configure the auto-scheduler to target the GPU by setting ..." (§5.4)
+OF_GPUS = Greedy(32, 128, 48 * KB, target_threads_per_block=128, max_threads_per_block=2048)
 
 
 @dataclass(frozen=True)
@@ -157,7 +171,7 @@ class _GreedySearch:
 
     def __init__(self, problem: Problem, parameters: Greedy) -> None:
         self.original, self.parameters = problem, parameters
-        self.vector_width = parameters.vector_width or 1
+        self.vector_width, self.on_gpu = parameters.vector_width or 1, problem.target.has_blocks
         self.inlined = inlining(problem, parameters.load_cost)
         self.problem = problem.inlined(self.inlined)
         self.facts: PipelineFacts = self.problem.facts
@@ -183,13 +197,13 @@ class _GreedySearch:
         while merge := self.best_merge():
             self.merge(merge)
         groups = [self.as_group(name) for name in self.members]
-        vectors = max(1, self.vector_width // self.problem.cpu.lanes(32))
+        vectors = max(1, self.vector_width // self.problem.target.lanes(32))
         style = Style(vectors, self.parameters.parallelism_threshold)
         result = legal(self.original, [scheduled(self.problem, g, style) for g in groups], self.inlined)
         report = Report(
             Greedy.name,
             self.problem.machine.name,
-            asdict(self.parameters),
+            {name: n for name, n in asdict(self.parameters).items() if n is not None},
             tuple(self.report(g) for g in groups),
             self.inlined,
             {"merges evaluated": self.evaluations},
@@ -202,7 +216,10 @@ class _GreedySearch:
         for stage in self.problem.graph.stages:
             if stage.updates and self.members.get(stage.name) == (stage.name,) and not self.facts.tileable(stage.name):
                 yield f"scheduled on its own: {stage.name}, because its updates cannot be cut into independent tiles"
-        if sums := [stage.name for stage in self.problem.graph.stages if self.facts.sums(stage.name)]:
+        if self.on_gpu:
+            if (self.parameters.max_threads_per_block or 0) > MOST_THREADS:
+                yield f"blocks have {MOST_THREADS} threads at most, as many as the hardware allows"
+        elif sums := [stage.name for stage in self.problem.graph.stages if self.facts.sums(stage.name)]:
             yield f"unlike the paper's, sums are computed in blocks that fill registers: {', '.join(sums)}"
 
     def report(self, group: TiledGroup) -> GroupReport:
@@ -315,12 +332,24 @@ class _GreedySearch:
         count = footprint.tiles(self.facts, output, tiles)
         independent = footprint.tiles(self.facts, output, {d: n for d, n in tiles.items() if d in group.output.dims})
         enough_tiles = independent >= self.parameters.parallelism_threshold  # Listing 1 line 17, Listing 2 line 30
+        is_possible = enough_tiles & (needs.kept <= self.parameters.cache_size) & fill_vectors
         return _GroupCost(
             tiles,
             arithmetic=np.full(np.shape(count), self.facts.work(output)) + count * needs.redone,
             loads=count * needs.loaded,
-            is_possible=enough_tiles & (needs.kept <= self.parameters.cache_size) & fill_vectors,
+            is_possible=is_possible & self._are_blocks(output, tiles),
         )
+
+    def _are_blocks(self, output: str, tiles: Sizes) -> Any:
+        """Whether tiles have neither too few nor too many points for the threads of a block (§5.4), and a constant size
+        whatever size pictures have, as shared memory needs it."""
+        if not self.on_gpu or not tiles:
+            return not self.on_gpu
+        extents, points = self.facts.every_loop(output), np.prod([*tiles.values()], axis=0)
+        whole = [n >= extents[loop] for loop, n in tiles.items() if extents[loop] > MOST_CHANNELS]
+        most = min(MOST_THREADS, self.parameters.max_threads_per_block or MOST_THREADS)
+        fills = (points >= (self.parameters.target_threads_per_block or 1)) & (points <= most)
+        return fills & ~np.any(whole, axis=0) if whole else fills
 
     # ---- tile sizes to try (§4.2.3, "Generating tile sizes")
 
@@ -335,7 +364,8 @@ class _GreedySearch:
     def tiles_of(self, output: str, others: Sequence[str] = ()) -> Sizes:
         """Hypercubes, and boxes elongated along the dims of greatest reuse; per loop, one size of each tile."""
         reuse = self.reuse(output, others)
-        reductions = () if others or len(self.members[output]) > 1 else self.facts.sums(output)
+        alone = not others and len(self.members[output]) == 1
+        reductions = self.facts.sums(output) if alone and not self.on_gpu else ()
         loops = sorted([*self.facts.tileable(output), *reductions], key=lambda loop: -reuse[loop])
         order = output, tuple(loops)
         if order not in self._sizes:
@@ -352,7 +382,7 @@ class _GreedySearch:
             tiles += [{**dict.fromkeys(loops, SIZES[0]), **longer, loop: size} for size in SIZES]
             whole = {other: extents[other] for other in loops if other != loop}
             tiles += [{**whole, loop: size} for size in (COLUMNS if loop == dims[self.problem.row(output)] else SIZES)]
-        least = LANES_PER_TILE * self.vector_width
+        least = self.vector_width * (1 if self.on_gpu else LANES_PER_TILE)
         for tile in tiles:
             tile.update({d: max(tile[d], least) for d in dims[self.problem.row(output) :] if d in tile})
         return {loop: np.array([min(t[loop], extents[loop]) for t in tiles]) for loop in loops}

@@ -138,6 +138,7 @@ class Strategy(ABC):
     """
 
     name: ClassVar[str]
+    for_gpus: ClassVar[bool] = False  # as well as for CPUs
     measures: ClassVar[bool] = False  # runs candidates, so that another time the answer may be another
     by_size: ClassVar[bool] = False  # is asked again when calls are of another size class than those before
     # Unless what it found for a larger class takes, as predicted, at most so many times what it is expected to find.

@@ -1,0 +1,114 @@
+"""What halide-autoscheduler §5.4 says of GPUs: groups are kernels, with intermediate buffers in shared memory."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, seed, settings
+
+import pantile as pt
+from pantile.apps import APPS
+from pantile.autoschedule.greedy import Greedy
+from pantile.machine import named
+from pantile.simulator import counting
+from tests.fuzz.harness import Trial, assert_agrees, pipeline_of, refused_call
+from tests.fuzz.isolate import isolated, isolated_together
+from tests.fuzz.kinds import KINDS
+from tests.fuzz.pipelines import Case, pipelines
+
+from .problems import problem_of
+
+K40 = named("K40")
+EXAMPLES = 4
+
+
+def test_the_parameters_of_gpus() -> None:
+    """ "Setting the PARALLELISM_THRESHOLD to 128, VECTOR_WIDTH to 32, and CACHE_SIZE to 48 KB": the paper's, and what
+    somebody has given instead."""
+    problem = problem_of(APPS["blur"].build(), K40, img=(4802, 6402))
+    assert Greedy()._for(problem) == Greedy(32, 128, 48 << 10, 10.0, 128, 2048)
+    assert Greedy(cache_size=16 << 10)._for(problem) == Greedy(32, 128, 16 << 10, 10.0, 128, 2048)
+
+
+@pytest.mark.parametrize("app", ["blur", "unsharp", "harris", "bilateral_grid", "camera_pipe"])
+def test_groups_are_kernels(app: str) -> None:
+    """ "The outer tile loops as GPU block grid dimensions and the inner tile loops as GPU thread block dimensions."
+    Tiles have 128 points at least, and at most 1,024, as hardware has not the 2,048 threads of the paper."""
+    problem = problem_of(APPS[app].build(), K40, **APPS[app].arguments("paper"))
+    found = Greedy().find(problem)
+    assert "blocks have 1024 threads at most" in str(found.report)
+    assert not any("scheduled on their own" in remark for remark in found.report.remarks)
+    together = [g for g in found.report.groups if g.members]
+    assert together
+    for group in together:
+        (tile,) = group.levels
+        assert 128 <= prod(tile.values()) <= 1024
+        marks = {d.verb: d.args for d in found.schedule.on(group.output).directives if d.verb in ("block", "thread")}
+        assert len(marks["block"]) == len(tile) and len(marks["thread"]) == len(tile)
+        for member in group.members:
+            at = next(d for d in found.schedule.on(member).directives if d.verb == "compute_at")
+            assert at.args == (group.output, marks["block"][-1])
+
+
+def test_intermediate_buffers_are_in_shared_memory_and_save_loads() -> None:
+    """A third of the sectors of harris, whose plain schedule is three kernels."""
+    app = APPS["harris"]
+    arguments = app.arguments("small")
+    counted = {}
+    for how in ("plain", "greedy"):
+        pipeline = app.build().with_options(target="cuda-sim")
+        pipeline = pipeline.with_schedule(how, estimates=app.arguments("paper") if how == "greedy" else None)
+        with counting() as counts:
+            result = pipeline(**arguments)
+        np.testing.assert_allclose(result, pipeline.reference(**arguments), rtol=2e-4, atol=1e-3)
+        counted[how] = [c.traffic.global_sectors["load"] for c in counts]
+    assert len(counted["greedy"]) == 1 and sum(counted["greedy"]) < sum(counted["plain"]) / 3
+
+
+@pytest.mark.parametrize("target", ["cuda-sim", "sm_80"])
+def test_it_is_reached_by_name(target: str) -> None:
+    pipeline = APPS["blur"].build().with_options(target=target)
+    pipeline = pipeline.with_schedule("greedy", estimates={"img": (4802, 6402)})
+    assert ".entry" in pipeline.asm("sm_80")
+    text = pipeline.explain()
+    assert "1 kernel" in text and "greedy for" in text and "tiles: y" in text
+
+
+def test_sizes_come_with_the_first_call() -> None:
+    pipeline = APPS["blur"].build().with_options(target="cuda-sim").with_schedule("greedy")
+    with pytest.raises(pt.UserError, match="at its first call, for the sizes of that call"):
+        str(pipeline.schedule)
+    assert len(pipeline.predict(img=(4802, 6402)).kernels) == 1
+    assert pipeline.report is not None and pipeline.report.machine == "H200"
+
+
+def test_other_strategies_say_that_they_know_cpus_alone() -> None:
+    with pytest.raises(pt.UserError, match="K40 is a GPU, and this strategy schedules for CPUs"):
+        pt.autoschedule.STRATEGIES["reuse"]().find(problem_of(APPS["blur"].build(), K40, img=(4802, 6402)))
+
+
+@pytest.mark.parametrize("focus", KINDS)
+def test_random_pipelines(focus: str) -> None:
+    """With blocks of a warp at least, and any number of them, so that small pipelines have some groups."""
+    strategy = Greedy(vector_width=4, parallelism_threshold=1, target_threads_per_block=4)
+
+    def run(case: Case) -> None:
+        pipeline = pipeline_of(case, target="cuda-sim")
+        inputs, params = case.values(pipeline.graph)
+        if refused_call(pipeline, inputs, params):
+            return
+        problem = problem_of(pipeline, named("H200"), **{n: a.shape for n, a in inputs.items()}, **params)
+        if not any(0 in shape for shape in problem.shapes.values()):
+            found = strategy.find(problem)
+            assert strategy.find(problem) == found
+            assert_agrees(Trial(case, found.schedule, None, 1, "cuda-sim"))
+
+    @seed(sum(map(ord, focus)))
+    @settings(max_examples=EXAMPLES)
+    @given(pipelines(focus, most=4, sizes=(1, 3, 8, 13, 40)))
+    def each(case: Case) -> None:
+        isolated(lambda: run(case))
+
+    isolated_together(each)
