@@ -157,3 +157,17 @@ def test_rolling_groups_slide_in_shared_memory() -> None:
     assert {"store_at", "compute_at", "thread", "unroll"} <= {*gray.verbs} and "vectorize" not in gray.verbs
     run = pipeline.with_options(target="cuda-sim").with_schedule(result.schedule)
     np.testing.assert_allclose(run(**arguments), pipeline.reference(**arguments), rtol=2e-4, atol=1e-3)
+
+
+def test_definitions_without_some_of_the_dims_are_tiled_along_the_others() -> None:
+    """An update of the first column has no loop over columns to share among threads."""
+    y, x = pt.vars("y x")
+    img, f = pt.Input("img", "int32", ndim=2), pt.Func("f")
+    f[y, x] = img[y, x] + 1
+    f[y, 0] += img[y, 1]
+    pipeline = pt.Pipeline(f, shape=img.shape)
+    result = of_groups(pipeline, TiledGroup("f", (), ({"y": 4},)), img=(40, 70))
+    assert result.honoured == (True,)
+    run = pipeline.with_options(target="cuda-sim").with_schedule(result.schedule)
+    picture = np.arange(40 * 70, dtype=np.int32).reshape(40, 70)
+    assert (run(img=picture) == pipeline.reference(img=picture)).all()
