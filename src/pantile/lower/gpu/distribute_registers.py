@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from ...dataclass import dataclass
 from ...expr.nodes import Expr, Load, var
 from ...expr.visit import loaded, transform, walk_loads
-from ...ir.nodes import For, Realize, Stmt, Store
-from ...ir.visit import expressions, rebuild, walk
+from ...ir.nodes import For, If, Let, Realize, Stmt, Store
+from ...ir.visit import expressions, rebuild
 from ...target.kinds import Kind, Memory
 from ..footprint import step
 from .lane_registers import LaneRegisters
@@ -53,20 +53,25 @@ class _Around:
     """The context of a statement: among the threads of its block, and among the lanes of its warp."""
 
     block: At
+    is_thread: bool = False  # whether it is in a loop of threads
     warp: At | None = None  # None outside of the loop over a warp's threads
     lane: Expr | None = None  # the number of a thread in its warp
 
     def inside(self, s: Stmt) -> Iterator[tuple[Stmt, _Around]]:
         """The statements directly inside of another, each with its context."""
         for c, scope in step(s, self.block.scope):
-            warp, lane = self.warp and self.warp.inside(s, scope), self.lane
-            if isinstance(s, For) and s.kind is Kind.THREAD:  # with a digit: over the lanes of a warp
+            if not isinstance(s, (For, If, Let)):
+                yield c, self
+                continue
+            block, warp, lane = self.block.inside(s, scope), self.warp and self.warp.inside(s, scope), self.lane
+            is_thread = isinstance(s, For) and s.kind is Kind.THREAD
+            if isinstance(s, For) and is_thread and s.digit is not None:
                 warp, lane = At(self.block.named, scope), var(s.var)
-            yield c, _Around(self.block.inside(s, scope), warp, lane)
+            yield c, _Around(block, self.is_thread or is_thread, warp, lane)
 
     def of(self, registers: OwnRegisters) -> At:
         """The context in which an access of a buffer is to be seen."""
-        return self.block if isinstance(registers, ThreadRegisters) or self.warp is None else self.warp
+        return self.warp if isinstance(registers, LaneRegisters) and self.warp is not None else self.block
 
 
 class _Distribution:
@@ -90,11 +95,11 @@ class _Distribution:
 
     def registers(self, s: Realize, around: _Around) -> OwnRegisters:
         """The registers that hold a buffer."""
-        if around.lane is None or around.warp is None:
+        if not around.is_thread:
             return ThreadRegisters(s, around.block, self.of_threads)
-        if not around.warp.loops and any(isinstance(i, For) and i.kind is Kind.LANE for i in walk(s.body)):
-            return LaneRegisters(s, around.warp, around.lane, self.of_lanes)
-        return OwnRegisters(s, around.warp)
+        if around.warp is None or around.lane is None or around.warp.loops:
+            return OwnRegisters(s, around.block)
+        return LaneRegisters(s, around.warp, around.lane, self.of_lanes)
 
     def rewritten(self, s: Stmt, around: _Around, current: _Current) -> Stmt:
         """The statement with its accesses in terms of registers of a thread."""
@@ -129,7 +134,7 @@ class _Distribution:
 
 def _is_held(s: Realize, around: _Around) -> bool:
     """Whether a buffer is in registers of threads."""
-    return s.memory in _OF_A_THREAD or around.lane is not None and s.memory not in _NOT_OF_A_THREAD
+    return s.memory in _OF_A_THREAD or around.is_thread and s.memory not in _NOT_OF_A_THREAD
 
 
 def _accesses(s: Stmt, around: _Around, current: _Current) -> Iterator[tuple[str, Access]]:

@@ -55,6 +55,7 @@ class ThreadRegisters(OwnRegisters):
         self.memory = s.memory
         layout = s.layout or Layout(((),) * len(s.box))
         self.steps = [[_Step(n, d.size, d.weight) for n, d in layout.steps(k)] for k in range(len(s.box))]
+        self.known: dict[tuple[int, int, int], Expr] = {}  # by dim, constant index and lanes: registers
         self.others: set[Digit] | None = None  # loops of threads that have it alike, the same around all accesses
 
     def note(self, access: Access) -> None:
@@ -129,6 +130,8 @@ class ThreadRegisters(OwnRegisters):
 
     def place(self, rest: Linear, dim: int, at: At, lanes: int) -> Expr:
         """The register of an element that the thread itself must have computed."""
+        if not rest.terms and (dim, rest.constant, lanes) in self.known:
+            return self.known[dim, rest.constant, lanes]
         place: Expr = rest.expr()
         # The longest steps come first: threads with shorter steps share the values inside each of them.
         moves = sorted(self.steps[dim], key=lambda move: -move.distance)
@@ -140,7 +143,10 @@ class ThreadRegisters(OwnRegisters):
         for move in moves:  # each thread has so many adjacent values; its next ones follow those of all threads
             each = const(move.distance, INDEX)
             place = place // (each * move.threads) * each + place % each
-        return simplify(substitute(place, {name: turn.value for name, turn in at.turns.items()}))
+        place = simplify(substitute(place, {name: turn.value for name, turn in at.turns.items()}))
+        if not rest.terms:
+            self.known[dim, rest.constant, lanes] = place
+        return place
 
 
 def _few_cases(form: Linear) -> list[Linear] | None:
