@@ -12,8 +12,8 @@ from ..expr.visit import variables
 from ..graph.nodes import Graph
 from .plan import Nest, Plan, Split, StagePlan
 
-_LARGEST = 1 << 14  # nobody would call inputs small that are smaller than this
-_LARGE_BLOCK = 32  # what is left over of a larger one is better not a loop of its own
+_LARGEST = 1 << 14  # inputs of at least this extent are never small
+_LARGE_BLOCK = 32  # the remainder of a larger block should not be a loop of its own
 _FAR = 1 << 20  # larger than any block
 # Extents that make a shape large enough, by the shape, the name of the extent, and what is large enough.
 _KNOWN: WeakKeyDictionary[Graph, dict[tuple[Expr, str, int], int | None]] = WeakKeyDictionary()
@@ -29,8 +29,7 @@ def _least(extent: int, large: int) -> int:
 
 
 def large_extents(graph: Graph, plan: Plan) -> dict[str, int]:
-    """The extents of the inputs from which on every split of the outputs has two whole blocks, and no stated domain
-    is empty."""
+    """The extents of inputs with two whole blocks in every split of the outputs and no empty stated domain."""
     extents = {i.extent(k) for i in graph.inputs for k in range(i.ndim)}
     known = _KNOWN.setdefault(graph, {})
     large: dict[str, int] = {}
@@ -44,8 +43,8 @@ def large_extents(graph: Graph, plan: Plan) -> dict[str, int]:
 
 
 def _two_blocks(graph: Graph, plan: Plan) -> Iterator[tuple[Expr, int]]:
-    """Extents of the outputs, with twice the block that they are cut into, or large blocks of what they are made of:
-    most pipelines call the same dims by the same names everywhere."""
+    """Extents of the outputs, and twice the block size of their splits, or of large blocks of their producers: most
+    pipelines use the same names of dims everywhere."""
     inner = [p for p in plan.stages.values() if p.compute is None and p.name not in graph.output and _is_cut(p)]
     for o in graph.outputs:
         nest = plan.stages[o.stage].nests[0]
@@ -62,7 +61,7 @@ def _is_cut(p: StagePlan) -> bool:
 
 
 def _domains(graph: Graph) -> Iterator[tuple[Expr, int]]:
-    """Extents of stated domains: what reads a level of a pyramid needs it to have a pixel."""
+    """Extents of stated domains: the consumer of a pyramid level needs at least one pixel of it."""
     return ((extent, 1) for s in graph.stages for _, extent in s.domain or ())
 
 
@@ -77,7 +76,7 @@ def _block(nest: Nest, dim: str) -> int:
 
 
 def _extent_for(shape: Expr, name: str, wanted: int) -> int | None:
-    """The least extent that makes `shape` at least `wanted`, other extents being large; None if none does."""
+    """The least extent that makes `shape` at least `wanted` if all other extents are large; None if there is none."""
     scope = {other: Interval.point(_FAR) for other in variables(shape)}
 
     def suffices(n: int) -> bool:
