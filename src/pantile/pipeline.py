@@ -57,8 +57,7 @@ class Pipeline:
               is the value of PANTILE_SCHEDULE, or else "auto"; on a GPU it is "plain".
     estimates what a strategy optimizes for: shapes of inputs and values of params by name, as for `compile`. Without
               estimates, it runs on the first call, for the arrays of that call.
-    machine   the machine that a strategy schedules for: by default this one, or any CPU of `pt.machine`; for GPU
-              targets, any GPU of it.
+    machine   the machine that a strategy schedules for: by default this one, or any CPU or GPU of `pt.machine`.
     name      the name for messages and listings; by default that of the first output.
     strict    compute floats exactly as written, without fused or reordered operations.
     debug     check every memory access at run time; slow.
@@ -348,13 +347,14 @@ class Pipeline:
         latest = None if arguments else self._calls.latest
         given = arguments if latest is None else latest.like
         given = given or self._scheduling.estimates or {}
-        if given:
-            self._scheduling.find(given)
-        report = None if self.strategy is None else self.report
-        launched = None if not given and latest is None else self._calls.launched(given)
-        shown = self._calls.general if launched is None else self._calls.scheduled(self._calls.class_of(given))
+        if not given and latest is None:
+            return Explanation(self.graph.name, self._scheduled(), self.report, self._calls.rewritten, None)
+        self._scheduling.find(given)
+        call_class, launched = self._calls.class_of(given), self._calls.launched(given)
+        found, shown = self._scheduling.results.get(call_class), self._calls.scheduled(call_class)
         measured = None if latest is None or self.options.target.architecture != CUDA else latest.clock.measured
         measured = measured if measured is not None and measured.calls else None
+        report = None if found is None else found.report
         return Explanation(self.graph.name, shown, report, self._calls.rewritten, None, launched, measured)
 
     def _timing(self, arguments: Mapping[str, Any]) -> Timing | None:

@@ -1,8 +1,8 @@
 """The requested schedule of a pipeline: a schedule, a strategy, or the name of one.
 
 The default is named by PANTILE_SCHEDULE, or else is `auto`. "plain" is the schedule that names no stage
-(`schedule.default`): it needs no search, and is the same for all sizes. Most strategies schedule for CPUs only; the
-default on GPUs is "plain".
+(`schedule.default`): it needs no search, and is the same for all sizes. A strategy schedules for CPUs, for GPUs or for
+both; the default on GPUs is "plain".
 """
 
 from __future__ import annotations
@@ -29,12 +29,23 @@ def requested(schedule: Schedule | Strategy | str | None, target: Target) -> Sch
         raise kind(
             f"schedule={shown(schedule)} is not a schedule; pass pt.Schedule(pt.on(...)...), or one of {_names()}"
         )
-    if target.has_blocks and isinstance(chosen, Strategy) and not chosen.for_gpus:
-        raise UserError(
-            f"schedule={chosen.name!r}: the strategy finds schedules for CPUs, and the pipeline is for {target}; pass "
-            "'greedy', a pt.Schedule of block and thread loops, or nothing: then each stage is a kernel"
-        )
+    if isinstance(chosen, Strategy):
+        _check_target(chosen, target)
     return chosen
+
+
+def _check_target(strategy: Strategy, target: Target) -> None:
+    """Refuse a strategy that does not know machines of the target's kind."""
+    if target.has_blocks and not strategy.for_gpus:
+        raise UserError(
+            f"schedule={strategy.name!r} finds schedules for CPUs, and the pipeline is for {target}; pass "
+            "'greedy' or 'autogpu', a pt.Schedule of block and thread loops, or nothing: then each stage is a kernel"
+        )
+    if not target.has_blocks and not strategy.for_cpus:
+        raise UserError(
+            f"schedule={strategy.name!r} finds schedules for GPUs, and the pipeline is for {target}; write "
+            "target='cuda' or target='cuda-sim', or pass another schedule"
+        )
 
 
 def _by_default() -> Schedule | Strategy:

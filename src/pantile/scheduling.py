@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from . import machine as machines
@@ -15,7 +16,7 @@ from .calls import Calls
 from .compile import Options
 from .errors import UserError, UserTypeError, shown
 from .expr.garbage import rare_collections
-from .forks import Lock
+from .forks import Lock, importing
 from .graph.nodes import Graph
 from .machine import Cpu, Machine, detect
 from .progress import doing
@@ -24,7 +25,7 @@ from .schedule_choice import requested
 from .schedule_reuse import reuse_schedule
 from .scheduled_pipeline import CallClass, ScheduledPipeline
 from .target import Target
-from .target.gpu import compute_capability
+from .target.description import CUDA
 
 TUNING_RUNS = 3
 
@@ -119,7 +120,7 @@ class Scheduling:
         if not target.has_blocks:
             return self.for_cpu
         given = self.machine
-        return given if isinstance(given, machines.Gpu) else _gpu_of(target)
+        return _gpu_for(target) if given is None or isinstance(given, Cpu) else given
 
     @property
     def for_cpu(self) -> Cpu:
@@ -168,17 +169,22 @@ def _this_machine() -> Cpu:
         return detect()
 
 
-def _gpu_of(target: Target) -> Machine:
-    """A GPU that is known by name, for a target: of those with the greatest compute capability up to that of the target
-    the one with the most bandwidth."""
-    older = [g for g in machines.GPUS.values() if g.capability <= compute_capability(target.cpu)]
-    return max(older, key=lambda g: (g.capability, g.bandwidth))
+def _gpu_for(target: Target) -> Machine:
+    """The GPU at hand, or else one that is known by name and has the target's compute capability."""
+    with importing:  # what programs without a GPU do not need
+        gpus = import_module("pantile.machine.gpus")
+        described = import_module("pantile.runtime.cuda.machine")
+    found: Machine | None = described.at_hand() if target.architecture == CUDA else None
+    usual: Machine = gpus.of_target(target)
+    return found or usual
 
 
 def _checked_machine(machine: Any, target: Target) -> Machine | None:
-    if machine is None or isinstance(machine, Cpu) or (isinstance(machine, Machine) and target.has_blocks):
+    if machine is None or isinstance(machine, Cpu):
         return machine
     if isinstance(machine, Machine):
+        if target.has_blocks:
+            return machine
         raise UserError(
             f"machine={machine.name} is a GPU, and the pipeline is for {target}; leave machine= out, or write "
             "target='cuda' to run on a GPU"

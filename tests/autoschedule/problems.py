@@ -8,6 +8,7 @@ from typing import Any
 
 import pantile as pt
 from pantile.autoschedule import STRATEGIES, Problem
+from pantile.graph.nodes import Graph
 from pantile.machine import Cache, named
 from pantile.machine.description import Machine
 from pantile.scheduling import lowered
@@ -18,16 +19,23 @@ ORDINARY = named("neoverse-n1")
 TINY = replace(
     ORDINARY, cores=2, threads=2, vector_bits=64, caches=(Cache(1 << 10, 64, 2, 1, 1e9), Cache(1 << 12, 64, 4, 1, 1e9))
 )
+TINY_GPU = replace(named("RTX 2080 Ti"), multiprocessors=1)
 # Strategies that need not measure; those that tune choose among what these find.
-MODELS = sorted(name for name in STRATEGIES if not name.endswith("tuned"))
+MODELS = sorted(n for n, s in STRATEGIES.items() if s.for_cpus and not n.endswith("tuned"))
+GPU_MODELS = sorted(n for n, s in STRATEGIES.items() if s.for_gpus and not n.endswith("tuned"))
 
 
 def problem_of(pipeline: pt.Pipeline, machine: Machine = HASWELL, **arguments: Any) -> Problem:
     """What a strategy gets for a pipeline called with such shapes and params."""
+    return problem_for(pipeline.graph, pipeline, machine, **arguments)
+
+
+def problem_for(graph: Graph, pipeline: pt.Pipeline, machine: Machine, /, **arguments: Any) -> Problem:
+    """The problem for a graph that computes the same as the pipeline's."""
     shapes, scalars = pipeline._calls.sizes(arguments)
     options = replace(pipeline.options, target=machine.target)
-    lower = partial(lowered, pipeline.graph, options, machine)
-    return Problem(pipeline.graph, shapes, scalars, machine, pipeline.options.strict, lower=lower)
+    lower = partial(lowered, graph, options, machine)
+    return Problem(graph, shapes, scalars, machine, pipeline.options.strict, lower=lower)
 
 
 def matrix_product() -> pt.Pipeline:

@@ -62,7 +62,7 @@ def test_strict_sums_of_floats_keep_their_order() -> None:
     assert counted_in_parts(problem, problem.graph.stages[-1]) == ()
 
 
-@pytest.mark.parametrize("strategy", [s for s in STRATEGIES if not STRATEGIES[s].measures])
+@pytest.mark.parametrize("strategy", [n for n, s in STRATEGIES.items() if s.for_cpus and not s.measures])
 def test_results(strategy: str) -> None:
     img = np.random.default_rng(0).integers(0, 256, (700, 901), dtype=np.uint8)
     p = histogram().with_schedule(strategy, estimates={"img": img.shape})

@@ -11,12 +11,12 @@ import pytest
 
 import pantile as pt
 from pantile.autoschedule import STRATEGIES, Problem, Strategy
-from pantile.machine import Cache, Cpu, Issue
+from pantile.machine import Cache, Cpu, Issue, Machine
 
 from ..odd_values import ODD, assert_made_or_refused
 
-MACHINE = pt.machine.named("i7-6700")
-UNTUNED = [s for s in STRATEGIES.values() if not s.measures]
+MACHINE, GPU = pt.machine.named("i7-6700"), replace(pt.machine.named("RTX 2080 Ti"), multiprocessors=1)
+UNTUNED = [s for s in STRATEGIES.values() if s.for_cpus and not s.measures]
 Y, X = pt.vars("y x")
 
 
@@ -34,18 +34,18 @@ def pipeline(**options: Any) -> pt.Pipeline:
 GRAPH = pipeline().graph
 
 
-def assert_finds(strategy: Strategy, machine: Cpu) -> None:
+def assert_finds(strategy: Strategy, machine: Machine) -> None:
     """Find a schedule, and let its legality be checked."""
     scalars = {"img.shape.0": 31, "img.shape.1": 41}
     found = strategy.find(Problem(GRAPH, {"product": (30, 40)}, scalars, machine, measure=lambda _: 1.0))
-    assert_legal(found.schedule)
+    assert_legal(found.schedule, "cuda-sim" if machine.target.has_blocks else "host")
     assert str(found.report)
 
 
 @cache
-def assert_legal(schedule: pt.Schedule) -> None:
+def assert_legal(schedule: pt.Schedule, target: str) -> None:
     """Once for all strategies and machines that find it."""
-    pipeline(schedule=schedule)
+    pipeline(schedule=schedule, target=target)
 
 
 def made(make: Callable[[], Any]) -> Any:
@@ -66,7 +66,7 @@ def test_of_a_strategy(strategy: type[Strategy], field: Field[Any]) -> None:
     for value in ODD:
         found = made(lambda value=value: strategy(**{**others, field.name: value}))
         if found is not None:
-            assert_finds(found, MACHINE)
+            assert_finds(found, MACHINE if strategy.for_cpus else GPU)
             tried += 1
     assert tried > 0
     assert made(lambda: strategy(**{field.name: object()})) is None

@@ -37,6 +37,13 @@ def machine_that_is_a_gpu() -> object:
     return pt.Pipeline(func(), (3, 3), machine=pt.machine.named("H200"))
 
 
+@must_fail(
+    "schedule='autogpu' finds schedules for GPUs, and the pipeline is for .*; write target='cuda' or target='cuda-s"
+)
+def strategy_for_gpus_on_a_cpu() -> object:
+    return pt.Pipeline(func(), (3, 3), schedule="autogpu")
+
+
 @must_fail("'pentium' is not a machine that is known by name; use one of haswell-e5-2630-v3, ")
 def unknown_machine() -> object:
     return pt.machine.named("pentium")

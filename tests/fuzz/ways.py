@@ -25,7 +25,7 @@ from pantile.target import named
 from pantile.target.description import SIMULATED
 from pantile.target.known import CUDA_GPU
 
-from ..autoschedule.problems import MODELS, TINY, problem_of
+from ..autoschedule.problems import GPU_MODELS, MODELS, TINY, TINY_GPU, problem_for
 from .arrays import LAYOUTS, outputs_like
 from .device_code import compiled_for_devices
 from .draws import Draw
@@ -93,8 +93,8 @@ def cases() -> st.SearchStrategy[Case]:
 def run_case(seed: int, schedules: int, strategies: int, target: str, debug: bool, skip: int, tell: Tell) -> None:
     """Run the case of this seed in all ways but the first `skip`, telling what begins and how it ends.
 
-    Beside the default, these are so many random schedules, and what so many strategies find, each case others. Those
-    are for CPUs. `debug`: every access of every way is checked, and not of each eighth alone."""
+    Beside the default, these are so many random schedules, and what so many strategies for such targets find, each case
+    others. `debug`: every access of every way is checked, and not of each eighth alone."""
     tell(StepStarted(0, "prepare", f"# seed {seed}"))
     try:
         case: Case = seeded(seed)(cases())
@@ -172,7 +172,7 @@ class _Prepared:
     def may_refuse(self, label: str) -> bool:
         """Whether only lowering may find out that a schedule cannot be honoured: one that a strategy found can be,
         unless that pipeline has none at all."""
-        if label in MODELS:
+        if label in (*MODELS, *GPU_MODELS):
             return self.default_refused
         self.default_refused |= label == "default"
         return True
@@ -210,8 +210,9 @@ def _ways(p: _Prepared, drawn: int, strategies: int) -> Iterator[tuple[str, Call
     yield "default", lambda p: Schedule()
     for k in range(drawn):
         yield f"random {k + 1}", lambda p, k=k: _random(p, k)
-    for k in range(0 if named(p.target).has_blocks else strategies):
-        name = MODELS[(p.seed * strategies + k) % len(MODELS)]
+    models = GPU_MODELS if named(p.target).has_blocks else MODELS
+    for k in range(min(strategies, len(models))):
+        name = models[(p.seed * strategies + k) % len(models)]
         yield name, lambda p, name=name: _found(p, name)
 
 
@@ -222,7 +223,8 @@ def _random(p: _Prepared, k: int) -> Schedule:
 
 def _found(p: _Prepared, name: str) -> Schedule:
     """The schedule that a strategy finds; none for arrays without pixels, as where it is asked by a call."""
-    problem = problem_of(p.pipeline, TINY, **p.inputs, **p.params).with_graph(p.pipeline.rewritten)
+    machine = TINY_GPU if named(p.target).has_blocks else TINY
+    problem = problem_for(p.pipeline.rewritten, p.pipeline, machine, **p.inputs, **p.params)
     if any(0 in shape for shape in problem.shapes.values()):
         return Schedule()
     return STRATEGIES[name]().find(problem).schedule

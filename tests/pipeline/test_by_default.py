@@ -164,5 +164,5 @@ def test_strategies_are_not_asked_about_gpus() -> None:
         assert agrees(p)
         assert found_by(p) is None and ".block(" in str(p.schedule)
         assert isinstance(p.with_options(target="host")._scheduling.requested, Auto)
-    with pytest.raises(pt.UserError, match="schedule='dp': the strategy finds schedules for CPUs, and"):
+    with pytest.raises(pt.UserError, match="schedule='dp' finds schedules for CPUs, and"):
         blur(target="cuda-sim").with_schedule("dp")

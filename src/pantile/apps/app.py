@@ -48,7 +48,10 @@ class App:
     def schedule(self, how: str, target: Target, cores: int | None = None) -> By | str:
         """What `with_schedule` takes for one of SCHEDULES. `cores`: that share the work, by default this machine's."""
         if target.has_blocks:
-            return self.on_gpu() if how == "expert" and self.on_gpu is not None else "plain"
+            if how == "expert" and self.on_gpu is not None:
+                return self.on_gpu()
+            chosen = pt.autoschedule.STRATEGIES.get(how)
+            return how if chosen is not None and chosen.for_gpus else "plain"
         if how == "expert" and self.expert is not None:
             return self.expert(target, pt.machine.usable_cores() if cores is None else cores)
         return self.called(how)

@@ -22,12 +22,19 @@ from .strategy import Found, Problem, Strategy, size_class
 from .tuned import Given, Tuned
 
 if TYPE_CHECKING:
+    from .autogpu import AutoGpu
     from .dp import VARIANTS, Dp
     from .polymage import Polymage, TunedPolymage
     from .posttile import PostTile
 else:
     __getattr__, __dir__ = imported_later(
-        __name__, VARIANTS="dp", Dp="dp", Polymage="polymage", TunedPolymage="polymage", PostTile="posttile"
+        __name__,
+        AutoGpu="autogpu",
+        VARIANTS="dp",
+        Dp="dp",
+        Polymage="polymage",
+        TunedPolymage="polymage",
+        PostTile="posttile",
     )
 
 
@@ -44,6 +51,7 @@ class _Strategies(Mapping[str, type[Strategy]]):
         "posttile": "PostTile",
         "kernel": "Kernel",
         "reuse": "Reuse",
+        "autogpu": "AutoGpu",
         "auto": "Auto",
         "tuned": "Tuned",
     }
@@ -62,7 +70,7 @@ class _Strategies(Mapping[str, type[Strategy]]):
 STRATEGIES = _Strategies()
 
 __all__ = [
-    "STRATEGIES", "VARIANTS", "Alternative", "Auto", "Dp", "Found", "Given", "Greedy", "GroupReport", "Kernel", "Naive",
-    "Polymage", "PostTile", "Problem", "Report", "Reuse", "Strategy", "Tuned", "TunedGreedy", "TunedPolymage",
-    "resizings", "size_class",
+    "STRATEGIES", "VARIANTS", "Alternative", "Auto", "AutoGpu", "Dp", "Found", "Given", "Greedy", "GroupReport",
+    "Kernel", "Naive", "Polymage", "PostTile", "Problem", "Report", "Reuse", "Strategy", "Tuned", "TunedGreedy",
+    "TunedPolymage", "resizings", "size_class",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from math import prod
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from ..analysis.channels import LEAST_AXES, MOST_CHANNELS
 from ..analysis.inlining import substituted, without_unread
@@ -29,6 +29,9 @@ from ..schedule.stage_default import StageDefaults
 from ..target.description import Target
 from .common.facts import PipelineFacts
 from .report import Report
+
+if TYPE_CHECKING:
+    from ..machine.gpu import Gpu
 
 
 def size_class(elements: int) -> int:
@@ -54,6 +57,13 @@ class Problem:
         if not isinstance(self.machine, Cpu):
             raise UserError(f"{self.machine.name} is a GPU, and this strategy schedules for CPUs")
         return self.machine
+
+    @property
+    def gpu(self) -> Gpu:
+        """The machine, for strategies that know only GPUs."""
+        if isinstance(self.machine, Cpu):
+            raise UserError(f"{self.machine.name} is a CPU, and this strategy schedules for GPUs")
+        return cast("Gpu", self.machine)
 
     @property
     def sizes(self) -> Sizes:
@@ -138,7 +148,8 @@ class Strategy(ABC):
     """
 
     name: ClassVar[str]
-    for_gpus: ClassVar[bool] = False  # as well as for CPUs
+    for_cpus: ClassVar[bool] = True
+    for_gpus: ClassVar[bool] = False
     measures: ClassVar[bool] = False  # runs candidates, so that another time the answer may be another
     by_size: ClassVar[bool] = False  # is asked again when calls are of another size class than those before
     # Unless what it found for a larger class takes, as predicted, at most so many times what it is expected to find.

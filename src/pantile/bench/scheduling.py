@@ -12,7 +12,7 @@ from ..apps import App
 from .columns import aligned
 from .console import Console
 
-STRATEGIES = tuple(name for name, s in pt.autoschedule.STRATEGIES.items() if not s.measures)
+STRATEGIES = tuple(name for name, s in pt.autoschedule.STRATEGIES.items() if s.for_cpus and not s.measures)
 UNSEARCHED = {"expert": "written by hand", "plain": "the same for all machines and sizes"}
 QUICK_S = 0.5  # what takes less is tried again: the best of three counts
 

@@ -111,7 +111,7 @@ class Tuning:
         """What was next best to auto, and what the strategies find that have time for it, with predicted seconds."""
         yield from ((a.seconds, a.name, a.schedule) for a in (auto.report.alternatives if auto.report else ()))
         for name, strategy in pt.autoschedule.STRATEGIES.items():
-            if not strategy.measures and name != "auto" and self._is_left(FINDING):
+            if strategy.for_cpus and not strategy.measures and name != "auto" and self._is_left(FINDING):
                 with self.trying(f"{name}'s schedule"):
                     scheduled = self.pipeline.with_schedule(name, estimates=self.arguments)
                     cost = scheduled.predict(num_threads=self.threads, **self.arguments)

@@ -16,7 +16,7 @@ import pantile as pt
 
 from ..apps import App
 
-NAMED = ("expert", "plain", *(n for n, s in pt.autoschedule.STRATEGIES.items() if not s.measures))
+NAMED = ("expert", "plain", *(n for n, s in pt.autoschedule.STRATEGIES.items() if s.for_cpus and not s.measures))
 MOST_POINTS = 1 << 21  # of an input: enough to leave the caches of a core, and quick to run
 SHORT = 80  # axes that are left as they are
 LARGEST_VECTOR = 64

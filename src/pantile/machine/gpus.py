@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..target.description import Target
+from ..target.gpu import compute_capability
 from .capabilities import Capability, multiprocessor
 from .gpu import Gpu
 from .multiprocessor import Multiprocessor
@@ -51,3 +53,11 @@ GPUS = {
         _gpu("H200", (9, 0), 132, 1.980, 50 * _M, 4800),  # SXM5
     )
 }
+
+
+def of_target(target: Target) -> Gpu:
+    """The GPU to schedule for where none is at hand: the last one here of those that run code for the target and are
+    not newer."""
+    most = compute_capability(target.cpu)
+    nearest = max(g.capability for g in GPUS.values() if g.capability <= most)
+    return [g for g in GPUS.values() if g.capability == nearest][-1]

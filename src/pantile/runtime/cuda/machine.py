@@ -17,6 +17,7 @@ from ...machine.gpus import of_geforce
 from ...machine.multiprocessor import Multiprocessor
 from ...target.gpu import WARP_SIZE
 from .device import Device, current
+from .driver import MissingDriver
 from .measure import GpuRates, measure
 
 FILE_NAME = "gpu.json"
@@ -27,6 +28,15 @@ def detect(device: Device | None = None) -> Gpu:
     """A GPU, by default the current one, with measured rates, or else those that the driver reports."""
     device = device or current()
     return _described(device, _cached_rates().get(_key(device)) or _rates_of_driver(device))
+
+
+def at_hand() -> Gpu | None:
+    """The current GPU; None if there is none."""
+    try:
+        device = current()
+    except MissingDriver:
+        return None
+    return detect(device)
 
 
 def calibrate(device: Device | None = None, progress: Callable[[str], None] = lambda _: None) -> Gpu:

@@ -1,0 +1,257 @@
+"""autogpu: sioutas-thesis chapter 6 (lines 3786-5230), which schedules for GPUs alone.
+
+Cheap stages are inlined (§6.4, lines 4477-4483). Then, again and again, of the groups that have one consumer the one is
+merged with it that saves most, where the merged group, in the best of some tiles, costs less than the two did (lines
+4543-4549): a group is one kernel, its tiles are blocks of threads. In a last pass each group gets one of many more
+tiles. Groups that take much of a multiprocessor move stages from the block into its threads.
+
+The steps, and where they are:
+    T_min, T_max, and the dims that are tiled     blocks/tile_sizes
+    Listing 6.1, costs of groups                  blocks/group_costs, by the occupancy of `machine.occupancy`
+    Listing 6.2, nested fusion                    blocks/nested_fusion
+    blocks and threads of a group                 common/gpu_marking
+
+What differs from the chapter, and why:
+- A block has the threads of the output's tile; what a stage needs beyond that its threads compute one point after the
+  other (docs/gpu.md). The listing's cost is that of the larger block.
+- Threads share all dims of a stage at the block, short ones such as colours, too, which the chapter leaves to each.
+- What has no tile that is valid, as where a picture has too few of them for all multiprocessors, is scheduled as it
+  is without a strategy; so are reductions to one value or to few, and what no tile of can be known, such as scans.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from ..dataclass import dataclass
+from ..parameters import Count, OneOf, Weight
+from .blocks.group_costs import CostParameters, GroupCosts
+from .blocks.nested_fusion import nested
+from .blocks.tile_sizes import Sizes, tile_sizes
+from .common.inlining import inlining
+from .common.legalize import legal
+from .common.marking import Part
+from .common.shared_intervals import SharedIntervals
+from .common.tiles import TiledGroup, scheduled
+from .report import GroupReport, Report
+from .strategy import Found, Problem, Strategy
+
+NONE, OVERLAP, NESTED = FUSIONS = ("none", "overlap", "nested")
+INLINED_LOAD = 1.0  # the cost of a load while stages are inlined, in the source that the author published
+# "Severe resource requirements (i.e. high number of active threads, high shared memory usage)" (lines 4817-4819), by
+# that source: bytes of shared memory, threads that are active on a multiprocessor, and occupancy.
+MUCH_SHARED = 32 << 10
+MANY_ACTIVE = 900
+LOW_OCCUPANCY = 0.3
+
+
+@dataclass(frozen=True)
+class AutoGpu(Strategy):
+    """The three modes of §6.5, and the constants of Listing 6.1."""
+
+    name: ClassVar[str] = "autogpu"
+    for_cpus: ClassVar[bool] = False
+    for_gpus: ClassVar[bool] = True
+
+    fusion: Annotated[str, OneOf(*FUSIONS)] = NESTED
+    occupancy_threshold: Weight = 0.1
+    blocks_per_multiprocessor: Count = 2
+    registers: Count = 64
+    global_load: Weight = 200.0
+    shared_load: Weight = 1.0
+
+    def find(self, problem: Problem) -> Found:
+        inlined = inlining(problem, INLINED_LOAD)
+        search = _Search(problem.inlined(inlined), self)
+        groups = search.groups()
+        plain = [scheduled(search.problem, g.tiled) for g in groups]
+        refined = [search.nested(g, part) for g, part in zip(groups, plain, strict=True)]
+        result = legal(problem, [part for part, _ in refined], inlined)
+        if not all(result.honoured):
+            parts = zip(result.honoured, refined, plain, strict=True)
+            refined = [best if honoured else (part, ()) for honoured, best, part in parts]
+            result = legal(problem, [part for part, _ in refined], inlined)
+        reports = tuple(g.report(remarks) for g, (_, remarks) in zip(groups, refined, strict=True))
+        counts = {"merges evaluated": search.evaluations}
+        report = Report(self.name, problem.gpu.name, asdict(self), reports, inlined, counts, result.remarks)
+        return Found(result.schedule, report)
+
+    @property
+    def costs(self) -> CostParameters:
+        return CostParameters(
+            self.occupancy_threshold,
+            self.blocks_per_multiprocessor,
+            self.registers,
+            self.global_load,
+            self.shared_load,
+        )
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """One tile of a group, and what Listing 6.1 says of it."""
+
+    sizes: Mapping[str, int]
+    is_valid: bool
+    cost: float
+    terms: Mapping[str, float]
+    block: Mapping[str, int]
+
+    @staticmethod
+    def cheapest(group: GroupCosts, *, is_last: bool) -> _Tile | None:
+        """The valid tile that costs least; of equal ones that with the longest rows."""
+        costs = group.costs(is_last=is_last)
+        return None if np.isinf(costs).all() else _Tile.of(group, int(np.flatnonzero(costs == costs.min())[-1]), costs)
+
+    @staticmethod
+    def of(group: GroupCosts, k: int, costs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> _Tile:
+        terms = {
+            "arithmetic": group.blocks * group.arithmetic,
+            "memory": group.blocks * group.memory,
+            "blocks": group.blocks,
+            "threads": group.thread_count,
+            "active threads": group.active_threads,
+            "occupancy": group.least_occupancy,
+            "shared bytes": group.shared,
+        }
+        return _Tile(
+            {d: int(n[k]) for d, n in group.tiles.items()},
+            bool(group.is_valid[k]),
+            float(costs[k]),
+            {name: n[k].item() for name, n in terms.items()},
+            {d: int(n[k]) for d, n in group.thread_block.items()},
+        )
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether its blocks take much of a multiprocessor."""
+        much = self.terms["shared bytes"] > MUCH_SHARED or self.terms["active threads"] > MANY_ACTIVE
+        return much or self.terms["occupancy"] < LOW_OCCUPANCY
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Stages that run as one kernel, the output last."""
+
+    members: tuple[str, ...]
+    tile: _Tile | None
+
+    @property
+    def tiled(self) -> TiledGroup:
+        *others, output = self.members
+        return TiledGroup(output, tuple(others), () if self.tile is None else (self.tile.sizes,))
+
+    def report(self, remarks: tuple[str, ...]) -> GroupReport:
+        *others, output = self.members
+        if self.tile is None:
+            return GroupReport(output, tuple(others), remarks=("no valid tile: scheduled as without a strategy",))
+        if self.tile.block != self.tile.sizes:
+            points = " x ".join(f"{dim} {n}" for dim, n in self.tile.block.items())
+            remarks = (f"its members need blocks of {points}", *remarks)
+        return GroupReport(output, tuple(others), self.tiled.tiles, self.tile.terms, remarks)
+
+
+class _Search:
+    """The greedy merging of groups, by their outputs."""
+
+    def __init__(self, problem: Problem, parameters: AutoGpu) -> None:
+        self.problem, self.facts, self.parameters = problem, problem.facts, parameters
+        stages = [s.name for s in problem.graph.stages]
+        self.members: dict[str, tuple[str, ...]] = {name: (name,) for name in stages}
+        self.group_of = {name: name for name in stages}
+        self.evaluations = 0
+        self._sizes: dict[str, Sizes] = {}
+        self._intervals: dict[str, SharedIntervals] = defaultdict(SharedIntervals)
+        self._merged: dict[tuple[str, str], float | None] = {}
+        self.cost = {name: self._alone(name) for name in stages}
+
+    def groups(self) -> list[_Group]:
+        """The groups that are left when no merge saves anything, in the tiles of the last pass."""
+        while self.parameters.fusion != NONE and (merge := self._best()) is not None:
+            self._merge(*merge)
+        return [self._in_last_tile(members) for members in self.members.values()]
+
+    # ---- merging
+
+    def _best(self) -> tuple[str, str] | None:
+        """The producer and the consumer whose merge saves most."""
+        benefits = {pair: self._benefit(*pair) for pair in self._candidates()}
+        able = {pair: saved for pair, saved in benefits.items() if saved > 0}
+        return max(able, key=lambda pair: able[pair], default=None)
+
+    def _candidates(self) -> Iterator[tuple[str, str]]:
+        """Groups whose output is read by exactly one other group."""
+        for producer in self.members:
+            consumers = {self.group_of[c] for c in self.facts.consumers[producer]}
+            if len(consumers) == 1 and producer not in self.problem.graph.output:
+                yield producer, consumers.pop()
+
+    def _benefit(self, producer: str, consumer: str) -> float:
+        if (producer, consumer) not in self._merged:
+            self.evaluations += 1
+            self._merged[producer, consumer] = self._cost((*self.members[producer], *self.members[consumer]))
+        merged = self._merged[producer, consumer]
+        return -1.0 if merged is None else self.cost[producer] + self.cost[consumer] - merged
+
+    def _merge(self, producer: str, consumer: str) -> None:
+        merged = self._merged[producer, consumer]
+        assert merged is not None
+        moved = self.members.pop(producer)
+        self.members[consumer] = (*moved, *self.members[consumer])
+        self.group_of.update(dict.fromkeys(moved, consumer))
+        self.cost[consumer] = merged
+        self._merged = {pair: c for pair, c in self._merged.items() if {producer, consumer}.isdisjoint(pair)}
+
+    # ---- costs
+
+    def _can_be_tiled(self, members: tuple[str, ...]) -> bool:
+        return bool(self.facts.tileable(members[-1])) and all(map(self.facts.is_limited, members))
+
+    def _costs(self, members: tuple[str, ...]) -> GroupCosts:
+        output = members[-1]
+        if output not in self._sizes:
+            self._sizes[output] = tile_sizes(self.facts, output, is_last=False)
+        return GroupCosts(self.problem, members, self._sizes[output], self.parameters.costs, self._intervals[output])
+
+    def _cost(self, members: tuple[str, ...]) -> float | None:
+        """The cost of a group in its best tile, if it has a valid one."""
+        if not self._can_be_tiled(members):
+            return None
+        least = float(self._costs(members).costs(is_last=False).min())
+        return None if np.isinf(least) else least
+
+    def _alone(self, name: str) -> float:
+        """The cost of a stage on its own, also where that leaves multiprocessors idle."""
+        if not self._can_be_tiled((name,)):
+            return 0.0
+        group = self._costs((name,))
+        cost = self._cost((name,))
+        return float((group.blocks * (group.arithmetic + group.memory)).min()) if cost is None else cost
+
+    # ---- the last pass
+
+    def _in_last_tile(self, members: tuple[str, ...]) -> _Group:
+        """The cheapest of every second tile size; for several stages what merging has found, if none of these makes
+        blocks of whole warps."""
+        order = sorted(members[:-1], key=self.facts.position.__getitem__)
+        members = (*order, members[-1])
+        if not self._can_be_tiled(members):
+            return _Group(members, None)
+        sizes = tile_sizes(self.facts, members[-1], is_last=True)
+        last = _Tile.cheapest(GroupCosts(self.problem, members, sizes, self.parameters.costs), is_last=True)
+        if last is None and len(members) > 1:
+            last = _Tile.cheapest(self._costs(members), is_last=False)
+        return _Group(members, last)
+
+    def nested(self, group: _Group, part: Part) -> tuple[Part, tuple[str, ...]]:
+        """A group with nested fusion, where that is asked for and the group is heavy on resources."""
+        is_wanted = self.parameters.fusion == NESTED and group.tile is not None and group.tile.is_heavy
+        if not is_wanted or len(group.members) == 1:
+            return part, ()
+        fused = nested(self.problem, group.tiled, part)
+        return fused.part, tuple(f"{name} is computed in the threads of {at}" for name, at in fused.stages.items())
