@@ -71,9 +71,9 @@ def test_ways_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 def test_on_the_simulated_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found = run(monkeypatch, tmp_path, None, [4007, 4011], "cuda-sim")
+    found = run(monkeypatch, tmp_path, None, [4007, 4010], "cuda-sim")
     assert found.cases == 2
-    assert {label for label, _ in found.outcomes} == {"prepare", "default", "random 1"}, "strategies are for CPUs"
+    assert {label for label, _ in found.outcomes} == {"prepare", "default", "random 1", "autogpu", "greedy"}
     assert {outcome for _, outcome in found.outcomes} <= {RIGHT, SAME, REFUSED}
 
 
@@ -85,7 +85,8 @@ def test_simulated_cases_become_code_of_a_device(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Cuda, "artifact", refuses)
     found = run(monkeypatch, tmp_path, None, [4007], "cuda-sim")
-    assert found.outcomes == {("prepare", RIGHT): 1, ("default", EXCEPTION): 1, ("random 1", EXCEPTION): 1}
+    ways = {("default", EXCEPTION): 1, ("random 1", EXCEPTION): 1, ("greedy", SAME): 1}
+    assert found.outcomes == {("prepare", RIGHT): 1, **ways}
     assert "LLVM refuses the generated code" in (tmp_path / "4007-default-exception.py").read_text()
 
 
@@ -102,7 +103,8 @@ def test_what_runs_on_a_gpu_is_simulated_too(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(SimulatedCall, "run", races)
     monkeypatch.setattr(ways, "pipeline_of", lambda case, target: pipeline_of(case, target="cuda-sim"))
     found = run(monkeypatch, tmp_path, None, [4007], "cuda")
-    assert found.outcomes == {("prepare", RIGHT): 1, ("default", MISMATCH): 1, ("random 1", MISMATCH): 1}
+    outcomes = {("default", MISMATCH): 1, ("random 1", MISMATCH): 1, ("greedy", SAME): 1}
+    assert found.outcomes == {("prepare", RIGHT): 1, **outcomes}
     assert "a race" in (tmp_path / "4007-default-mismatch.py").read_text()
 
 
@@ -130,7 +132,8 @@ def test_behind_a_lost_context_the_other_ways_are_run(monkeypatch: pytest.Monkey
     monkeypatch.setattr(SimulatedCall, "run", crashes)
     found = run(monkeypatch, tmp_path, None, [4007], "cuda-sim")
     assert found.cases == 1
-    assert found.outcomes["default", EXCEPTION] == found.outcomes["random 1", EXCEPTION] == found.failed() / 2 == 1
+    assert [found.outcomes[way, EXCEPTION] for way in ("default", "random 1", "greedy")] == [1, 1, 1]
+    assert found.failed() == 3
     assert all("DeviceCrash: the context is lost" in p.read_text() for p in tmp_path.iterdir())
 
 

@@ -30,6 +30,7 @@ import numpy as np
 
 from ..dataclass import dataclass
 from ..parameters import Count, OneOf, Weight
+from ..schedule.updates import constant
 from .blocks.group_costs import CostParameters, GroupCosts
 from .blocks.nested_fusion import nested
 from .blocks.tile_sizes import Sizes, tile_sizes
@@ -72,7 +73,7 @@ class AutoGpu(Strategy):
         plain = [scheduled(search.problem, g.tiled) for g in groups]
         refined = [search.nested(g, part) for g, part in zip(groups, plain, strict=True)]
         result = legal(problem, [part for part, _ in refined], inlined)
-        if not all(result.honoured):
+        if any(best is not part for (best, _), part in zip(refined, plain, strict=True)) and not all(result.honoured):
             parts = zip(result.honoured, refined, plain, strict=True)
             refined = [best if honoured else (part, ()) for honoured, best, part in parts]
             result = legal(problem, [part for part, _ in refined], inlined)
@@ -210,7 +211,14 @@ class _Search:
     # ---- costs
 
     def _can_be_tiled(self, members: tuple[str, ...]) -> bool:
-        return bool(self.facts.tileable(members[-1])) and all(map(self.facts.is_limited, members))
+        able = bool(self.facts.tileable(members[-1])) and all(map(self.facts.is_limited, members))
+        return able and not any(self._reads_by_unknown_extents(name, members) for name in members)
+
+    def _reads_by_unknown_extents(self, name: str, members: tuple[str, ...]) -> bool:
+        """Whether a reduction whose extent no code knows reads another member: shared memory has a constant size."""
+        unknown = (d for d in self.problem.graph.stage[name].updates if None in [constant(r.extent) for r in d.domain])
+        sources = {self.facts.source(load.buffer) for d in unknown for load in d.loads}
+        return not sources.isdisjoint(set(members) - {name})
 
     def _costs(self, members: tuple[str, ...]) -> GroupCosts:
         output = members[-1]
