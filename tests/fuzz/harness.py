@@ -130,6 +130,7 @@ _LATE = (
     "would be too much code where",
     "the threads of a block cannot keep",
     "the lanes of a warp cannot share",
+    "how many lanes it takes is not constant",
     "would be on the stack",
     "bytes of memory that its threads share; a GPU has",
 )

@@ -123,7 +123,6 @@ class _Prepared:
         self.refused = refused_call(self.pipeline, self.inputs, self.params)
         self.expected = [] if self.refused else evaluate(self.pipeline.graph, self.inputs, self.params)
         self.tried: set[str] = set()
-        self.default_refused = False
 
     def draw(self, label: str) -> Draw:
         """Choices of a way are its own: skipping others does not change them."""
@@ -172,10 +171,16 @@ class _Prepared:
     def may_refuse(self, label: str) -> bool:
         """Whether only lowering may find out that a schedule cannot be honoured: one that a strategy found can be,
         unless that pipeline has none at all."""
-        if label in (*MODELS, *GPU_MODELS):
-            return self.default_refused
-        self.default_refused |= label == "default"
-        return True
+        return label not in (*MODELS, *GPU_MODELS) or self.is_default_refused
+
+    @property
+    def is_default_refused(self) -> bool:
+        """Whether the default schedule cannot be honoured. It may have been tried by another process."""
+        try:
+            self.pipeline.with_schedule(Schedule()).compile(**self.inputs, **self.params)
+        except UserError as refusal:
+            return refused_late(refusal)
+        return False
 
     def takes_long(self, pipeline: Pipeline, threads: int) -> bool:
         """Whether a call on CPUs is predicted to; it is compiled even so."""

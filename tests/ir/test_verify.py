@@ -102,10 +102,6 @@ WRONG: dict[str, tuple[Stmt, str]] = {
     "condition": (If(ONE_BYTE, store(ONE_BYTE)), "is uint8, not a scalar bool"),
     "index type": (store(ONE_BYTE, const(0, FLOAT32)), "the index 0 of out is float32"),
     "layout of another rank": (held(8, (), ()), "t cannot be shared of each thread"),
-    "layout of a larger box": (
-        held(8, (Digit(8, Unit.REGISTER), Digit(4, Unit.THREAD))),
-        r"t cannot be shared over \(8 registers, 4 threads\)",
-    ),
     "threads twice": (
         held(8, (Digit(4, Unit.THREAD), Digit(2, Unit.THREAD, 2))),
         "t cannot be shared over .4 threads, 2 threads, 2 apart",

@@ -276,14 +276,12 @@ class Verifier:
             self._layout(s, s.layout)
 
     def _layout(self, s: Realize, layout: Layout) -> None:
-        """Check that the digits of a layout count elements of the box, and different threads."""
+        """Check that a layout has digits for every dim of the box, which count different threads."""
         if Property.OF_THREADS in self._has and any(layout.dims):
             raise self._fail(f"the threads still share {s.buffer} {layout}")
-        is_beyond = len(layout.dims) != len(s.box)
-        for k, (_, extent) in enumerate(() if is_beyond else s.box):
-            is_beyond |= isinstance(extent, Const) and any(n >= int(extent.value) for n, _ in layout.steps(k))
         digits = sorted((d for k in range(len(layout.dims)) for _, d in layout.steps(k)), key=lambda d: d.weight)
-        if is_beyond or any(d.weight * d.size > above.weight for d, above in pairwise(digits)):
+        meet = any(d.weight * d.size > above.weight for d, above in pairwise(digits))
+        if meet or len(layout.dims) != len(s.box):
             raise self._fail(f"{s.buffer} cannot be shared {layout}")
 
     def _alloc(self, s: Alloc) -> None:
