@@ -42,7 +42,7 @@ def test_an_artifact_is_all_that_running_takes() -> None:
     target = GPUS["sm_80"]
     options = Options(target)
     backend, trace = backend_of(target), trace_of(options)
-    program = to_kernels(scaled("sm_80")._looked_at._shown().program(), options, trace)
+    program = to_kernels(scaled("sm_80")._for_display._scheduled().program(), options, trace)
     artifact = CudaCode.from_bytes(backend.artifact(program, to_llvm(program, options, trace), target, debug=False))
     (entry,), (kernel,) = artifact.entries, artifact.program.kernels
     assert (entry.kernel, entry.threads, entry.shared) == (kernel.name, kernel.threads, kernel.shared)

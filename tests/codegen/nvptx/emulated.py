@@ -42,13 +42,32 @@ _HERE = [
 ]
 
 
+# What CPUs without an instruction for it call to round a float to a bfloat; not every system's libraries have it.
+_TO_BFLOAT = """
+define linkonce_odr bfloat @__truncsfbf2(float %x) {
+  %bits = bitcast float %x to i32
+  %upper = lshr i32 %bits, 16
+  %odd = and i32 %upper, 1
+  %half = add i32 %odd, 32767
+  %near = add i32 %bits, %half
+  %quiet = or i32 %bits, 4194304
+  %nan = fcmp uno float %x, %x
+  %rounded = select i1 %nan, i32 %quiet, i32 %near
+  %top = lshr i32 %rounded, 16
+  %short = trunc i32 %top to i16
+  %result = bitcast i16 %short to bfloat
+  ret bfloat %result
+}
+"""
+
+
 def run(
     made: Program, arrays: Mapping[str, Array], scalars: Sequence[Number], blocks: int = 1, *, index_bits: int = 32
 ) -> None:
     """Run the only kernel of a program on arrays by name."""
     target = replace(GPUS["sm_90"], index_bits=index_bits)
     (entry,), (kernel,) = entries(made, index_bits), made.kernels
-    text = emit(made, target) + "\ndeclare void @wait()\ndeclare i32 @exchange(i32, i32, i32)\n"
+    text = emit(made, target) + "\ndeclare void @wait()\ndeclare i32 @exchange(i32, i32, i32)\n" + _TO_BFLOAT
     for pattern, here in _HERE:
         text = re.sub(pattern, here, text)
     barrier = threading.Barrier(entry.threads)

@@ -88,7 +88,7 @@ def test_limits_are_those_that_the_driver_tells(make: Make) -> None:
 
 def test_a_driver_that_does_not_tell_the_clock_of_memory(make: Make) -> None:
     make(kind=Measured).limits["MEMORY_CLOCK_RATE"] = 0
-    with pytest.raises(UserError, match=r"does not tell the clock of the memory of GPU 0 .* pantile calibrate --gpu"):
+    with pytest.raises(UserError, match=r"does not report the clock of the memory of GPU 0 .* pantile calibrate --gpu"):
         machine.detect()
     assert machine.calibrate().bandwidth == machine.detect().bandwidth > 0
 
