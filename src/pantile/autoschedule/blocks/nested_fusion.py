@@ -48,7 +48,7 @@ class _Thread:
 
 
 def nested(problem: Problem, group: TiledGroup, part: Part) -> Nested:
-    """optimize_granularity."""
+    """Move stages of a group into the threads of their only reader (`optimize_granularity` of Listing 6.2)."""
     chains = {chain.name: chain for chain in part}
     threads: dict[str, _Thread] = {}  # of the stages that are in one
     for name in reversed(group.members):

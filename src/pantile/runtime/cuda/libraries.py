@@ -103,7 +103,7 @@ def allocated(make: Callable[[], Any], size: int) -> Any:
 
 
 class Torch:
-    """PyTorch tensors."""
+    """Views and allocates PyTorch tensors on a GPU, and finds the current stream of PyTorch."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
