@@ -29,6 +29,17 @@ def test_torch_in_torch_out(fake: FakeDriver, torch: FakeTorch) -> None:
     assert fake.named("cuLaunchKernel")[0][8] == 0x70
 
 
+@pytest.mark.parametrize("channels", [None, 3])
+def test_a_strategy_schedules_for_tensors(torch: FakeTorch, channels: int | None) -> None:
+    coordinates = pt.vars("y x") if channels is None else pt.vars("y x c")
+    img, out = pt.Input("img", "float32", ndim=len(coordinates)), pt.Func("out")
+    out[coordinates] = img[coordinates] * 2
+    values = A if channels is None else np.dstack([A] * channels)
+    for estimates in (None, {"img": values.shape}):
+        p = pt.Pipeline(out, shape=img.shape, target="cuda", schedule="greedy", estimates=estimates)
+        assert (p(img=torch.tensor(values)).seen == 2 * values).all()
+
+
 def test_new_tensors_the_way_compiled_pytorch_makes_them(fake: FakeDriver, torch: FakeTorch) -> None:
     made = []
 

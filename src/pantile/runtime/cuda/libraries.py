@@ -50,8 +50,13 @@ def _nothing(wanted: Array, given: Any) -> None:
     """The view of a value that is not on a GPU: None."""
 
 
+def _itself(wanted: Array, given: View) -> View:
+    """The view of a view: a call passes its views on where a strategy looks for a schedule."""
+    return given
+
+
 _MOST_KINDS, _MOST_LAYOUTS = 64, 4096
-viewers: dict[type, Viewer] = dict.fromkeys((np.ndarray, list, tuple, type(None)), _nothing)
+viewers: dict[type, Viewer] = {**dict.fromkeys((np.ndarray, list, tuple, type(None)), _nothing), View: _itself}
 
 
 def _library_of(given: Any) -> Library | None:
