@@ -22,6 +22,7 @@ from ...schedule.sums import power_of_two
 from ...schedule.updates import is_independent
 from ...target.gpu import MOST_THREADS
 from .marking import DefinitionLoops, Innermost, Marking, Names, Part, reordered
+from .register_tiles import RegisterTile
 
 ROW_THREADS = 128  # of a row whose columns a strategy computes vector by vector on a CPU
 
@@ -34,14 +35,15 @@ class GpuMarking(Marking):
         return GpuDefaults(self.problem.graph, self.problem.strict, ())
 
     def at_root(self, stage: Stage) -> Part:
-        return tuple(self._defaults.at_root(stage))
+        tile = RegisterTile.of(self.problem, stage)
+        return tuple(self._defaults.at_root(stage)) if tile is None else tile.scheduled(self.problem)
 
     def in_parts(self, stage: Stage) -> Part:
-        part = self.at_root(stage)
+        part = tuple(self._defaults.at_root(stage))
         return part if len(part) > 1 else ()
 
     def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
-        return not is_tiled
+        return not is_tiled or RegisterTile.of(self.problem, stage) is not None
 
     def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         return self._defaults.marked(loops.stage, loops.definition, chain)
