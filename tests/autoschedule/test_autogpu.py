@@ -83,6 +83,20 @@ def test_the_occupancy_of_that_kernel() -> None:
     assert RTX.occupancy(threads=512, shared=2048, registers=64).share == 1.0
 
 
+def test_blocks_have_these_threads() -> None:
+    for tile, threads, shared in (({"y": 4, "x": 4}, 32, 512), ({"y": 12, "x": 32}, 512, 2048 * 4)):
+        group = TiledGroup("Z", ("K", "W"), (tile,), threads=threads)
+        run = khwz().with_options(target="cuda-sim")
+        schedule = legal(problem_of(run, RTX, E=INPUT), [scheduled(problem(), group)], ["H"]).schedule
+        assert schedule.on("Z").directives[-1] == pt.on("Z").threads(threads).directives[0]
+        run = run.with_schedule(schedule)
+        given = np.random.default_rng(0).random((44, 70), dtype=np.float32)
+        np.testing.assert_allclose(run(E=given), run.reference(E=given), rtol=1e-5)
+        launches = run.predict(E=INPUT)
+        assert isinstance(launches, LaunchReport)
+        assert [(k.threads, k.shared_bytes) for k in launches.kernels] == [(threads, shared)]
+
+
 def fused(tile: Mapping[str, int]) -> tuple[Part, Mapping[str, str]]:
     group = TiledGroup("Z", ("K", "W"), (tile,))
     answer = nested(problem(), group, scheduled(problem(), group))

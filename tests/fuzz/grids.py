@@ -19,6 +19,7 @@ from .schedules import Scheduler, scheduled
 _BLOCKS = [8, 4, 16, 32, 2, 1, 3, 5, 7, 64]
 _LANES = [8, 32, 5, 4, 30, 31, 16, 2, 1]
 _WARPS = [(2, 16), (4, 8), (16, 2), (3, 10), (2, 5), (1, 32)]  # rows and columns of lanes
+_THREADS = [32, 64, 256, 512, 1024]  # of a block
 _MEMORIES = ["shared", "shared", "register", "register", "stack", "heap"]
 
 
@@ -44,6 +45,8 @@ class GridScheduler(Scheduler):
             if k and self.chance(50) and not stage.dtypes[0].is_float:  # whose sums are rounded, in no certain order
                 self.attempt(lambda k=k: self.definition(stage, k).atomic())
             self.pick(_GRIDS)(self, stage, k)
+            if self.chance(25):
+                self.attempt(lambda k=k: self.definition(stage, k).threads(self.pick(_THREADS)))
             for _ in range(self.pick([0, 0, 1, 2])):
                 self.inside_of_threads(stage, k)
         for _ in range(self.pick([0, 1, 1, 2])):

@@ -51,6 +51,7 @@ def copied_rows() -> tuple[pt.Func, Any]:
 SERIAL = pt.Schedule(pt.on("blur_y"), pt.on("blur_x").compute_root())
 TILES = pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
 IN_SHARED = pt.Schedule(TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x").store_in("shared"))
+IN_LARGER_BLOCKS = IN_SHARED.replace(TILES.threads(320))
 IN_REGISTERS = pt.Schedule(
     pt.on("blur_y")
     .tile("y", "x", "yo", "xo", "yi", "xi", 32, 32)
@@ -106,7 +107,11 @@ COPIES = pt.Schedule(
 )
 
 # Examples of parts of a pass.
-OF_PARTS = {"own_registers": "distribute_registers", "lane_registers": "distribute_registers"}
+OF_PARTS = {
+    "own_registers": "distribute_registers",
+    "lane_registers": "distribute_registers",
+    "block_threads": "map_threads",
+}
 
 GPU_EXAMPLES = [
     Example(name, about, build, around(OF_PARTS.get(name, name), schedule, before), target="cuda-sim")
@@ -120,6 +125,7 @@ GPU_EXAMPLES = [
         ("lane_registers", "Lanes have parts of a row, and get others by shuffles.", window, WARPS, "map_warps"),
         ("map_lanes", "Lanes of a warp exchange what they have computed.", window, WARPS, "distribute_registers"),
         ("map_threads", "Threads take the points of a box in turn.", blur, IN_SHARED, "map_lanes"),
+        ("block_threads", "A block has more threads than its tile has points.", blur, IN_LARGER_BLOCKS, "map_lanes"),
         ("software_pipeline", "The next piece of a matrix is copied beside the products of this one.", product, PRODUCT,
          "map_threads"),
         ("hoist_loads", "Loads that a store does not change come before it.", scan, COLUMNS, "carry"),

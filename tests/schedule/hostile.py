@@ -78,6 +78,7 @@ PLACES: list[tuple[object, ...]] = [
     ("copy_in", "g", "copy", None),
     ("copy_in", "g", "copy", "y", None),
     ("copy_out", None),
+    ("threads", None),
     ("split_storage", None, "xo", "xi", 4),
     ("split_storage", "x", None, "xi", 4),
     ("split_storage", "x", "xo", None, 4),

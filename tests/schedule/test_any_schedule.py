@@ -52,6 +52,7 @@ def schedules(draw: st.DrawFn) -> tuple[Graph, Schedule]:
         st.tuples(st.sampled_from(["split_storage", "panels"]), st.tuples(loop, new, new, factor)),
         st.tuples(st.just("fold_storage"), st.tuples(loop, factor)),
         st.tuples(st.sampled_from(WITHOUT_ARGUMENTS), st.just(())),
+        st.tuples(st.just("threads"), st.tuples(factor)),
     )
     chains = []
     for name in draw(st.lists(stage | st.sampled_from(sorted(graph.input)), unique=True)):

@@ -38,6 +38,7 @@ EVERYTHING = (
     .rfactor("r.x", "u")
     .strips("r.y", "s", 32)
     .atomic()
+    .threads(512)
     .pure()
 )
 
@@ -127,6 +128,7 @@ calls = st.one_of(
     st.tuples(st.just("prefetch"), st.tuples(names, names, factors)),
     st.tuples(st.just("specialize"), st.tuples(st.sampled_from(["gain > 1", "img.shape[0] % 8 == 0 or not flag"]))),
     st.tuples(st.just("update"), st.tuples(st.integers(0, 3))),
+    st.tuples(st.just("threads"), st.tuples(factors)),
 )
 
 

@@ -76,6 +76,18 @@ def test_a_cpu_has_no_shared_memory() -> None:
     )
 
 
+def test_a_cpu_has_no_blocks_of_so_many_threads() -> None:
+    message = refusal(pt.on("blur_y").threads(64), target=NAMED["aarch64"])
+    assert ".threads(64): " in message and "has no blocks of threads; leave it out" in message
+
+
+def test_the_number_of_threads_is_limited() -> None:
+    text = r'pt.on\("f"\).threads: the number of threads is '
+    for count, why in ((0, "0; give an integer of at least 1"), (1025, "1025; give at most 1024")):
+        with pytest.raises(UserError, match=text + why):
+            pt.on("f").threads(count)
+
+
 def test_a_gpu_has_no_parallel_loops() -> None:
     assert f"has no parallel loops; {GPU_LOOPS}" in refusal(pt.on("blur_y").parallel("y"))
 
@@ -113,6 +125,15 @@ REFUSED = [
         [pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 32, 64).block("yo", "xo").thread("yi", "xi")],
         "a block would have 2048 threads, and a GPU has 1024 at most; split these loops further, and leave "
         "some of them serial",
+    ),
+    (
+        [TILES.threads(500)],
+        ".threads(500): blocks consist of warps of 32 threads; use .threads(512)",
+    ),
+    (
+        [TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x").threads(512)],
+        ".threads(512): the pure definition of blur_x has no block loops; write it for the definition whose loops the "
+        "blocks are",
     ),
     (
         [TILES, pt.on("blur_x").compute_at("blur_y", "yo")],
@@ -293,6 +314,21 @@ def test_only_one_loop_of_lanes_is_summed_over() -> None:
     update = pt.on("f").update().split("y", "w", "row", 4).warp("w").lane("row", "r.x")
     with pytest.raises(UserError, match=r"all lanes of a warp combine the terms of loop r[.]x, and share another loop"):
         resolve(graph, Schedule(update), target=GPU)
+
+
+def test_the_number_of_threads_is_that_of_the_definition_whose_loops_are_shared() -> None:
+    i, r = lang.vars("i")[0], lang.RDom((0, 8), names="x")
+    img, f = lang.Input("img", "int32", ndim=2), lang.Func("f")
+    f[i] = 0
+    f[i] += img[i, r.x]
+    graph = lang.Pipeline(f, shape=(img.shape[0],)).graph
+    tiles = pt.on("f").split("i", "io", "ii", 32).block("io").thread("ii")
+    shared = tiles.update().split("i", "io", "ii", 32).reorder("io", "ii", "r.x").block("io").thread("ii")
+    shared = shared.compute_with("f", "ii")
+    assert resolve(graph, Schedule(shared.pure().threads(64)), target=GPU)[1].stages["f"].nests[0].threads == 64
+    with pytest.raises(UserError) as caught:
+        resolve(graph, Schedule(shared.threads(64)), target=GPU)
+    assert '.threads(64): update 0 of f shares the loop io, by .compute_with("f", "ii"); ' in str(caught.value)
 
 
 def test_threads_of_other_stages_may_be_many() -> None:

@@ -12,8 +12,6 @@ The steps, and where they are:
     blocks and threads of a group                 common/gpu_marking
 
 What differs from the chapter, and why:
-- A block has the threads of the output's tile; what a stage needs beyond that its threads compute one point after the
-  other (docs/gpu.md). The listing's cost is that of the larger block.
 - Threads share all dims of a stage at the block, short ones such as colours, too, which the chapter leaves to each.
 - What has no tile that is valid, as where a picture has too few of them for all multiprocessors, is scheduled as it
   is without a strategy; so are reductions to one value or to few, and what no tile of can be known, such as scans.
@@ -24,6 +22,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from math import prod
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -145,7 +144,9 @@ class _Group:
     @property
     def tiled(self) -> TiledGroup:
         *others, output = self.members
-        return TiledGroup(output, tuple(others), () if self.tile is None else (self.tile.sizes,))
+        if self.tile is None:
+            return TiledGroup(output, tuple(others))
+        return TiledGroup(output, tuple(others), (self.tile.sizes,), threads=prod(self.tile.block.values()))
 
     def report(self, remarks: tuple[str, ...]) -> GroupReport:
         *others, output = self.members
@@ -153,7 +154,7 @@ class _Group:
             return GroupReport(output, tuple(others), remarks=("no valid tile: scheduled as without a strategy",))
         if self.tile.block != self.tile.sizes:
             points = " x ".join(f"{dim} {n}" for dim, n in self.tile.block.items())
-            remarks = (f"its members need blocks of {points}", *remarks)
+            remarks = (f"blocks have {points} threads, as its members need", *remarks)
         return GroupReport(output, tuple(others), self.tiled.tiles, self.tile.terms, remarks)
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from ..cached import cached_property
 from ..dataclass import dataclass, hashed_once
 from ..errors import Location, UserError, here, shown
+from ..target.gpu import MOST_THREADS
 from ..target.kinds import Kind, Memory
 from .condition import canonical
 from .limits import (
@@ -275,12 +276,25 @@ class StageSchedule:
     def thread(self, *loops: Named) -> StageSchedule:
         """On a GPU: the threads of a block take the iterations of these loops, in turn where there are more of them
         than threads. How many threads a block has, the stage says whose loops the blocks are: as many as its thread
-        loops have iterations. Other stages, computed at such a block or a loop in it, share these threads.
+        loops have iterations, or as `threads` says. Other stages, computed at such a block or a loop in it, share them.
 
             for y in 0..10:                       for p in 0..340, shared by 256 threads:
                 for x in 0..34: g[y, x]    ->         g[p // 34, p % 34]
         """
         return self._of_several("thread", loops)
+
+    def threads(self, count: int) -> StageSchedule:
+        """On a GPU: each block of this definition's block loops has so many threads, whole warps of 32, instead of one
+        for each iteration of its thread loops. thread("yi", "xi") of 12 x 32 points, and threads(512):
+
+            block for yo, xo:  # 384 threads             block for yo, xo:  # 512 threads
+                for p in 0..512, by 384 threads: g[p]        thread for p in 0..512: g[p]
+                thread for q in 0..384: f[q]         ->      thread for q in 0..384: f[q]     (128 threads are idle)
+
+        So each thread computes one point of a stage of which the tile needs more; with fewer threads than points, each
+        computes several.
+        """
+        return self._with("threads", self._number("threads", "number of threads", count, 1, MOST_THREADS))
 
     def warp(self, *loops: Named) -> StageSchedule:
         """On a GPU: the warps of a block, 32 threads each, take the iterations of these loops, one each. A block has as

@@ -109,8 +109,9 @@ def _check_target(s: StageDraft, target: Target) -> None:
     for x in (x for nest in s.nests for x in nest.loops):
         if x.mark is not None and x.kind not in target.loops:
             raise s.no(x.mark, f"{target} has no {x.kind} loops", f"leave it serial; there are {_listed(target.loops)}")
-    if s.ahead is not None and not target.has_blocks:
-        raise s.no(s.ahead, f"{target} has no blocks of threads", "leave it out")
+    of_blocks = next((d for d in (s.ahead, *(nest.threads for nest in s.nests)) if d is not None), None)
+    if of_blocks is not None and not target.has_blocks:
+        raise s.no(of_blocks, f"{target} has no blocks of threads", "leave it out")
     if s.memory is not None and s.memory.args[0] not in target.memories:
         raise s.no(s.memory, f"{target} has no such memory", f"leave it out; there are {_listed(target.memories)}")
 

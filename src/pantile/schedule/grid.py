@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from ..errors import InternalError
-from ..target.gpu import MOST_THREADS, WARP_SIZE
+from ..target.gpu import MOST_THREADS, WARP_SIZE, whole_warps
 from ..target.kinds import AT_ONCE, Kind, Memory
 from .directives import Directive
 from .draft import StageDraft
@@ -31,6 +31,7 @@ def check_grid(drafts: dict[str, StageDraft], placement: Placement) -> None:
             for nest in s.nests:
                 _check_order(s, nest, placement)
                 _check_threads(s, nest)
+            _check_count(s)
 
 
 def _check_order(s: StageDraft, nest: NestDraft, placement: Placement) -> None:
@@ -124,10 +125,10 @@ def _no(s: StageDraft, loop: LoopDraft, why: str, remedy: str) -> Exception:
 
 
 def _check_threads(s: StageDraft, nest: NestDraft) -> None:
-    """Refuse blocks of too many threads: as many as the thread loops of the stage that the block is of have iterations
-    together."""
+    """Refuse blocks of too many threads: where `threads` does not say how many, as many as the thread loops of the
+    stage that the block is of have iterations together."""
     threads = [x for x in nest.loops if x.kind in (Kind.THREAD, Kind.WARP)]
-    if not threads or all(x.kind is not Kind.BLOCK for x in nest.loops):
+    if not threads or nest.threads is not None or all(x.kind is not Kind.BLOCK for x in nest.loops):
         return
     count = math.prod(x.extent or 1 for x in threads) * (WARP_SIZE if threads[0].kind is Kind.WARP else 1)
     if count > MOST_THREADS:
@@ -137,6 +138,26 @@ def _check_threads(s: StageDraft, nest: NestDraft) -> None:
             f"a block would have {count} threads, and a GPU has {MOST_THREADS} at most",
             "split these loops further, and leave some of them serial",
         )
+
+
+def _check_count(s: StageDraft) -> None:
+    """Refuse a number of threads of no blocks, of those of another definition, or of a part of a warp."""
+    for k, nest in enumerate(s.nests):
+        d = nest.threads
+        if d is None:
+            continue
+        host = s.within.get(k, s.together)
+        blocks = [x.name for x in nest.loops if x.kind is Kind.BLOCK]
+        if not blocks:
+            why = f"{nest.title} of {s.stage.name} has no block loops"
+            raise s.no(d, why, "write it for the definition whose loops the blocks are")
+        if host is not None:
+            why = f"{nest.title} of {s.stage.name} shares the loop {blocks[0]}, by {host}"
+            raise s.no(d, why, "write it for the definition whose loops these are")
+        count = int(d.args[0])
+        if count != whole_warps(count):
+            why = f"blocks consist of warps of {WARP_SIZE} threads"
+            raise s.no(d, why, f"use .threads({whole_warps(count)})")
 
 
 def _check_place(s: StageDraft, placement: Placement) -> None:

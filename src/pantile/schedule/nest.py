@@ -49,6 +49,7 @@ class NestDraft:
     # Every name a loop has had, so that none is used for two things.
     used: set[str] = field(default_factory=set)
     atomic: Directive | None = None
+    threads: Directive | None = None
 
     @property
     def names(self) -> list[str]:
@@ -73,6 +74,7 @@ class NestDraft:
             tuple(self.rewrites),
             tuple(Loop(x.name, x.kind, x.partition, x.mark) for x in self.loops),
             self.atomic is not None,
+            None if self.threads is None else int(self.threads.args[0]),
         )
 
 
@@ -283,6 +285,11 @@ def atomic(nest: NestDraft, d: Directive) -> None:
     nest.atomic = d
 
 
+def threads(nest: NestDraft, d: Directive) -> None:
+    """Set the number of threads of a block."""
+    nest.threads = d
+
+
 def _one_at_a_time(nest: NestDraft, d: Directive) -> UserError:
     return nest.no(d, f"{nest.title} is atomic, and combines one value at a time", "leave the loop serial")
 
@@ -328,6 +335,7 @@ DIRECTIVES = {
     "fuse": fuse,
     "partition": partition,
     "atomic": atomic,
+    "threads": threads,
     **dict.fromkeys(KINDS, mark),
 }
 

@@ -64,6 +64,7 @@ class Nest:
     rewrites: tuple[Split | Fuse, ...]
     loops: tuple[Loop, ...]
     atomic: bool = False  # threads may share loops whose iterations meet at the same elements
+    threads: int | None = None  # of each block; None: one for each iteration of the thread loops
 
 
 class Site(NamedTuple):

@@ -22,6 +22,11 @@ _FIRST_WITH_BFLOATS = (8, 0)
 FIRST_WITH_ASYNCHRONOUS_COPIES = (8, 0)
 
 
+def whole_warps(threads: int) -> int:
+    """The number of threads, rounded up to whole warps."""
+    return -(-threads // WARP_SIZE) * WARP_SIZE
+
+
 def compute_capability(name: str) -> tuple[int, int]:
     """The compute capability of a GPU by its name in LLVM: sm_90 and sm_90a are (9, 0), sm_120 is (12, 0)."""
     digits = "".join(c for c in name if c.isdigit())

@@ -50,6 +50,24 @@ def test_more_points_than_threads() -> None:
     assert_agrees(p, img=picture(11, 50))
 
 
+@pytest.mark.parametrize("count", [32, 128, 512, 1024])
+def test_as_many_threads_as_the_schedule_asks_for(count: int) -> None:
+    """More than there are points, or fewer, of which each thread takes several; all of them reach the barrier."""
+    tiles = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 12, 32).block("yo", "xo").thread("yi", "xi")
+    p = blur(tiles.threads(count), pt.on("rows").compute_at("out", "xo").thread("y", "x"))
+    for shape in ((3, 3), (30, 70)):
+        (counts,) = assert_agrees(p, img=picture(*shape))
+        assert counts.threads == count and counts.barriers == counts.blocks
+
+
+def test_more_warps_than_a_block_has_rows() -> None:
+    tiles = pt.on("out").tile("y", "x", "yo", "xo", "w", "lane", 3, 30).block("yo", "xo").warp("w").lane("lane")
+    for count in (32, 256):
+        p = blur(tiles.threads(count), pt.on("rows").compute_at("out", "w").lane("x"))
+        (counts,) = assert_agrees(p, img=picture(20, 70))
+        assert counts.threads == count
+
+
 @pytest.mark.parametrize("tail", ["guard", "shift"])
 def test_last_blocks(tail: str) -> None:
     """They are cut off, or moved inwards."""

@@ -4,7 +4,8 @@
                                                    .thread("y_i", "x_i")
 
 Neighbouring threads take neighbouring columns. Where a tile has more points than a block may have threads, each thread
-computes several rows, and of longer rows several columns. Members of a group are computed at the innermost block loop,
+computes several rows, and of longer rows several columns. Where a group asks for more threads, these compute points of
+its members alone. Members of a group are computed at the innermost block loop,
 into shared memory, by all threads of the block. Stages on their own are scheduled as by default
 (`schedule.gpu_default`).
 """
@@ -20,7 +21,7 @@ from ...schedule.gpu_default import GpuDefaults
 from ...schedule.names import fresh
 from ...schedule.sums import power_of_two
 from ...schedule.updates import is_independent
-from ...target.gpu import MOST_THREADS
+from ...target.gpu import MOST_THREADS, whole_warps
 from .marking import DefinitionLoops, Innermost, Marking, Names, Part, reordered
 from .register_tiles import RegisterTile
 
@@ -68,7 +69,8 @@ class GpuMarking(Marking):
         blocks = [*outside, *(name for loop, name, _ in loops.tiles if loop in loops.free)]
         inner = [*(n for n in whole if n not in outside), *(n for _, n, _ in loops.tiles if n not in blocks)]
         order = [*blocks, *shares.threads, *shares.serial, *inner, *loops.reductions]
-        return _kinds(reordered(shares.chain, shares.now, order), blocks, shares.threads)
+        marked = _kinds(reordered(shares.chain, shares.now, order), blocks, shares.threads)
+        return marked.threads(whole_warps(loops.threads)) if blocks and loops.threads > shares.count else marked
 
     def nest(
         self, chain: StageSchedule, parts: Sequence[Innermost] = (), order: Names = (), shared: Names = ()
@@ -93,7 +95,7 @@ class _ThreadLoops:
     """The loops inside of a tile, from the innermost on, as long as a block has threads left."""
 
     def __init__(self, chain: StageSchedule, now: list[str]) -> None:
-        self.chain, self.now, self.room = chain, now, MOST_THREADS
+        self.chain, self.now, self.room, self.count = chain, now, MOST_THREADS, 1
         self.threads: list[str] = []
         self.serial: list[str] = []  # of each thread
 
@@ -115,4 +117,4 @@ class _ThreadLoops:
             self.threads.insert(0, shared)
             self.serial.insert(0, own)
             most = factor if is_row else -(-extent // factor)
-        self.room //= most
+        self.room, self.count = self.room // most, self.count * most

@@ -71,6 +71,7 @@ class DefinitionLoops:
     split: Mapping[str, Names]  # loop -> what it was split into, outermost first
     tiles: Sequence[tuple[str, str, int]] = ()  # outermost first: a loop, its tile loop, and the number of tiles
     has_members: bool = False  # whether other stages are computed at its tiles
+    threads: int = 1  # the fewest that a block of a GPU has
 
     @cached_property
     def free(self) -> tuple[str, ...]:

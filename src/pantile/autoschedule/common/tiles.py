@@ -42,6 +42,7 @@ class TiledGroup:
     members: tuple[str, ...] = ()  # the others
     tiles: tuple[Level, ...] = ()  # levels, outermost first: dim or reduction loop of the output -> extent
     order: tuple[str, ...] = ()  # of the output's dims, outermost first; as they are defined if it is empty
+    threads: int = 1  # the fewest that a block of a GPU has; it has one for each point of a tile in any case
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -175,6 +176,7 @@ class _Output:
             split=self.names,
             tiles=[tile for tile in self.tile_loops if tile[0] in own],
             has_members=bool(self.group.members),
+            threads=self.group.threads,
         )
 
     def _split(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:

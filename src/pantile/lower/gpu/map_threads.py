@@ -6,10 +6,10 @@ before:  thread for y in lo..lo + 10:          after:  thread for y.thread in 0.
          s[] = ...                                         if x < n: g[y, x] = ...      (n is at most 34)
                                                        thread for s.thread in 0..1: s[] = ...
 
-Stages of different extents thus share one block. The thread loops of the stage whose block loops form the block decide
-how many threads it has. Where the extents of loops have no constant bound, each thread runs the outer ones itself and
-takes the iterations of the innermost in strides of the number of threads. What is in no thread loop is done by one
-thread.
+Stages of different extents thus share one block. The definition whose block loops form the block decides how many
+threads it has, by `threads` or by its thread loops. Where the extents of loops have no constant bound, each thread runs
+the outer ones itself and takes the iterations of the innermost in strides of the number of threads. What is in no
+thread loop is done by one thread.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from ...analysis.interval import Scope
 from ...dataclass import dataclass
@@ -26,7 +27,7 @@ from ...graph.nodes import Graph
 from ...ir.nodes import Alloc, For, If, Let, Produce, Realize, Stmt, Store
 from ...ir.visit import all_loads, children, expressions, rebuild, walk
 from ...schedule.plan import Plan
-from ...target.gpu import MOST_THREADS, WARP_SIZE
+from ...target.gpu import MOST_THREADS, whole_warps
 from ...target.kinds import Kind, Memory
 from ..extent_bounds import most
 from ..footprint import step
@@ -47,26 +48,35 @@ def map_threads(body: Stmt, graph: Graph, plan: Plan, refuse: Refuse) -> Stmt:
     `refuse` is for registers of more threads than a block has.
     """
     ahead = frozenset(p.name for p in plan.stages.values() if p.ahead)
-    return _on_host(body, _ThreadPlan(_owners(graph, plan), ahead, refuse), {})
+    return _on_host(body, _ThreadPlan(_block_threads(graph, plan), ahead, refuse), {})
+
+
+class _BlockThreads(NamedTuple):
+    """The threads of the blocks that a loop makes: the thread or warp loops of its definition, and their number where
+    the schedule states it."""
+
+    own: frozenset[str] = frozenset()
+    number: int | None = None
 
 
 @dataclass(frozen=True)
 class _ThreadPlan:
     """The part of a schedule that concerns threads."""
 
-    owners: Mapping[str, frozenset[str]]  # block loop -> the thread or warp loops of the same definition
+    blocks: Mapping[str, _BlockThreads]  # by block loop
     ahead: frozenset[str]  # prefetched stages
     refuse: Refuse
 
 
-def _owners(graph: Graph, plan: Plan) -> dict[str, frozenset[str]]:
-    """Map each block loop to the thread or warp loops of the same definition."""
-    owners = {}
+def _block_threads(graph: Graph, plan: Plan) -> dict[str, _BlockThreads]:
+    """Map each block loop to the threads of its definition."""
+    blocks = {}
     for stage in graph.stages:
         for k, nest in enumerate(plan.stages[stage.name].nests if stage.name in plan.stages else ()):
             own = frozenset(loop_name(stage, k, x.name) for x in nest.loops if x.kind in _SHARED_OUT)
-            owners.update({loop_name(stage, k, x.name): own for x in nest.loops if x.kind is Kind.BLOCK})
-    return owners
+            of = _BlockThreads(own, nest.threads)
+            blocks.update({loop_name(stage, k, x.name): of for x in nest.loops if x.kind is Kind.BLOCK})
+    return blocks
 
 
 def _on_host(s: Stmt, plan: _ThreadPlan, scope: Scope) -> Stmt:
@@ -78,7 +88,8 @@ def _on_host(s: Stmt, plan: _ThreadPlan, scope: Scope) -> Stmt:
 def _in_block(s: For, plan: _ThreadPlan, scope: Scope) -> Stmt:
     """Map the threads of the outermost of directly nested block loops."""
     loops = list(_outermost(s, scope))
-    count = _count(loops, plan.owners.get(s.var, frozenset()))
+    of = plan.blocks.get(s.var, _BlockThreads())
+    count = of.number or _count(loops, of.own)
     ((body, inner),) = step(s, scope)
     mapper = _ThreadMapper(count, (depths for _, depths in loops), plan)
     return replace(s, body=mapper.visit(body, inner), threads=count)
@@ -91,7 +102,7 @@ def _count(loops: Iterable[tuple[str, _Depths]], own: frozenset[str]) -> int:
     counts = [(name in own, math.prod(n or _DEFAULT_THREADS for n in depths)) for name, depths in loops]
     is_own = any(mine for mine, _ in counts)
     points = max((points for mine, points in counts if mine or not is_own), default=1)
-    return min(MOST_THREADS, -(-points // WARP_SIZE) * WARP_SIZE)
+    return min(MOST_THREADS, whole_warps(points))
 
 
 def _outermost(s: Stmt, scope: Scope) -> Iterator[tuple[str, _Depths]]:
