@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule.common.legalize import LegalSchedule, legal
+from pantile.autoschedule.common.marking import Style
 from pantile.autoschedule.common.tiles import TiledGroup, scheduled
 from pantile.autoschedule.search.rolling import Roll, chains
 from pantile.machine import named
@@ -65,6 +66,17 @@ def test_threads_have_several_points_where_tiles_have_more_than_a_block_has_thre
         assert pt.on("blur_y").thread(*threads).directives[0] in chain.directives
         order = next(d.args for d in chain.directives if d.verb == "reorder")
         assert order == ("y_o", "x_o", *threads, *points)
+
+
+def test_threads_have_several_points_of_large_pictures() -> None:
+    """A quarter of the threads compute four adjacent rows each, if that leaves the multiprocessors filled."""
+    blur, group = APPS["blur"].build(), TiledGroup("blur_y", ("blur_x",), ({"y": 32, "x": 32},))
+    for shape, threads, points in (((4802, 6402), ("y_i_t", "x_i"), ("y_i_p",)), ((480, 640), ("y_i", "x_i"), ())):
+        problem = problem_of(blur, H200, img=shape)
+        chain = scheduled(problem, group, Style(points=4))[0]
+        order = next(d.args for d in chain.directives if d.verb == "reorder")
+        assert order == ("y_o", "x_o", *threads, *points)
+        assert [d.args[0] for d in chain.directives if d.verb == "unroll"] == [*points]
 
 
 def test_stages_of_their_own_are_those_of_the_plain_schedule() -> None:

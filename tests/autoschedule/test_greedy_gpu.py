@@ -26,10 +26,10 @@ EXAMPLES = 4
 
 def test_the_parameters_of_gpus() -> None:
     """ "Setting the PARALLELISM_THRESHOLD to 128, VECTOR_WIDTH to 32, and CACHE_SIZE to 48 KB": the paper's, and what
-    somebody has given instead."""
+    somebody has given instead. That a thread computes four points is ours."""
     problem = problem_of(APPS["blur"].build(), K40, img=(4802, 6402))
-    assert Greedy()._for(problem) == Greedy(32, 128, 48 << 10, 10.0, 128, 2048)
-    assert Greedy(cache_size=16 << 10)._for(problem) == Greedy(32, 128, 16 << 10, 10.0, 128, 2048)
+    assert Greedy()._for(problem) == Greedy(32, 128, 48 << 10, 10.0, 128, 2048, 4)
+    assert Greedy(cache_size=16 << 10)._for(problem) == Greedy(32, 128, 16 << 10, 10.0, 128, 2048, 4)
 
 
 @pytest.mark.parametrize("app", ["blur", "unsharp", "harris", "bilateral_grid", "camera_pipe"])

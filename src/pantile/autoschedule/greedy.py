@@ -12,7 +12,8 @@ A stage counts as one function with all of its updates (the paper allows one). W
 - Sums are computed in blocks that fill registers, which §5.4 leaves to "a future auto-scheduler".
 
 For GPUs (§5.4) groups become kernels: tile loops are blocks, the loops inside are threads, and what a group keeps for
-itself lies in shared memory. Tiles are as large as blocks of threads may be; reduction loops stay in one thread.
+itself lies in shared memory. Tiles are as large as blocks of threads may be; reduction loops stay in one thread. It is ours
+that a thread computes several points of a large picture, and sums of products in registers.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ class Greedy(Strategy):
     load_cost: Weight = 10.0
     target_threads_per_block: Count | None = None  # on a GPU: points of a tile, at least and at most
     max_threads_per_block: Count | None = None
+    points_per_thread: Count | None = None
 
     def find(self, problem: Problem) -> Found:
         return _GreedySearch(problem, self._for(problem)).find()
@@ -83,8 +85,8 @@ class Greedy(Strategy):
         )
 
 
-# "We configure the auto-scheduler to target the GPU by setting ..." (§5.4)
-OF_GPUS = Greedy(32, 128, 48 * KB, target_threads_per_block=128, max_threads_per_block=2048)
+# "We configure the auto-scheduler to target the GPU by setting ..." (§5.4). The points of a thread are ours.
+OF_GPUS = Greedy(32, 128, 48 * KB, target_threads_per_block=128, max_threads_per_block=2048, points_per_thread=4)
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ class _GreedySearch:
             self.merge(merge)
         groups = [self.as_group(name) for name in self.members]
         vectors = max(1, self.vector_width // self.problem.target.lanes(32))
-        style = Style(vectors, self.parameters.parallelism_threshold)
+        style = Style(vectors, self.parameters.parallelism_threshold, self.parameters.points_per_thread or 1)
         result = legal(self.original, [scheduled(self.problem, g, style) for g in groups], self.inlined)
         report = Report(
             Greedy.name,

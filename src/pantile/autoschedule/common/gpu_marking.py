@@ -4,15 +4,17 @@
                                                    .thread("y_i", "x_i")
 
 Neighbouring threads take neighbouring columns. Where a tile has more points than a block may have threads, each thread
-computes several rows, and of longer rows several columns. Where a group asks for more threads, these compute points of
-its members alone. Members of a group are computed at the innermost block loop,
-into shared memory, by all threads of the block. Stages on their own are scheduled as by default
-(`schedule.gpu_default`).
+computes several rows, and of longer rows several columns; also where a style asks for several points per thread and
+the multiprocessors have enough threads even so. Adjacent rows share what they load, and the arithmetic on indices.
+Where a group asks for more threads, these compute points of its members alone. Members of a group are computed at the
+innermost block loop, into shared memory, by all threads of the block. Stages on their own are scheduled as by default
+(`schedule.gpu_default`), but for sums of products (`register_tiles`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from ...cached import cached_property
 from ...graph.nodes import Stage
@@ -25,6 +27,8 @@ from ...target.gpu import MOST_THREADS, whole_warps
 from .marking import DefinitionLoops, Innermost, Marking, Names, Part, reordered
 from .register_tiles import RegisterTile
 
+FEWEST_THREADS = 128  # of a block whose threads compute several points
+FEWEST_WAVES = 2  # times as many threads as the multiprocessors hold at a time, if threads compute several points
 ROW_THREADS = 128  # of a row whose columns a strategy computes vector by vector on a CPU
 
 
@@ -59,7 +63,8 @@ class GpuMarking(Marking):
         tile, and one iteration by a block if not, but for channels."""
         dims, tiled = loops.stage.dims, {loops.called[loop] for loop, _, _ in loops.tiles}
         row = dims[self.problem.row(loops.stage.name)]
-        shares = _ThreadLoops(chain, [*loops.now])
+        threads = self._most_threads(loops)
+        shares = _ThreadLoops(chain, [*loops.now], threads)
         for name in reversed(loops.inside):
             if name in tiled or name == row:
                 is_row = name == loops.called.get(row)
@@ -70,7 +75,18 @@ class GpuMarking(Marking):
         inner = [*(n for n in whole if n not in outside), *(n for _, n, _ in loops.tiles if n not in blocks)]
         order = [*blocks, *shares.threads, *shares.serial, *inner, *loops.reductions]
         marked = _kinds(reordered(shares.chain, shares.now, order), blocks, shares.threads)
-        return marked.threads(whole_warps(loops.threads)) if blocks and loops.threads > shares.count else marked
+        for own in shares.serial if threads < MOST_THREADS else ():
+            marked = marked.unroll(own)
+        is_larger = bool(blocks) and threads == MOST_THREADS and loops.threads > shares.count
+        return marked.threads(whole_warps(loops.threads)) if is_larger else marked
+
+    def _most_threads(self, loops: DefinitionLoops) -> int:
+        """The most threads of a block. Of a reduction each thread computes one point: what its terms load differs."""
+        tile = prod(loops.inside.values())
+        threads = max(FEWEST_THREADS, tile // self.style.points)
+        resident = self.problem.gpu.multiprocessors * self.problem.gpu.multiprocessor.threads
+        is_filled = self.problem.facts.points(loops.stage.name) * threads >= FEWEST_WAVES * resident * tile
+        return threads if threads < tile and is_filled and not loops.definition.domain else MOST_THREADS
 
     def nest(
         self, chain: StageSchedule, parts: Sequence[Innermost] = (), order: Names = (), shared: Names = ()
@@ -94,8 +110,8 @@ def _kinds(chain: StageSchedule, blocks: Names, threads: Names) -> StageSchedule
 class _ThreadLoops:
     """The loops inside of a tile, from the innermost on, as long as a block has threads left."""
 
-    def __init__(self, chain: StageSchedule, now: list[str]) -> None:
-        self.chain, self.now, self.room, self.count = chain, now, MOST_THREADS, 1
+    def __init__(self, chain: StageSchedule, now: list[str], most: int) -> None:
+        self.chain, self.now, self.room, self.count = chain, now, most, 1
         self.threads: list[str] = []
         self.serial: list[str] = []  # of each thread
 

@@ -29,6 +29,7 @@ class Style:
 
     vectors: int = 1  # registers of the widest type per iteration, on a CPU
     parallelism: int | None = None  # iterations to share among threads, if there are so many; None: as many as threads
+    points: int = 1  # of a tile for each thread of a GPU, where that leaves enough threads
 
 
 PLAIN = Style()
