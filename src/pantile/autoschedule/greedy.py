@@ -12,8 +12,8 @@ A stage counts as one function with all of its updates (the paper allows one). W
 - Sums are computed in blocks that fill registers, which §5.4 leaves to "a future auto-scheduler".
 
 For GPUs (§5.4) groups become kernels: tile loops are blocks, the loops inside are threads, and what a group keeps for
-itself lies in shared memory. Tiles are as large as blocks of threads may be; reduction loops stay in one thread. It is ours
-that a thread computes several points of a large picture, and sums of products in registers.
+itself lies in shared memory. Tiles are as large as blocks of threads may be; reduction loops stay in one thread.
+A thread computes several points of a large picture, and sums of products in registers: both are ours.
 """
 
 from __future__ import annotations
