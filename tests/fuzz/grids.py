@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hypothesis import strategies as st
 
 from pantile.graph.nodes import Graph, Stage
-from pantile.schedule.directives import StageSchedule, on
+from pantile.schedule.directives import CACHE_OPERATORS, StageSchedule, on
 from pantile.schedule.schedule import Schedule
 from pantile.target import Target
 from pantile.target.kinds import Kind
@@ -303,6 +303,12 @@ def _beside_lanes(s: GridScheduler, stage: Stage) -> None:
             s.attempt(lambda: s.chain(stage).pure().unroll(s.pick(stage.dims)))
 
 
+def _cache_loads(s: GridScheduler, stage: Stage) -> None:
+    """Of what is read in the kernels of the stage, or in others."""
+    buffer, operator = s.pick([*s.graph.input, *s.graph.stage]), s.pick(CACHE_OPERATORS)
+    s.attempt(lambda: s.chain(stage).cache_loads(buffer, operator))
+
+
 _STORAGE: list[Callable[[GridScheduler, Stage], None]] = [
     _store_in,
     _store_in,
@@ -311,4 +317,6 @@ _STORAGE: list[Callable[[GridScheduler, Stage], None]] = [
     _store_alike,
     _compute_ahead,
     _compute_ahead,
+    _cache_loads,
+    _cache_loads,
 ]

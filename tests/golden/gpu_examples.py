@@ -52,6 +52,7 @@ SERIAL = pt.Schedule(pt.on("blur_y"), pt.on("blur_x").compute_root())
 TILES = pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
 IN_SHARED = pt.Schedule(TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x").store_in("shared"))
 IN_LARGER_BLOCKS = IN_SHARED.replace(TILES.threads(320))
+THROUGH_L2 = IN_SHARED.replace(TILES.cache_loads("img", "cg"))
 IN_REGISTERS = pt.Schedule(
     pt.on("blur_y")
     .tile("y", "x", "yo", "xo", "yi", "xi", 32, 32)
@@ -111,6 +112,7 @@ OF_PARTS = {
     "own_registers": "distribute_registers",
     "lane_registers": "distribute_registers",
     "block_threads": "map_threads",
+    "cache_loads": "outline",
 }
 
 GPU_EXAMPLES = [
@@ -126,6 +128,7 @@ GPU_EXAMPLES = [
         ("map_lanes", "Lanes of a warp exchange what they have computed.", window, WARPS, "distribute_registers"),
         ("map_threads", "Threads take the points of a box in turn.", blur, IN_SHARED, "map_lanes"),
         ("block_threads", "A block has more threads than its tile has points.", blur, IN_LARGER_BLOCKS, "map_lanes"),
+        ("cache_loads", "Kernels know by which operator they load.", blur, THROUGH_L2, "flatten_grid"),
         ("software_pipeline", "The next piece of a matrix is copied beside the products of this one.", product, PRODUCT,
          "map_threads"),
         ("hoist_loads", "Loads that a store does not change come before it.", scan, COLUMNS, "carry"),

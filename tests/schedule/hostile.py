@@ -79,6 +79,8 @@ PLACES: list[tuple[object, ...]] = [
     ("copy_in", "g", "copy", "y", None),
     ("copy_out", None),
     ("threads", None),
+    ("cache_loads", None, "cg"),
+    ("cache_loads", "img", None),
     ("split_storage", None, "xo", "xi", 4),
     ("split_storage", "x", None, "xi", 4),
     ("split_storage", "x", "xo", None, 4),

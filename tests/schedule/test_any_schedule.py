@@ -53,6 +53,7 @@ def schedules(draw: st.DrawFn) -> tuple[Graph, Schedule]:
         st.tuples(st.just("fold_storage"), st.tuples(loop, factor)),
         st.tuples(st.sampled_from(WITHOUT_ARGUMENTS), st.just(())),
         st.tuples(st.just("threads"), st.tuples(factor)),
+        st.tuples(st.just("cache_loads"), st.tuples(stage, st.just("cg"))),
     )
     chains = []
     for name in draw(st.lists(stage | st.sampled_from(sorted(graph.input)), unique=True)):

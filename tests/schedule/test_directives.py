@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pantile import schedule as pt
 from pantile.expr.nodes import coordinate
 from pantile.schedule import Schedule, StageSchedule
-from pantile.schedule.directives import MEMORIES, PARTITIONS, TAILS
+from pantile.schedule.directives import CACHE_OPERATORS, MEMORIES, PARTITIONS, TAILS
 
 EVERYTHING = (
     pt.on("f")
@@ -33,6 +33,7 @@ EVERYTHING = (
     .fold_storage("y", 4)
     .nontemporal()
     .prefetch("img", "y", 2)
+    .cache_loads("img", "cg")
     .specialize("img.shape[0] >= 64 and gain == 1.0")
     .update(1)
     .rfactor("r.x", "u")
@@ -129,6 +130,7 @@ calls = st.one_of(
     st.tuples(st.just("specialize"), st.tuples(st.sampled_from(["gain > 1", "img.shape[0] % 8 == 0 or not flag"]))),
     st.tuples(st.just("update"), st.tuples(st.integers(0, 3))),
     st.tuples(st.just("threads"), st.tuples(factors)),
+    st.tuples(st.just("cache_loads"), st.tuples(names, st.sampled_from(CACHE_OPERATORS))),
 )
 
 

@@ -81,6 +81,17 @@ def test_a_cpu_has_no_blocks_of_so_many_threads() -> None:
     assert ".threads(64): " in message and "has no blocks of threads; leave it out" in message
 
 
+def test_a_cpu_has_no_cache_operators() -> None:
+    message = refusal(pt.on("blur_y").cache_loads("img", "cg"), target=NAMED["aarch64"])
+    assert '.cache_loads("img", "cg"): ' in message and "does not choose the caches of a load; leave it out" in message
+
+
+def test_there_are_three_cache_operators() -> None:
+    text = r"pt.on\(\"f\"\).cache_loads: operator is 'L2'; use one of ca, cg, cs"
+    with pytest.raises(UserError, match=text):
+        pt.on("f").cache_loads("img", "L2")
+
+
 def test_the_number_of_threads_is_limited() -> None:
     text = r'pt.on\("f"\).threads: the number of threads is '
     for count, why in ((0, "0; give an integer of at least 1"), (1025, "1025; give at most 1024")):
@@ -134,6 +145,24 @@ REFUSED = [
         [TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x").threads(512)],
         ".threads(512): the pure definition of blur_x has no block loops; write it for the definition whose loops the "
         "blocks are",
+    ),
+    (
+        [TILES, pt.on("blur_x").compute_at("blur_y", "xo").cache_loads("img", "cg")],
+        '.cache_loads("img", "cg"): blur_x has no block loops of its own; write it for the stage whose loops the '
+        "blocks are",
+    ),
+    (
+        [TILES.cache_loads("img", "cg"), pt.on("blur_x").compute_root()],
+        "nothing in the loops of blur_y reads 'img'; there are: blur_x",
+    ),
+    (
+        [TILES.cache_loads("blur_x", "cg"), pt.on("blur_x").compute_inline()],
+        "nothing in the loops of blur_y reads 'blur_x'; there are: img",
+    ),
+    (
+        [TILES.cache_loads("blur_x", "cs"), pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x")],
+        "the kernel that loads blur_x computes it as well; leave it out: this is for inputs and stages that are "
+        "computed before",
     ),
     (
         [TILES, pt.on("blur_x").compute_at("blur_y", "yo")],

@@ -12,6 +12,7 @@ from ..expr.nodes import Expr
 from ..expr.types import DType
 from ..ir.nodes import Block, Kernel
 from ..target import Target
+from ..target.kinds import CacheOperator
 from .alignment import AlignmentFacts
 from .closure import Closure
 from .function import Function
@@ -56,6 +57,7 @@ class Context:
     rows: LoopRows = field(default_factory=LoopRows)  # rows of the innermost loop around
     places: AlignmentFacts = field(default_factory=AlignmentFacts)
     threads: int = 0  # threads per block, in a kernel of blocks
+    operators: Mapping[str, CacheOperator] = field(default_factory=dict)  # by which buffers are loaded, other than ca
     memo: dict[int, str] = field(default_factory=dict)  # expression id -> operand, within one statement
     alive: list[Expr] = field(default_factory=list)  # created expressions whose ids are keys of `memo`
 

@@ -13,6 +13,7 @@ from ..errors import InternalError
 from ..ir.nodes import Alloc, Kernel, Prefetch, Program
 from ..ir.visit import walk_program
 from ..target import Target
+from ..target.kinds import CacheOperator
 from .alias import alias_metadata
 from .alignment import AlignmentFacts, alignment_facts
 from .blocks import SHARED_MEMORY, begin_block
@@ -120,7 +121,10 @@ def _block(kernel: Kernel, symbol: str, program: Program, module: Module, lows: 
         kernel = narrowed(kernel)
     fn = begin_block(module, kernel, symbol, lows)
     places.loop(kernel.var, kernel.min)
-    ctx = Context(module, fn, write_expression, places=places, threads=kernel.threads)
+    operators = {
+        b.name: b.cached for b in kernel.buffers if b.cached is not CacheOperator.ALL and b.name in places.constant
+    }
+    ctx = Context(module, fn, write_expression, places=places, threads=kernel.threads, operators=operators)
     write_run(ctx, kernel.body)
     fn.effect("ret void")
     return fn.text()

@@ -21,6 +21,7 @@ from ..expr.visit import loaded, names
 from ..ir.atomic import combined
 from ..ir.nodes import Manner, Prefetch, Store
 from ..target.gpu import LONGEST_ACCESS, copies_asynchronously
+from .cache_operators import load_by
 from .checks import check_access
 from .context import Context
 from .gathers import places
@@ -236,10 +237,10 @@ def _in_line(e: Expr) -> tuple[Expr | None, list[int]] | None:
 
 def _load_pixel(ctx: Context, buffer: str, run: Run, start: _Start) -> str:
     """Load three or four adjacent bytes as the low ones of an i64."""
-    pointer, note = _pointer(ctx, buffer, UINT8, start, run.first), _load_note(ctx, buffer)
+    pointer = _pointer(ctx, buffer, UINT8, start, run.first)
     if run.width == 4:
-        return ctx.fn.value(f"zext i32 {ctx.fn.load(buffer, f'load i32, ptr {pointer}, align 1', note)} to i64")
-    low = ctx.fn.value(f"zext i16 {ctx.fn.load(buffer, f'load i16, ptr {pointer}, align 1', note)} to i64")
+        return ctx.fn.value(f"zext i32 {_load(ctx, buffer, 'i32', 4, pointer, 1)} to i64")
+    low = ctx.fn.value(f"zext i16 {_load(ctx, buffer, 'i16', 2, pointer, 1)} to i64")
     third = _load_at(ctx, buffer, UINT8, 1, start, run.first + 2)
     high = ctx.fn.value(f"shl i64 {ctx.fn.value(f'zext i8 {third} to i64')}, 16")
     return ctx.fn.value(f"or i64 {low}, {high}")
@@ -259,7 +260,16 @@ def _lane_start(ctx: Context, e: Load, lane: int) -> str | None:
 def _load_at(ctx: Context, buffer: str, t: DType, lanes: int, start: _Start, offset: int) -> str:
     """Load consecutive elements as they are in memory."""
     pointer, align = _pointer(ctx, buffer, t, start, offset), _alignment(ctx, buffer, t, start, offset)
-    return ctx.fn.load(buffer, f"load {memory_type(t, lanes)}, ptr {pointer}, align {align}", _load_note(ctx, buffer))
+    return _load(ctx, buffer, memory_type(t, lanes), lanes * t.bytes, pointer, align)
+
+
+def _load(ctx: Context, buffer: str, type_: str, size: int, pointer: str, align: int) -> str:
+    """Load a value of so many bytes, or name the load that has done so."""
+    operator = ctx.operators.get(buffer)
+    if operator is None:
+        return ctx.fn.load(buffer, f"load {type_}, ptr {pointer}, align {align}", _load_note(ctx, buffer))
+    key = (operator, type_, pointer, align)
+    return ctx.fn.once(key, lambda: load_by(ctx.fn, operator, type_, size, pointer, align))
 
 
 def _load_note(ctx: Context, buffer: str) -> str:
@@ -291,7 +301,11 @@ def _load_lane_if(ctx: Context, e: Load, condition: str, pointer: str, lane: int
     before, load, join = fn.label, fn.new_label("load"), fn.new_label("join")
     fn.branch_if(condition, load, join)
     fn.start(load)
-    value = fn.effect_value(f"load {element}, ptr {pointer}, align {e.dtype.bytes}{_load_note(ctx, e.buffer)}")
+    operator, size = ctx.operators.get(e.buffer), e.dtype.bytes
+    if operator is None:
+        value = fn.effect_value(f"load {element}, ptr {pointer}, align {size}{_load_note(ctx, e.buffer)}")
+    else:
+        value = load_by(fn, operator, element, size, pointer, size)
     if e.lanes > 1:
         value = fn.effect_value(f"insertelement {vector} {result}, {element} {value}, i64 {lane}")
     fn.branch(join)

@@ -30,7 +30,7 @@ from enum import Enum
 
 from ..expr.nodes import Const, Expr, Instruction, Var, node
 from ..expr.types import DType
-from ..target.kinds import Kind, Memory
+from ..target.kinds import CacheOperator, Kind, Memory
 from ..target.layout import Digit, Layout
 
 
@@ -64,6 +64,7 @@ class For(Stmt):
     body: Stmt
     scratch: Expr | None = None  # parallel and block loops, once planned: bytes of arena per thread or block
     threads: int = 0  # block loops, once planned: threads per block
+    cached: tuple[tuple[str, CacheOperator], ...] = ()  # block loops, once planned: how loads of buffers are cached
     digit: Digit | None = None  # loops over lanes: the digit of a lane's number that they count
 
 
@@ -200,6 +201,7 @@ class CapturedBuffer:
 
     name: str
     dtype: DType
+    cached: CacheOperator = CacheOperator.ALL  # by loads, where the kernel stores nothing there
 
 
 @node()

@@ -20,11 +20,12 @@ from ..expr.show import Sharing
 from ..expr.show import show as show_expr
 from ..expr.types import INDEX
 from ..expr.visit import names
-from ..target.kinds import Kind, Memory
+from ..target.kinds import CacheOperator, Kind, Memory
 from .nodes import (
     Alloc,
     Block,
     BufferArg,
+    CapturedBuffer,
     Evaluate,
     For,
     If,
@@ -59,7 +60,7 @@ def show_program(p: Program) -> str:
 
 
 def _show_kernel(k: Kernel) -> list[str]:
-    captures = [f"{v.name}: {_type(v)}" for v in k.scalars] + [f"{b.name}: {b.dtype}[]" for b in k.buffers]
+    captures = [f"{v.name}: {_type(v)}" for v in k.scalars] + [f"{b.name}: {b.dtype}[]{_by(b)}" for b in k.buffers]
     block = f", {k.threads} threads each" if k.threads else ""
     shared = f", {k.shared} bytes shared" if k.shared else ""
     head = f"kernel {k.name}({', '.join(captures)}) for {k.var} from {show_expr(k.min)}{block}{shared}:"
@@ -90,7 +91,12 @@ def _block(s: For) -> str:
     if s.kind is not Kind.BLOCK or not s.threads:
         return _scratch(s.scratch)
     shared = "" if s.scratch is None or _is_zero(s.scratch) else f", {show_expr(s.scratch)} bytes shared"
-    return f"  # {s.threads} threads each{shared}"
+    cached = "".join(f", {buffer} by ld.{operator}" for buffer, operator in s.cached)
+    return f"  # {s.threads} threads each{shared}{cached}"
+
+
+def _by(b: CapturedBuffer) -> str:
+    return "" if b.cached is CacheOperator.ALL else f" by ld.{b.cached}"
 
 
 def _scratch(each: Expr | None) -> str:

@@ -62,8 +62,9 @@ def read(
         reader.statement(s)
     buffers = [b for b in reader.buffers if b not in reader.own_buffers]
     meeting = [(a, b) for a, x in enumerate(buffers) for b, y in enumerate(buffers) if y in overlaps.get(x, ())]
+    cached = dict(loop.cached)
     of_block = (
-        [None if loop.scratch is None else key(loop.scratch), *map(loose.get, buffers)]
+        [None if loop.scratch is None else key(loop.scratch), *map(loose.get, buffers), *map(cached.get, buffers)]
         if loop.kind is Kind.BLOCK
         else []
     )

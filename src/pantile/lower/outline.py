@@ -31,7 +31,7 @@ from ..ir.nodes import Alloc, CapturedBuffer, For, Kernel, Launch, Program, Stmt
 from ..ir.overlap import overlaps
 from ..ir.visit import children, expressions, map_children, rebuild, walk
 from ..target.gpu import LONGEST_ACCESS
-from ..target.kinds import Kind
+from ..target.kinds import CacheOperator, Kind
 from .kernel_merging import Constant, Family, SerializedLoop, Spot, is_added, read, starts_at_zero
 from .names import of_loop
 
@@ -104,7 +104,7 @@ def _families(readings: list[SerializedLoop], share: bool) -> list[tuple[Family,
 
 def _kernel(loop: For, family: Family, number: int, dtypes: Mapping[str, DType]) -> Kernel:
     """The kernel of a family, made from its first loop."""
-    first = family.first
+    first, cached = family.first, dict(loop.cached)
     begin = const(0, INDEX) if starts_at_zero(loop) else var(of_loop(loop.var, "begin"))
     types = [t for t, _ in family.parameters(first)]
     parameters = tuple([var(of_loop(loop.var, "constant", k), t) for k, t in enumerate(types)])
@@ -119,7 +119,7 @@ def _kernel(loop: For, family: Family, number: int, dtypes: Mapping[str, DType])
         loop.var,
         begin,
         (*([begin] if isinstance(begin, Var) else []), *scalars, *parameters),
-        tuple([CapturedBuffer(b, dtypes[b]) for b in first.buffers]),
+        tuple([CapturedBuffer(b, dtypes[b], cached.get(b, CacheOperator.ALL)) for b in first.buffers]),
         body,
         loop.threads,
         int(loop.scratch.value) if loop.kind is Kind.BLOCK and isinstance(loop.scratch, Const) else 0,

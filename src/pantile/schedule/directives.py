@@ -23,7 +23,7 @@ from ..cached import cached_property
 from ..dataclass import dataclass, hashed_once
 from ..errors import Location, UserError, here, shown
 from ..target.gpu import MOST_THREADS
-from ..target.kinds import Kind, Memory
+from ..target.kinds import CacheOperator, Kind, Memory
 from .condition import canonical
 from .limits import (
     FARTHEST_AHEAD,
@@ -39,6 +39,7 @@ from .names import Named, name_of, new_name
 
 TAILS = ("auto", "shift", "guard", "peel")
 MEMORIES = tuple(m.value for m in (Memory.AUTO, Memory.HEAP, Memory.SHARED, Memory.STACK, Memory.REGISTER))
+CACHE_OPERATORS = tuple(o.value for o in CacheOperator)
 PARTITIONS = ("auto", "never", "always")
 # The directives that mark loops, and the suffix of the inner loop that they make when given a factor.
 KINDS = {
@@ -550,6 +551,19 @@ class StageSchedule:
         """
         ahead = self._number("prefetch", "distance", distance, 1, FARTHEST_PREFETCH)
         return self._with("prefetch", name_of(buffer), name_of(loop), ahead)
+
+    def cache_loads(self, buffer: Named, operator: str) -> StageSchedule:
+        """Choose the cache operator by which the kernels of this stage load `buffer` from global memory on GPUs: "ca",
+        in L1 and L2 as by default, "cg", in L2 alone, or "cs", streaming: evicted first. cache_loads("img", "cg"):
+
+        block for yo, xo:                             block for yo, xo:
+            thread for yi, xi:                 ->         thread for yi, xi:
+                f[y, x] = ld.global.ca(img)                   f[y, x] = ld.global.cg(img)
+
+        The kernels are those of the stage's block loops, with all that is computed in them.
+        """
+        chosen = self._choice("cache_loads", "operator", operator, CACHE_OPERATORS)
+        return self._with("cache_loads", name_of(buffer), chosen)
 
     # ---- other programs for the same values
 

@@ -43,6 +43,7 @@ class StageDraft:
     pads: dict[str, Directive] = field(default_factory=dict)
     storage_splits: list[Directive] = field(default_factory=list)
     prefetches: list[Directive] = field(default_factory=list)
+    cached: dict[str, Directive] = field(default_factory=dict)  # stage or input -> cache_loads
     conditions: list[Expr] = field(default_factory=list)
     specialized: Directive | None = None  # the last one that gave a condition
     current: int = 0  # the definition that directives about loops apply to
@@ -109,9 +110,11 @@ def _check_target(s: StageDraft, target: Target) -> None:
     for x in (x for nest in s.nests for x in nest.loops):
         if x.mark is not None and x.kind not in target.loops:
             raise s.no(x.mark, f"{target} has no {x.kind} loops", f"leave it serial; there are {_listed(target.loops)}")
-    of_blocks = next((d for d in (s.ahead, *(nest.threads for nest in s.nests)) if d is not None), None)
+    of_blocks = next((d for d in (s.ahead, *(n.threads for n in s.nests)) if d is not None), None)
     if of_blocks is not None and not target.has_blocks:
         raise s.no(of_blocks, f"{target} has no blocks of threads", "leave it out")
+    for d in s.cached.values() if not target.has_blocks else ():
+        raise s.no(d, f"{target} does not choose the caches of a load", "leave it out")
     if s.memory is not None and s.memory.args[0] not in target.memories:
         raise s.no(s.memory, f"{target} has no such memory", f"leave it out; there are {_listed(target.memories)}")
 
@@ -235,6 +238,10 @@ def _prefetch(s: StageDraft, d: Directive) -> None:
     s.prefetches.append(d)
 
 
+def _cache_loads(s: StageDraft, d: Directive) -> None:
+    s.cached[str(d.args[0])] = d
+
+
 def _specialize(s: StageDraft, d: Directive) -> None:
     s.specialized = d
     try:
@@ -253,5 +260,6 @@ _STAGE_DIRECTIVES: dict[str, Callable[[StageDraft, Directive], None]] = {
     "store_root": _store, "store_at": _store, "compute_with": _compute_with, "store_in": _store_in,
     "reorder_storage": _reorder_storage, "split_storage": _split_storage, "fold_storage": _fold_storage,
     "pad_storage": _pad_storage, "nontemporal": _nontemporal, "compute_ahead": _compute_ahead,
-    "prefetch": _prefetch, "specialize": _specialize, "rfactor": _of_update, "strips": _of_update,
+    "prefetch": _prefetch, "cache_loads": _cache_loads, "specialize": _specialize, "rfactor": _of_update,
+    "strips": _of_update,
 }  # fmt: skip

@@ -18,7 +18,7 @@ from .draft import StageDraft
 from .nest import LoopDraft, NestDraft
 from .placement import Placement
 from .plan import Site
-from .refuse import unknown_lanes
+from .refuse import did_you_mean, unknown_lanes
 
 
 def check_grid(drafts: dict[str, StageDraft], placement: Placement) -> None:
@@ -32,6 +32,7 @@ def check_grid(drafts: dict[str, StageDraft], placement: Placement) -> None:
                 _check_order(s, nest, placement)
                 _check_threads(s, nest)
             _check_count(s)
+            _check_cached(s, placement)
 
 
 def _check_order(s: StageDraft, nest: NestDraft, placement: Placement) -> None:
@@ -158,6 +159,21 @@ def _check_count(s: StageDraft) -> None:
         if count != whole_warps(count):
             why = f"blocks consist of warps of {WARP_SIZE} threads"
             raise s.no(d, why, f"use .threads({whole_warps(count)})")
+
+
+def _check_cached(s: StageDraft, placement: Placement) -> None:
+    """Refuse cache operators outside of kernels, and for what is not in global memory before the kernel begins."""
+    name = s.stage.name
+    for buffer, d in s.cached.items():
+        if s.together is not None or all(x.kind is not Kind.BLOCK for nest in s.nests for x in nest.loops):
+            raise s.no(d, f"{name} has no block loops of its own", "write it for the stage whose loops the blocks are")
+        inlined = {n for n, draft in placement.drafts.items() if draft.is_inline}
+        read = [n for n in placement.read_in(name) if n not in inlined]
+        if buffer not in read:
+            raise s.no(d, f"nothing in the loops of {name} reads {buffer!r}", did_you_mean(buffer, read))
+        if buffer == name or buffer in placement.drafts and placement.runs_in(buffer, name):
+            why = f"the kernel that loads {buffer} computes it as well"
+            raise s.no(d, why, "leave it out: this is for inputs and stages that are computed before")
 
 
 def _check_place(s: StageDraft, placement: Placement) -> None:

@@ -253,11 +253,15 @@ class Placement(LoopChains):
             )
         for d in s.prefetches:
             buffer = str(d.args[0])
-            read = [n for n, readers in self.readers.items() if any(self._runs_in(r[0], s.stage.name) for r in readers)]
+            read = self.read_in(s.stage.name)
             if buffer not in read:
                 raise s.no(d, f"nothing in the loops of {s.stage.name} reads {buffer!r}", did_you_mean(buffer, read))
 
-    def _runs_in(self, name: str, stage: str) -> bool:
+    def read_in(self, stage: str) -> list[str]:
+        """The stages and inputs that a stage and those computed in its loops read."""
+        return [n for n, readers in self.readers.items() if any(self.runs_in(r[0], stage) for r in readers)]
+
+    def runs_in(self, name: str, stage: str) -> bool:
         """Whether a stage is `stage` or computed in its loops."""
         return name == stage or any(site.stage == stage for site in self.around(name))
 

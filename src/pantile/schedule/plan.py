@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ..dataclass import dataclass, hashed_once, value
 from ..expr.nodes import Expr
 from ..target.description import Target
-from ..target.kinds import Kind, Memory
+from ..target.kinds import CacheOperator, Kind, Memory
 from .directives import Directive
 from .schedule import Schedule
 
@@ -110,6 +110,7 @@ class StagePlan:
     nontemporal: bool = False
     ahead: int = 0  # by how many iterations of the loop that it is computed at it is pipelined
     prefetches: tuple[PrefetchPlan, ...] = ()
+    cached: dict[str, CacheOperator] = field(default_factory=dict)  # stage or input -> how its kernels load it
     specializations: tuple[Expr, ...] = ()
     # Loops of other definitions of the same stage that it is computed at, too, each time over what is read there.
     also: tuple[Site, ...] = ()

@@ -12,7 +12,7 @@ from ..errors import UserError
 from ..graph.nodes import Graph
 from ..graph.verify import verified
 from ..target.description import GENERIC, Target
-from ..target.kinds import Memory
+from ..target.kinds import CacheOperator, Memory
 from .clones import clone_stages
 from .compute_with import share_own_loops
 from .default import complete
@@ -92,6 +92,7 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         nontemporal=s.nontemporal is not None,
         ahead=0 if s.ahead is None else int(s.ahead.args[0]),
         prefetches=tuple(PrefetchPlan(str(d.args[0]), str(d.args[1]), int(d.args[2])) for d in s.prefetches),
+        cached={buffer: CacheOperator(d.args[1]) for buffer, d in s.cached.items()},
         specializations=tuple(s.conditions),
         also=placement.sites(s.stage.name)[1:],
         with_stage=together[0],

@@ -35,6 +35,17 @@ class Memory(str, Enum):
         return self.value
 
 
+class CacheOperator(str, Enum):
+    """Where a GPU caches what it loads from global memory, as PTX names it."""
+
+    ALL = "ca"  # in L1 and L2
+    GLOBAL = "cg"  # in L2 alone
+    STREAMING = "cs"  # in both, and evicted first
+
+    def __str__(self) -> str:
+        return self.value
+
+
 # Loops whose iterations several threads run concurrently.
 AT_ONCE = (Kind.PARALLEL, Kind.BLOCK, Kind.THREAD, Kind.WARP, Kind.LANE)
 # Loops that run iteration by iteration, and loops that are expanded in the code, whose extents are constant.

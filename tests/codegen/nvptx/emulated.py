@@ -37,11 +37,20 @@ _HERE = [
     (r"@llvm\.nvvm\.barrier\.cta\.sync\.aligned\.all\(i32 0\)", "@wait()"),
     (r"@llvm\.nvvm\.shfl\.sync\.idx\.i32\(i32 -1, (.*), i32 31\) memory\(none\)", r"@exchange(i32 %T, \1)"),
     (r'asm "[^"]*max\.s16[^"]*", "=h,h"\((i16 \S+)\)', r"@llvm.abs.i16(\1, i1 false)"),
+    (r'call i16 asm "ld\.global\.c[gs]\.u8 [^"]*", "=h,l"(\(ptr \S+\)) nounwind.*', r"call i16 @byte\1"),
+    (r'call (\S+|{.*}) asm "ld\.global\.c[gs]\.[^"]*", "[^"]*"\((ptr \S+)\) nounwind.*', r"load \1, \2, align 1"),
     (r"@llvm\.nvvm\.f2i\.rz\(", "@llvm.fptosi.sat.i32.f32("),
     (r"@llvm\.nvvm\.f2ui\.rz\(", "@llvm.fptoui.sat.i32.f32("),
 ]
 
 
+_BYTE = """
+define internal i16 @byte(ptr %p) {
+  %x = load i8, ptr %p
+  %wide = zext i8 %x to i16
+  ret i16 %wide
+}
+"""
 # What CPUs without an instruction for it call to round a float to a bfloat; not every system's libraries have it.
 _TO_BFLOAT = """
 define linkonce_odr bfloat @__truncsfbf2(float %x) {
@@ -67,7 +76,7 @@ def run(
     """Run the only kernel of a program on arrays by name."""
     target = replace(GPUS["sm_90"], index_bits=index_bits)
     (entry,), (kernel,) = entries(made, index_bits), made.kernels
-    text = emit(made, target) + "\ndeclare void @wait()\ndeclare i32 @exchange(i32, i32, i32)\n" + _TO_BFLOAT
+    text = emit(made, target) + "\ndeclare void @wait()\ndeclare i32 @exchange(i32, i32, i32)\n" + _TO_BFLOAT + _BYTE
     for pattern, here in _HERE:
         text = re.sub(pattern, here, text)
     barrier = threading.Barrier(entry.threads)

@@ -14,7 +14,7 @@ from pantile.expr.types import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64,
 from pantile.ir.instructions import BARRIER
 from pantile.ir.nodes import Block, For, If, Launch, Let, Program, ScalarArg, Stmt
 from pantile.target import GPUS
-from pantile.target.kinds import Kind
+from pantile.target.kinds import CacheOperator, Kind
 
 from .assembler import assembled, needs_assembler, spilled
 from .hand_built import (
@@ -111,6 +111,37 @@ def four(row: str) -> Expr:
 def test_what_is_stored_to_is_not_loaded_as_constant() -> None:
     body = threads("p", 256, store("out", p, load("out", p) + load("img", p)))
     assert re.findall(r"ld\.global\S*", ptx(program(body, scalars=()))) == ["ld.global.b32", "ld.global.nc.b32"]
+
+
+def by_operator(made: Program, operator: CacheOperator) -> Program:
+    """A program whose kernel loads all that it only reads by this cache operator."""
+    (kernel,) = made.kernels
+    return replace(made, kernels=(replace(kernel, buffers=tuple(replace(x, cached=operator) for x in kernel.buffers)),))
+
+
+@needs_assembler
+@pytest.mark.parametrize("operator", [CacheOperator.GLOBAL, CacheOperator.STREAMING])
+@pytest.mark.parametrize(
+    ("t", "lanes", "loads"),
+    [(FLOAT32, 4, "v2.b64"), (FLOAT32, 2, "b64"), (FLOAT32, 1, "b32"), (FLOAT64, 2, "v2.b64"), (UINT8, 16, "v2.b64"),
+     (UINT8, 4, "b32"), (UINT8, 1, "u8"), (UINT16, 1, "b16"), (FLOAT16, 2, "b32"), (BFLOAT16, 8, "v2.b64")],
+)  # fmt: skip
+def test_loads_by_a_cache_operator_are_as_wide(t: DType, lanes: int, loads: str, operator: CacheOperator) -> None:
+    for target in (GPUS["sm_70"], SM_90):
+        text = ptx(by_operator(copied(t, lanes, multiples=[(STRIDE, 16)]), operator), target)
+        assert re.findall(r"ld\.global\S*", text) == [f"ld.global.{operator}.{loads}"]
+        assembled(text, target)
+    assert ptx(by_operator(copied(), operator)).count(f"ld.global.{operator}.b32") == 4, "which may lie anywhere"
+
+
+def test_the_first_operator_is_that_of_all_loads() -> None:
+    assert ptx(by_operator(copied(), CacheOperator.ALL)) == ptx(copied())
+
+
+def test_what_is_stored_to_is_loaded_as_it_is() -> None:
+    body = threads("p", 256, store("out", p, load("out", p) + load("img", p)))
+    text = ptx(by_operator(program(body, scalars=()), CacheOperator.GLOBAL))
+    assert re.findall(r"ld\.global\S*", text) == ["ld.global.b32", "ld.global.cg.b32"]
 
 
 def test_what_is_launched_in_place_is_not_loaded_as_constant() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,7 @@ from pantile.expr.types import (
 )
 from pantile.ir.instructions import BARRIER
 from pantile.ir.nodes import Block, If, Let, ScalarArg, Store
+from pantile.target.kinds import CacheOperator
 
 from .emulated import run
 from .hand_built import b, i, load, p, program, registers, serial, shared, store, threads, w
@@ -39,6 +42,20 @@ def test_every_point_is_computed_once(extent: int, index_bits: int) -> None:
     body = threads("p", extent, store("out", b * w + p, load("out", b * w + p) + load("img", b * w + p)))
     run(program(body, THREADS), {"img": img, "out": out}, [extent], 3, index_bits=index_bits)
     assert (out == img).all()
+
+
+@pytest.mark.parametrize("t", [FLOAT32, FLOAT64, UINT8, FLOAT16, INT32])
+@pytest.mark.parametrize(("lanes", "multiple"), [(1, 1), (2, 1), (2, 2), (3, 1), (4, 4), (16, 16), (16, 2)])
+def test_loads_by_a_cache_operator_are_the_same_values(t: DType, lanes: int, multiple: int) -> None:
+    body = threads("p", 32 // lanes, store("out", b * w + p * lanes, load("img", b * w + p * lanes, t, lanes)))
+    made = program(body, THREADS, buffers={"img": t, "out": t}, multiples=[("img.stride.0", multiple)])
+    (kernel,) = made.kernels
+    buffers = tuple(replace(x, cached=CacheOperator.GLOBAL) for x in kernel.buffers)
+    img = (np.arange(3 * 48) * 37 % 251).astype(t.numpy)
+    out = np.zeros_like(img)
+    run(replace(made, kernels=(replace(kernel, buffers=buffers),)), {"img": img, "out": out}, [48], 3)
+    count = 32 // lanes * lanes
+    assert (out.reshape(3, 48)[:, :count] == img.reshape(3, 48)[:, :count]).all()
 
 
 @both_widths

@@ -28,7 +28,7 @@ from ...ir.nodes import Alloc, For, If, Let, Produce, Realize, Stmt, Store
 from ...ir.visit import all_loads, children, expressions, rebuild, walk
 from ...schedule.plan import Plan
 from ...target.gpu import MOST_THREADS, whole_warps
-from ...target.kinds import Kind, Memory
+from ...target.kinds import CacheOperator, Kind, Memory
 from ..extent_bounds import most
 from ..footprint import step
 from ..names import loop_name, of_buffer, of_loop
@@ -52,11 +52,12 @@ def map_threads(body: Stmt, graph: Graph, plan: Plan, refuse: Refuse) -> Stmt:
 
 
 class _BlockThreads(NamedTuple):
-    """The threads of the blocks that a loop makes: the thread or warp loops of its definition, and their number where
-    the schedule states it."""
+    """The threads of the blocks that a loop makes: the thread or warp loops of its definition, their number where the
+    schedule states it, and how they load."""
 
     own: frozenset[str] = frozenset()
     number: int | None = None
+    cached: tuple[tuple[str, CacheOperator], ...] = ()  # of the kernel
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,19 @@ def _block_threads(graph: Graph, plan: Plan) -> dict[str, _BlockThreads]:
     """Map each block loop to the threads of its definition."""
     blocks = {}
     for stage in graph.stages:
-        for k, nest in enumerate(plan.stages[stage.name].nests if stage.name in plan.stages else ()):
+        planned = plan.stages.get(stage.name)
+        operators = {} if planned is None else planned.cached
+        cached = tuple((b, operator) for name, operator in operators.items() for b in _buffers(graph, name))
+        for k, nest in enumerate(planned.nests if planned is not None else ()):
             own = frozenset(loop_name(stage, k, x.name) for x in nest.loops if x.kind in _SHARED_OUT)
-            of = _BlockThreads(own, nest.threads)
+            of = _BlockThreads(own, nest.threads, cached)
             blocks.update({loop_name(stage, k, x.name): of for x in nest.loops if x.kind is Kind.BLOCK})
     return blocks
+
+
+def _buffers(graph: Graph, name: str) -> tuple[str, ...]:
+    """The buffers of a stage or an input."""
+    return graph.stage[name].buffers if name in graph.stage else (name,)
 
 
 def _on_host(s: Stmt, plan: _ThreadPlan, scope: Scope) -> Stmt:
@@ -92,7 +101,7 @@ def _in_block(s: For, plan: _ThreadPlan, scope: Scope) -> Stmt:
     count = of.number or _count(loops, of.own)
     ((body, inner),) = step(s, scope)
     mapper = _ThreadMapper(count, (depths for _, depths in loops), plan)
-    return replace(s, body=mapper.visit(body, inner), threads=count)
+    return replace(s, body=mapper.visit(body, inner), threads=count, cached=of.cached)
 
 
 def _count(loops: Iterable[tuple[str, _Depths]], own: frozenset[str]) -> int:
