@@ -169,3 +169,29 @@ def test_constants_of_what_blocks_leave_over(fused: bool) -> None:
         pt.on("img_constant").compute_root(),
     )
     assert_agrees(p, schedule, SIZES)
+
+
+@pytest.mark.parametrize("condition", ["img.shape[1] == 5", "img.shape[1] < 6"])
+def test_what_a_version_reads_is_read_where_its_condition_holds(condition: str) -> None:
+    """Five columns are constants in it, which lie before those of another picture, and behind them."""
+    img, g, f, out = pt.Input("img", "float32", ndim=2), pt.Func("g"), pt.Func("f"), pt.Func("out")
+    g[Y, X] = img[Y, X] * 2
+    f[Y, X] = g[Y, img.shape[1] - 1 - X] + g[Y, X]
+    out[Y, X] = f[Y, X] + 1
+    p = pt.Pipeline(out, shape=img.shape)
+    stages = pt.on("f").compute_at("out", "y").specialize(condition), pt.on("g").compute_at("out", "y")
+    assert_agrees(p, pt.Schedule(pt.on("out").compute_root(), *stages), [(2, 1), (2, 4), (2, 5), (2, 9)])
+
+
+def test_memory_where_a_version_would_read_nothing() -> None:
+    """The sum has no terms in it, so that it reads nothing of `g`, which has a size all the same."""
+    img, g, total = pt.Input("img", "int32", ndim=1), pt.Func("g"), pt.Func("total")
+    g[X] = img[X] * 2
+    total[X] = pt.sum(g[X], over=pt.RDom((1, img.shape[0] - 2)), dtype="int32")
+    scheduled = pt.Schedule(
+        pt.on("total").specialize("img.shape[0] < 4"), pt.on("g").compute_at("total", "x").store_root()
+    )
+    p = pt.Pipeline(total, shape=1).with_schedule(scheduled)
+    for n in (1, 2, 3, 17):
+        row = np.arange(n, dtype=np.int32)
+        np.testing.assert_array_equal(p(img=row), p.reference(img=row))

@@ -37,13 +37,13 @@ def _comparison(e: Expr) -> tuple[Var, str, Const] | None:
     """The condition in the form variable <op> constant, if it has it."""
     if not (isinstance(e, Op) and e.op in _MIRROR):
         return None
-    a, b = (x.value if isinstance(x, Cast) and keeps_values(x) else x for x in e.args)
+    a, b = (x.value if isinstance(x, Cast) and _keeps_values(x) else x for x in e.args)
     if isinstance(a, Var) and isinstance(b, Const):
         return a, e.op, b
     return (b, _MIRROR[e.op], a) if isinstance(b, Var) and isinstance(a, Const) else None
 
 
-def keeps_values(e: Cast) -> bool:
+def _keeps_values(e: Cast) -> bool:
     """Whether a cast to an index preserves all values."""
     return e.dtype is INDEX and e.value.dtype.is_int and e.value.dtype is not UINT64
 

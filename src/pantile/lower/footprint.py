@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..analysis.interval import Interval, LazyInterval, Scope, interval, refine, type_range
+from ..analysis.interval import Interval, LazyInterval, Scalar, Scope, interval, refine, type_range
 from ..analysis.load_boxes import Box, hull, load_boxes
-from ..expr.build import maximum, minimum
-from ..expr.linear import simplify
-from ..expr.nodes import COMPARISON, Cast, Expr, Op, Var
+from ..expr.build import expr, select
+from ..expr.linear import Facts, simplify
+from ..expr.nodes import COMPARISON, Expr, Op
 from ..expr.types import INDEX
-from ..expr.visit import conjuncts, depends, loaded, same, walk, walk_loads
+from ..expr.visit import conjuncts, depends, loaded, names, same, substitute, walk
 from ..graph.nodes import Stage
 from ..ir.nodes import Block, For, If, Let, Produce, Stmt, Store
 from ..ir.visit import children, expressions
-from ..ir.visit import walk as walk_statements
-from .assume import assume, keeps_values
+from .assume import assume
 from .contents import Contents
 from .coverage import Coverage, CoveredRange
-from .names import is_param, region_names
+from .names import is_of_call, region_names
 
 
 class LoopRanges:
@@ -89,29 +88,77 @@ def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: LoopRanges, 
     def reads(s: Stmt) -> bool:
         return not (isinstance(s, Produce) and s.stage == stage or reach.contents.loaded(s).isdisjoint(buffers))
 
-    footprint: Box | None = None
     lets, s = reach.contents.leading_to(s, buffers)
     around = dict(scope)
     for let in lets:
         around |= _bound(let, around, reach)
-    for inside, inner in _leading_to(s, around, reach, reads):
+
+    def read(s: Stmt, scope: Scope) -> Iterator[Box]:
         reading = [
             part
-            for e in expressions(inside)
+            for e in expressions(s)
             if not loaded(e).isdisjoint(buffers)
             for part in reach.contents.loads(e, buffers)
         ]
-        boxes = load_boxes(reading, inner, buffers) if reading else {}
-        for box in (boxes[b] for b in buffers if b in boxes):
-            footprint = tuple([side.evaluated() for side in box]) if footprint is None else hull(footprint, box)
+        boxes = load_boxes(reading, scope, buffers) if reading else {}
+        return (boxes[b] for b in buffers if b in boxes)
+
+    footprint = _hull_of(s, around, reach, reads, read)
     around.clear()
     return footprint
+
+
+def _hull_of(
+    s: Stmt,
+    scope: Scope,
+    reach: LoopRanges,
+    wanted: Callable[[Stmt], bool],
+    boxes: Callable[[Stmt, Scope], Iterator[Box]],
+) -> Box | None:
+    """The hull of the boxes of all wanted statements in one; of a version, where its condition holds."""
+    footprint: Box | None = None
+    for inside, inner in _leading_to(s, scope, reach, wanted):
+        of_versions = [_hull_of(c, around, reach, wanted, boxes) for c, around in _versions(inside, inner, reach)]
+        for box in (*boxes(inside, inner), *_where_each_runs(inside, of_versions)):
+            footprint = tuple([side.evaluated() for side in box]) if footprint is None else hull(footprint, box)
+    return footprint
+
+
+def _versions(s: Stmt, scope: Scope, reach: LoopRanges) -> list[tuple[Stmt, Scope]]:
+    """A version of some code under a condition on params and extents, and that for all other calls; nothing of other
+    statements.
+    """
+    if not isinstance(s, If) or s.otherwise is None or not all(map(is_of_call, names(s.condition))):
+        return []
+    return step(s, scope, reach)
+
+
+def _where_each_runs(s: Stmt, boxes: Sequence[Box | None]) -> Iterator[Box]:
+    """The box of two versions: that of the first relies on its condition, and is anything where that does not hold."""
+    known = [box for box in boxes if box is not None]
+    if len(known) < 2:
+        yield from known
+        return
+    assert isinstance(s, If)
+    condition, (box, other) = s.condition, known
+    constants, bounds = assume(condition, {})
+
+    def end(a: Scalar | None, b: Scalar | None) -> Expr | None:
+        if a is None or b is None:
+            return None
+        here, general = expr(a, INDEX), expr(b, INDEX)
+        if same(here, simplify(substitute(general, constants), Facts(bounds))):
+            return general
+        return select(condition, here, general)
+
+    yield tuple([Interval(end(a.low, b.low), end(a.high, b.high)) for a, b in zip(box, other, strict=True)])
 
 
 def _leading_to(
     s: Stmt, scope: Scope, reach: LoopRanges, wanted: Callable[[Stmt], bool]
 ) -> Iterator[tuple[Stmt, Scope]]:
-    """The wanted statements, outer ones first, each with its scope; statements inside of them are not visited.
+    """The wanted statements, outer ones first, each with its scope; statements inside of others, and versions,
+    are not visited.
 
     Nested loops and lets extend one scope, however long the pipeline is: names are unique. Scopes are cleared at the
     end, since the lazy values in them refer back to them and would be cyclic garbage.
@@ -123,6 +170,8 @@ def _leading_to(
         if not wanted(s):
             continue
         yield s, scope
+        if _versions(s, scope, reach):
+            continue
         if isinstance(s, (For, Let)):
             if not (is_ours and isinstance(scope, dict)):
                 scope = dict(scope)
@@ -130,43 +179,10 @@ def _leading_to(
             scope |= _bound(s, scope, reach)
             stack.append((s.body, scope, True))
         else:
-            inside = [(c, _assumed(s, c, inner)) for c, inner in step(s, scope, reach) if wanted(c)]
+            inside = [(c, inner) for c, inner in step(s, scope, reach) if wanted(c)]
             stack += [(c, inner, is_ours and len(inside) == 1) for c, inner in reversed(inside)]
     for inner in made:
         inner.clear()
-
-
-def _assumed(s: Stmt, inside: Stmt, scope: Scope) -> Scope:
-    """The scope of a version of some code: params are as its condition says, and the box of what it reads is empty
-    where that does not hold. Params that data is computed from stay as they are, since such arithmetic may wrap.
-    """
-    if not isinstance(s, If) or inside is not s.then:
-        return scope
-    _, bounds = assume(s.condition, {})
-    params = [name for name in bounds if is_param(name) and name not in scope]
-    limited = {name: _limited(bounds[name], v) for name, v in _indices(s.then, params).items()}
-    return {**scope, **limited} if limited else scope
-
-
-def _limited(bounds: tuple[int | None, int | None], v: Expr) -> Interval:
-    low, high = bounds
-    return Interval(v if low is None else maximum(v, low), v if high is None else minimum(v, high))
-
-
-def _indices(s: Stmt, params: Collection[str]) -> dict[str, Expr]:
-    """Those of some params that are parts of indices and bounds, and not yet computed with, each as an index."""
-    if not params:
-        return {}
-    exprs = [e for inner in walk_statements(s) for e in expressions(inner)]
-    places = [i for e in walk_loads(*exprs) for i in e.indices]
-    used: dict[str, Expr] = {}
-    others: set[str] = set()
-    for e in walk(*places, *(e for e in exprs if e.dtype is INDEX)):
-        if isinstance(e, Cast) and isinstance(e.value, Var) and keeps_values(e):
-            used[e.value.name] = e
-        else:
-            others.update(v.name for v in e.operands if isinstance(v, Var) and v.dtype is not INDEX)
-    return {name: v for name, v in used.items() if name in params and name not in others}
 
 
 class _LazyRange(LazyInterval):
@@ -191,13 +207,13 @@ def _bound(s: For | Let, scope: Scope, reach: LoopRanges) -> dict[str, Interval]
 
 def computed_box(s: Stmt, stage: Stage, scope: Scope, reach: LoopRanges) -> Box | None:
     """The box of `stage` that a statement computes, over all its loops."""
-    footprint: Box | None = None
-    for inside, inner in _leading_to(s, scope, reach, lambda s: stage.name in reach.contents.stages(s)):
-        if isinstance(inside, Produce) and inside.stage == stage.name:
-            ends = [[interval(end, inner) for end in region_names(stage, d)] for d in stage.dims]
-            box = tuple(Interval(low.low, high.high) for low, high in ends)
-            footprint = box if footprint is None else hull(footprint, box)
-    return footprint
+
+    def computed(s: Stmt, scope: Scope) -> Iterator[Box]:
+        if isinstance(s, Produce) and s.stage == stage.name:
+            ends = [[interval(end, scope) for end in region_names(stage, d)] for d in stage.dims]
+            yield tuple(Interval(low.low, high.high) for low, high in ends)
+
+    return _hull_of(s, scope, reach, lambda s: stage.name in reach.contents.stages(s), computed)
 
 
 def read_when(

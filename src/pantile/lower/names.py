@@ -28,12 +28,13 @@ _OF_LOOPS = frozenset(
     | {"piece", "start", "whole", "begin", "constant", "block", "thread", "turn", "own", "early", "lane", "warp"}
 )
 _UPDATE = re.compile(r"u\d+")
+_EXTENT = re.compile(r"\.shape\.\d+$")
 _ADDED = re.compile(rf"(\.({'|'.join(sorted(_OF_BUFFERS))})(\.-?\d+)?)+$")  # what of_buffer adds, perhaps several times
 
 
-def is_param(name: str) -> bool:
-    """Whether a scalar is a param: all other scalars have names of several words."""
-    return "." not in name
+def is_of_call(name: str) -> bool:
+    """Whether a scalar is a param, whose name is a single word, or an extent of an array."""
+    return "." not in name or _EXTENT.search(name) is not None
 
 
 def prefix(stage: Stage, definition: int) -> str:

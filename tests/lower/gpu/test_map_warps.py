@@ -405,3 +405,17 @@ def test_nothing_is_asked_of_lanes_that_have_stored_nothing() -> None:
     assert shuffles(loops(p, "map_lanes")) > 0
     for size in [*SIZES, (3, 31)]:
         assert_agrees(p, img=picture(*size))
+
+
+@pytest.mark.parametrize("memory", ["shared", "heap"])
+def test_what_lanes_of_no_warp_loop_store_is_read_by_another_thread(memory: str) -> None:
+    """Of few rows, `rows` has the tails of its warp loop alone, and one thread reads what their lanes have stored."""
+    img, rows, out = pt.Input("img", "float32", ndim=2), pt.Func("rows"), pt.Func("out")
+    rows[y, x] = img[y, x] * 2
+    out[y, x] = rows[y, x] + rows[y, x + 1]
+    p = pt.Pipeline(out, shape=(img.shape[0], 8), target="cuda-sim")
+    stage = pt.on("rows").split("y", "w", "row", 2, tail="peel").split("x", "xo", "lane", 16)
+    stage = stage.reorder("xo", "w", "row", "lane").unroll("row").warp("w").lane("lane").store_in(memory)
+    stage, whole = stage.compute_at("out", "y"), pt.on("out").compute_root()
+    p = p.with_schedule(pt.Schedule(*((whole.block("y"), stage) if memory == "shared" else (whole, stage.block("xo")))))
+    assert_agrees(p, img=picture(2, 9))
