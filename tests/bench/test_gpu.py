@@ -226,13 +226,12 @@ def test_apps_of_rivals() -> None:
 
 
 def test_a_library_on_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: FakeDevice) -> None:
-    program = ModuleType("twice")
-    program.prepare = lambda inputs, shapes: lambda: 2 * inputs["img"].reshape(shapes[0])  # type: ignore[attr-defined]
+    programs = ModuleType("fake_gpu_apps")
+    programs.twice = lambda inputs, shapes: lambda: 2 * inputs["img"].reshape(shapes[0])  # type: ignore[attr-defined]
     package = gpu_worker.__name__.rpartition(".")[0]
     monkeypatch.setitem(gpu_worker.DEVICES, "fake", "fake_device")
     monkeypatch.setitem(sys.modules, f"{package}.fake_device", device)
-    monkeypatch.setitem(sys.modules, f"{package}.fake_gpu_apps", ModuleType("fake_gpu_apps"))
-    monkeypatch.setitem(sys.modules, f"{package}.fake_gpu_apps.twice", program)
+    monkeypatch.setitem(sys.modules, f"{package}.fake_gpu_apps", programs)
     img = np.arange(6, dtype=np.int32).reshape(2, 3)
     np.save(tmp_path / "img.npy", img)
     worker = GpuWorker("fake")

@@ -166,7 +166,7 @@ class _PromiseWriter:
         e = e if all(map(is_, new, old)) else rebuild(e, new)
         if isinstance(e, Cast) and e.dtype is INDEX and isinstance(e.value, Load):
             r = self._known.get(e.value.buffer, EVERYTHING)
-            if _depends_on_call(r):
+            if r.bounded and (not _are_numbers(r.low, r.high)):
                 return op("within", e, expr(r.low, INDEX), expr(r.high, INDEX))
         return e
 
@@ -196,8 +196,3 @@ def _extreme(end: Scalar) -> Interval:
         return Interval(end, end)
     params = {v.name: type_range(v.dtype) for v in walk(end) if isinstance(v, Var) and v.dtype is not INDEX}
     return interval(end, params)
-
-
-def _depends_on_call(r: Interval) -> bool:
-    """Whether a range has ends that depend on params and extents."""
-    return r.bounded and not _are_numbers(r.low, r.high)

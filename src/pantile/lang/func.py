@@ -144,15 +144,11 @@ def funcs(spelled: str, *, domain: Domain | None = None) -> tuple[Func, ...]:
 
 
 def _domain(func: Func, domain: Any) -> Bounds:
-    if not _is_domain(domain):
+    if not (isinstance(domain, (tuple, list)) and all((len(b) == 2 for b in domain if isinstance(b, (tuple, list))))):
         raise UserError(f"the domain of {func} is {shown(domain)}; write one (min, extent), or extent, per dimension")
     bounds = [b if isinstance(b, (tuple, list)) else (0, b) for b in domain]
     what = f"of the domain of {func}"
     return tuple((known_at_call(b[0], f"the min {what}"), known_at_call(b[1], f"the extent {what}")) for b in bounds)
-
-
-def _is_domain(domain: Any) -> bool:
-    return isinstance(domain, (tuple, list)) and all(len(b) == 2 for b in domain if isinstance(b, (tuple, list)))
 
 
 # ---- the pure equation

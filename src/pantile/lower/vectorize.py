@@ -146,14 +146,11 @@ class _Vectorizer:
             if id(part) in seen or id(part) in self.memo or self.name not in names(part):
                 continue
             seen.add(id(part))
-            if not depends(part, others) and self.is_halved(part):
+            if not depends(part, others) and each_once(part, self.halved, self.node_is_halved, self.deciding):
                 if loaded(part):
                     yield part
             elif not isinstance(part, Load):
                 stack += reversed(children(part))
-
-    def is_halved(self, e: Expr) -> bool:
-        return each_once(e, self.halved, self.node_is_halved, self.deciding)
 
     def deciding(self, e: Expr) -> tuple[Expr, ...]:
         """The operands that decide whether a node is halved; none if it is in any case."""

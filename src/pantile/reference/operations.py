@@ -52,7 +52,7 @@ def _accurate(function: Callable[..., Any]) -> Operation:
 
 def _floordiv(t: DType, a: Array, b: Array) -> Any:
     if t.is_float:
-        return np.floor(_rounded_quotient(t, a, b))
+        return np.floor(rounded(np.asarray(a / b), t))
     quotient = a // np.where(b == 0, held(t).type(1), b)
     if t.is_signed:
         quotient = np.where(b == -1, -a, quotient)  # the smallest integer wraps
@@ -64,10 +64,6 @@ def _mod(t: DType, a: Array, b: Array) -> Any:
         product = rounded(np.asarray(b * _floordiv(t, a, b)), t)
         return a - product
     return np.where(b == 0, held(t).type(0), a % np.where(b == 0, held(t).type(1), b))
-
-
-def _rounded_quotient(t: DType, a: Array, b: Array) -> Array:
-    return rounded(np.asarray(a / b), t)
 
 
 def _min(t: DType, a: Array, b: Array) -> Any:

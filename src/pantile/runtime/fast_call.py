@@ -24,48 +24,54 @@ from ..native import loaded, object_code
 from ..target import host
 from . import cache
 from .arguments import KIND_FLAGS, NDArray
+from .struct_fields import expand_fields, types
 
 OTHERWISE = -1000  # some array has changed, or may overlap; kernels return other numbers
 _LARGEST_BLOCK = 4096  # bytes
 _SIZES = {object: 16, list: 40}  # of structures, in bytes
 _Function = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64)
 
-# The words of a kind: how many arrays there are; the kernel, and how many words its block has; NumPy's class; the
-# block; how many bytes of numbers it has, and at which word; what lets go of the GIL, and takes it; how many of the
-# arrays are inputs; then for each array how many axes it has, flags that count, what they are, its type, the word of
-# its address, where the bytes of its elements begin and end, counted from that address, its extents and strides.
+_STRUCTS = {
+    "List": (("references", "i64"), ("class", "ptr"), ("size", "i64"), ("items", "ptr")),
+    "Array": (
+        ("references", "i64"), ("class", "ptr"), ("data", "i64"), ("ndim", "i32"), ("shape", "ptr"), ("strides", "ptr"),
+        ("base", "ptr"), ("dtype", "i64"), ("flags", "i32"),
+    ),
+    # What a kind of call begins with: how many arrays there are; the kernel, and how many words its block has; NumPy's
+    # class; the block; how many bytes of numbers it has, and at which word; what lets go of the GIL, and takes it; how
+    # many of the arrays are inputs.
+    "Kind": (
+        ("count", "i64"), ("kernel", "ptr"), ("words", "i64"), ("class", "ptr"), ("block", "ptr"), ("bytes", "i64"),
+        ("numbers", "i64"), ("save", "ptr"), ("restore", "ptr"), ("inputs", "i64"),
+    ),
+    # Then for each array how many axes it has, flags that count, what they are, its type, the word of its address, and
+    # where the bytes of its elements begin and end, counted from that address; its extents and strides follow.
+    "Record": (
+        ("ndim", "i64"), ("mask", "i64"), ("flags", "i64"), ("dtype", "i64"), ("slot", "i64"), ("begin", "i64"),
+        ("end", "i64"),
+    ),
+}  # fmt: skip
 _TEXT = r"""
 declare i32 @memcmp(ptr, ptr, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 define i32 @pantile_enter(ptr %list, ptr %kind, ptr %numbers, i64 %threads) nounwind {
 entry:
   %count = load i64, ptr %kind
-  %p1 = getelementptr i64, ptr %kind, i64 1
-  %kernel = load ptr, ptr %p1
-  %p2 = getelementptr i64, ptr %kind, i64 2
-  %words = load i64, ptr %p2
-  %p3 = getelementptr i64, ptr %kind, i64 3
-  %type = load ptr, ptr %p3
-  %p4 = getelementptr i64, ptr %kind, i64 4
-  %template = load ptr, ptr %p4
-  %p5 = getelementptr i64, ptr %kind, i64 5
-  %nbytes = load i64, ptr %p5
-  %p6 = getelementptr i64, ptr %kind, i64 6
-  %nat = load i64, ptr %p6
-  %p7 = getelementptr i64, ptr %kind, i64 7
-  %save = load ptr, ptr %p7
-  %p8 = getelementptr i64, ptr %kind, i64 8
-  %restore = load ptr, ptr %p8
-  %p9 = getelementptr i64, ptr %kind, i64 9
-  %inputs = load i64, ptr %p9
-  %first = getelementptr i64, ptr %kind, i64 10
-  %sizep = getelementptr i8, ptr %list, i64 16
-  %size = load i64, ptr %sizep
+  %kernel = load ptr, ptr field Kind.kernel of %kind
+  %words = load i64, ptr field Kind.words of %kind
+  %type = load ptr, ptr field Kind.class of %kind
+  %template = load ptr, ptr field Kind.block of %kind
+  %nbytes = load i64, ptr field Kind.bytes of %kind
+  %nat = load i64, ptr field Kind.numbers of %kind
+  %save = load ptr, ptr field Kind.save of %kind
+  %restore = load ptr, ptr field Kind.restore of %kind
+  %inputs = load i64, ptr field Kind.inputs of %kind
+  %first = getelementptr %Kind, ptr %kind, i64 1
+  %size = load i64, ptr field List.size of %list
   %same = icmp eq i64 %size, %count
   br i1 %same, label %fill, label %no
 fill:
-  %itemsp = getelementptr i8, ptr %list, i64 24
-  %items = load ptr, ptr %itemsp
+  %items = load ptr, ptr field List.items of %list
   %block = alloca i64, i64 %words, align 16
   %bytes = shl i64 %words, 3
   call void @llvm.memcpy.p0.p0.i64(ptr %block, ptr %template, i64 %bytes, i1 false)
@@ -82,40 +88,31 @@ loop:
 check:
   %objp = getelementptr ptr, ptr %items, i64 %k
   %obj = load ptr, ptr %objp
-  %tp = getelementptr i8, ptr %obj, i64 8
-  %t = load ptr, ptr %tp
+  %t = load ptr, ptr field Array.class of %obj
   %c0 = icmp eq ptr %t, %type
   br i1 %c0, label %array, label %no
 array:
-  %ndp = getelementptr i8, ptr %obj, i64 24
-  %nd32 = load i32, ptr %ndp
+  %nd32 = load i32, ptr field Array.ndim of %obj
   %nd = zext i32 %nd32 to i64
   %wnd = load i64, ptr %rec
   %c1 = icmp eq i64 %nd, %wnd
-  %flp = getelementptr i8, ptr %obj, i64 64
-  %fl32 = load i32, ptr %flp
+  %fl32 = load i32, ptr field Array.flags of %obj
   %fl = zext i32 %fl32 to i64
-  %r1 = getelementptr i64, ptr %rec, i64 1
-  %mask = load i64, ptr %r1
+  %mask = load i64, ptr field Record.mask of %rec
   %flm = and i64 %fl, %mask
-  %r2 = getelementptr i64, ptr %rec, i64 2
-  %wfl = load i64, ptr %r2
+  %wfl = load i64, ptr field Record.flags of %rec
   %c2 = icmp eq i64 %flm, %wfl
-  %dp = getelementptr i8, ptr %obj, i64 56
-  %d = load i64, ptr %dp
-  %r3 = getelementptr i64, ptr %rec, i64 3
-  %wd = load i64, ptr %r3
+  %d = load i64, ptr field Array.dtype of %obj
+  %wd = load i64, ptr field Record.dtype of %rec
   %c3 = icmp eq i64 %d, %wd
   %c12 = and i1 %c1, %c2
   %c123 = and i1 %c12, %c3
   br i1 %c123, label %dims, label %no
 dims:
   %nb = shl i64 %nd, 3
-  %dimsp = getelementptr i8, ptr %obj, i64 32
-  %dimsv = load ptr, ptr %dimsp
-  %stp = getelementptr i8, ptr %obj, i64 40
-  %stv = load ptr, ptr %stp
-  %wdims = getelementptr i64, ptr %rec, i64 7
+  %dimsv = load ptr, ptr field Array.shape of %obj
+  %stv = load ptr, ptr field Array.strides of %obj
+  %wdims = getelementptr %Record, ptr %rec, i64 1
   %wst = getelementptr i64, ptr %wdims, i64 %nd
   %m1 = call i32 @memcmp(ptr %dimsv, ptr %wdims, i64 %nb)
   %m2 = call i32 @memcmp(ptr %stv, ptr %wst, i64 %nb)
@@ -123,19 +120,15 @@ dims:
   %c4 = icmp eq i32 %m, 0
   br i1 %c4, label %place, label %no
 place:
-  %datap = getelementptr i8, ptr %obj, i64 16
-  %data = load i64, ptr %datap
-  %r4 = getelementptr i64, ptr %rec, i64 4
-  %slot = load i64, ptr %r4
+  %data = load i64, ptr field Array.data of %obj
+  %slot = load i64, ptr field Record.slot of %rec
   %to = getelementptr i64, ptr %block, i64 %slot
   store i64 %data, ptr %to
-  %r5 = getelementptr i64, ptr %rec, i64 5
-  %begin = load i64, ptr %r5
+  %begin = load i64, ptr field Record.begin of %rec
   %low = add i64 %data, %begin
   %lowp = getelementptr i64, ptr %lows, i64 %k
   store i64 %low, ptr %lowp
-  %r6 = getelementptr i64, ptr %rec, i64 6
-  %end = load i64, ptr %r6
+  %end = load i64, ptr field Record.end of %rec
   %high = add i64 %data, %end
   %highp = getelementptr i64, ptr %highs, i64 %k
   store i64 %high, ptr %highp
@@ -186,17 +179,8 @@ class CallEntry:
         arrays, words = [*inputs, *outputs], len(block) // 8
         self._block = ctypes.create_string_buffer(block, len(block))
         self._types = [a.dtype for a in arrays]  # kept alive, because the entry has their addresses
-        kind = [
-            len(arrays),
-            kernel,
-            words,
-            id(np.ndarray),
-            ctypes.addressof(self._block),
-            numbers,
-            words - 1 - numbers // 8,
-            *_GIL,
-            len(inputs),
-        ]
+        block_address, first_number = ctypes.addressof(self._block), words - 1 - numbers // 8
+        kind = [len(arrays), kernel, words, id(np.ndarray), block_address, numbers, first_number, *_GIL, len(inputs)]
         place = 0
         for a, t in zip(arrays, self._types, strict=True):
             kind += [a.ndim, KIND_FLAGS, a.flags.num & KIND_FLAGS, id(t), place, *_bytes_of(a), *a.shape, *a.strides]
@@ -229,13 +213,17 @@ def function() -> Any:
     if _engine is None:
         with _lock:
             if _engine is None:
-                code = cache.fetch(cache.key("entering", str(host()), host().features), lambda: object_code(_TEXT, 1))
+                code = cache.fetch(cache.key("entering", str(host()), host().features), lambda: object_code(_text(), 1))
                 engine = loaded(code)
                 candidate = _Function(engine.get_function_address("pantile_enter"))
                 first = engine.get_function_address("pantile_is_first")
                 _entered = candidate if _are_structures(candidate, first) else None
                 _engine = engine
     return _entered
+
+
+def _text() -> str:
+    return expand_fields(f"{types(_STRUCTS)}\n{_TEXT}", _STRUCTS)
 
 
 def _address(symbol: Any) -> int:
@@ -253,14 +241,9 @@ def _are_structures(enter: Any, is_first: int) -> bool:
     if sys.implementation.name != "cpython" or any(kind.__basicsize__ != n for kind, n in _SIZES.items()):
         return False
     samples: list[NDArray] = [
-        np.zeros(3),
-        np.zeros((4, 5), np.uint8)[::-1, 1:],
-        np.zeros((2, 0)),
-        np.zeros((2, 3, 4), "int16").T,
-        np.broadcast_to(np.zeros(3), (2, 3)),
-        np.zeros(3, np.float32),
-        np.zeros(4),
-    ]
+        np.zeros(3), np.zeros((4, 5), np.uint8)[::-1, 1:], np.zeros((2, 0)), np.zeros((2, 3, 4), "int16").T,
+        np.broadcast_to(np.zeros(3), (2, 3)), np.zeros(3, np.float32), np.zeros(4),
+    ]  # fmt: skip
     for a in samples:
         kind = CallEntry(is_first, [a], [], bytes(8 * (2 + 2 * a.ndim)), 0)
         entered = [enter([b], kind.address, b"", b.ctypes.data) for b in samples]

@@ -60,7 +60,7 @@ class ThreadPool:
 
     def workers(self) -> int:
         """The number of native threads started so far. They start on demand, and never end."""
-        return _read_count(self.symbols["pantile_pool_workers"])
+        return int(ctypes.CFUNCTYPE(ctypes.c_int64)(self.symbols["pantile_pool_workers"])())
 
 
 def compile_pool() -> bytes:
@@ -101,10 +101,6 @@ def _call_in_forked_children(handler: int) -> None:
         refused = register(None, None, ctypes.c_void_p(handler), None)
     if refused:
         raise OSError(refused, f"the thread pool could not prepare for fork: {os.strerror(refused)}")
-
-
-def _read_count(getter: int) -> int:
-    return int(ctypes.CFUNCTYPE(ctypes.c_int64)(getter)())
 
 
 def _default_num_threads() -> int:

@@ -59,10 +59,6 @@ def _owners(graph: Graph, schedule: Schedule) -> dict[str, str | None]:
             readers = {owners[c] for c in graph.consumers[s.name]}
             owners[s.name] = readers.pop() if len(readers) == 1 else None
         else:
-            host = next(_hosts(schedule, s.name), s.name)
+            host = next((str(d.args[0]) for d in schedule.on(s.name).directives if d.verb == "compute_at"), s.name)
             owners[s.name] = s.name if host == s.name else owners.get(host)
     return owners
-
-
-def _hosts(schedule: Schedule, name: str) -> Iterator[str]:
-    return (str(d.args[0]) for d in schedule.on(name).directives if d.verb == "compute_at")

@@ -1,9 +1,8 @@
 """A process that runs programs of Python libraries on a GPU on request (see :mod:`.serving`).
 
-The programs of a system are the modules of the folder ``SYSTEM_gpu_apps``, one per app. Each offers
-``prepare(inputs, shapes)``: given the input arrays on the GPU by name, as the library has them, and the shapes of the
-results, it does what is done once, and returns a function that starts computing the results and returns them.
-``DIFFERS`` says what it computes instead, where that is not quite what the app does.
+The programs of a system are those of ``SYSTEM_gpu_apps``, as :mod:`.library_worker` describes them. Given the input
+arrays on the GPU by name, as the library has them, and the shapes of the results, a program does what is done once, and
+returns a function that starts computing the results and returns them.
 
 Results are timed by CUDA events around many calls, as they are made one by one, and as a CUDA graph of some of them.
 """
@@ -31,23 +30,19 @@ class GpuWorker(library_worker.LibraryWorker):
     _timed: TimedWork
 
     def __init__(self, system: str) -> None:
-        """Start without a program."""
         super().__init__(f"{system}_gpu_apps")
         self._device: Any = importlib.import_module(f"{__package__}.{DEVICES[system]}")
 
     def prepare(self, wanted: Preparation) -> dict[str, Any]:
-        """Prepare a program, and what times it."""
         answer = super().prepare(wanted)
         self._timed = TimedWork(self._device, self._program)
         return answer
 
     def run(self) -> None:
-        """Compute the results, and wait."""
         super().run()
         self._device.wait()
 
     def time(self, repeat: int) -> dict[str, Any]:
-        """Time calls one by one, and as a graph."""
         return self._timed.answer(repeat)
 
     def _loaded(self, path: str) -> Array:

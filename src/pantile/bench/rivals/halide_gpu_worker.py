@@ -29,7 +29,6 @@ class HalideGpuWorker(HalideWorker):
     _timed: TimedWork
 
     def __init__(self) -> None:
-        """Start with no pipeline."""
         super().__init__(_target(10 * _attribute(_MAJOR) + _attribute(_MINOR)))
         self._device = HalideDevice()
 
@@ -43,16 +42,13 @@ class HalideGpuWorker(HalideWorker):
         return answer
 
     def run(self) -> None:
-        """Compute the outputs, and wait."""
         super().run()
         self._device.wait()
 
     def time(self, repeat: int) -> dict[str, Any]:
-        """Time calls one by one, and as a graph."""
         return self._timed.answer(repeat)
 
     def save(self, paths: Sequence[Path]) -> None:
-        """Write the outputs as ``.npy`` files."""
         for array in self._outputs:
             array.buffer.copy_to_host()
         super().save(paths)

@@ -130,14 +130,12 @@ class HalideWorker:
     _pipeline: hl.Pipeline
 
     def __init__(self, target: hl.Target | None = None) -> None:
-        """Start with no pipeline; code is for this machine unless told."""
         self._target = target or hl.get_jit_target_from_environment()
         self._images: dict[str, tuple[hl.ImageParam, HalideArray]] = {}
         self._outputs: list[HalideArray] = []
         self._buffers: Any = None  # of the outputs, as Halide wants them: one, or a list
 
     def prepare(self, wanted: Preparation) -> dict[str, Any]:
-        """Build, schedule and compile."""
         module = importlib.import_module(f"{__package__}.halide_apps.{wanted.app}")
         spare_rows = getattr(module, "SPARE_ROWS", 0)
         self._images = {
@@ -166,15 +164,12 @@ class HalideWorker:
         return {"schedule_s": scheduled - start, "compile_s": compiled - scheduled}
 
     def run(self) -> None:
-        """Realize the pipeline in its output buffers."""
         self._pipeline.realize(self._buffers, self._target)
 
     def time(self, repeat: int) -> dict[str, Any]:
-        """Run so many times."""
         return {"runs_ms": runs_ms(self.run, repeat)}
 
     def save(self, paths: Sequence[Path]) -> None:
-        """Write the outputs as ``.npy`` files."""
         for array, path in zip(self._outputs, paths, strict=True):
             array.save(path)
 

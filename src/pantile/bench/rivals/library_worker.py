@@ -1,9 +1,9 @@
 """A process that runs programs of Python libraries on request (see :mod:`.serving`).
 
-The programs of a system are the modules of the folder ``SYSTEM_apps``, one per app. Each offers
-``prepare(inputs, outputs)``: given the input arrays by name and output arrays of the right types and shapes, it does
-what is done once, and returns a function that computes the results. The function returns them, or None where they are
-in the output arrays. ``DIFFERS`` says what it computes instead, where that is not quite what the app does.
+The programs of a system are the functions of the module ``SYSTEM_apps`` that have the names of apps, or the functions
+``prepare`` of such modules in a folder, where they are long. Given the input arrays by name and output arrays of the
+right types and shapes, a program does what is done once, and returns a function that computes the results. That returns
+them, or None where they are in the output arrays. ``DIFFERS`` says what some compute, if not quite what the app does.
 """
 
 import importlib
@@ -27,23 +27,26 @@ class LibraryWorker:
 
     _program: Callable[[], Any]
 
-    def __init__(self, folder: str) -> None:
-        """Start without a program."""
-        self._folder = f"{__package__}.{folder}"
+    def __init__(self, programs: str) -> None:
+        self._programs = f"{__package__}.{programs}"
         self._outputs: Any = ()
         self._results: Any = ()
 
     def prepare(self, wanted: Preparation) -> dict[str, Any]:
         """Prepare a program. Compiling is what the first run does and the second need not."""
-        module = importlib.import_module(f"{self._folder}.{wanted.app}")
+        programs: Any = importlib.import_module(self._programs)
+        if hasattr(programs, "__path__"):
+            program = importlib.import_module(f"{self._programs}.{wanted.app}").prepare
+        else:
+            program = getattr(programs, wanted.app)
         arrays = {name: self._loaded(path) for name, path in wanted.inputs.items()}
         self._outputs = self._outputs_of(wanted)
 
         def prepare() -> None:
-            self._program = module.prepare(arrays, self._outputs)
+            self._program = program(arrays, self._outputs)
 
         seconds = compile_seconds(prepare, self.run)
-        return {"schedule_s": 0.0, "compile_s": seconds, "differs": getattr(module, "DIFFERS", None)}
+        return {"schedule_s": 0.0, "compile_s": seconds, "differs": getattr(programs, "DIFFERS", {}).get(wanted.app)}
 
     def run(self) -> None:
         """Compute the results."""
@@ -51,7 +54,6 @@ class LibraryWorker:
         self._results = self._outputs if results is None else results
 
     def time(self, repeat: int) -> dict[str, Any]:
-        """Run so many times."""
         return {"runs_ms": runs_ms(self.run, repeat)}
 
     def save(self, paths: Sequence[Path]) -> None:
@@ -65,7 +67,7 @@ class LibraryWorker:
 
     def _outputs_of(self, wanted: Preparation) -> Any:
         """Arrays for the results, once the library knows how many threads it may use."""
-        importlib.import_module(self._folder).set_threads(wanted.threads)
+        importlib.import_module(self._programs).set_threads(wanted.threads)
         return tuple(np.empty(shape, dtype) for dtype, shape in wanted.outputs)
 
     def _on_host(self, array: Array) -> Array:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -123,5 +124,9 @@ class ProcessContender:
 
 def programs(system: str) -> frozenset[str]:
     """The names of the apps that a system has a program for."""
-    modules = Path(__file__).with_name(f"{system}_apps").glob("[!_]*.py")
-    return frozenset(module.stem for module in modules)
+    folder = Path(__file__).with_name(f"{system}_apps")
+    if folder.is_dir():
+        return frozenset(module.stem for module in folder.glob("[!_]*.py"))
+    return frozenset(
+        re.findall(r"^(?:def )?([a-z]\w*)(?= = |\(inputs: )", folder.with_suffix(".py").read_text(), re.MULTILINE)
+    )

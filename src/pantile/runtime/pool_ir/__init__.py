@@ -24,8 +24,9 @@ Scratch memory is one arena per thread: a chain of blocks used as a stack. Memor
 mapped, so the next call of a pipeline faults no pages in.
 """
 
+from ..struct_fields import expand_fields, types
 from .arena import ARENA
-from .layout import expand_fields, types
+from .layout import OPAQUE, STRUCTS
 from .life import LIFE
 from .owner import OWNER
 from .platform import GLOBALS, LIBC, LOCKING, OWNER_SPIN_NS, PAUSE, WORKER_SPIN_NS, clock_and_pause, spin
@@ -50,7 +51,8 @@ def pool_ir(triple: str) -> str:
     if arch not in PAUSE:
         raise ValueError(f"the thread pool has no spin hint for {arch!r}, only for {', '.join(PAUSE)}")
     parts = (
-        types(),
+        OPAQUE,
+        types(STRUCTS),
         LIBC,
         GLOBALS,
         LOCKING,
@@ -65,4 +67,4 @@ def pool_ir(triple: str) -> str:
         OWNER,
         LIFE,
     )
-    return expand_fields("\n".join((f'target triple = "{triple}"', *parts)))
+    return expand_fields("\n".join((f'target triple = "{triple}"', *parts)), STRUCTS)

@@ -27,20 +27,15 @@ find_room:
   %no_block = icmp eq ptr %block, null
   br i1 %no_block, label %none, label %take
 take:
-  %used_at = field Block.used, %block
-  %used = load i64, ptr %used_at
-  %top_at = field Arena.top, %arena
-  %top = load ptr, ptr %top_at
+  %used = load i64, ptr field Block.used of %block
+  %top = load ptr, ptr field Arena.top of %arena
   %frame = getelementptr i8, ptr %block, i64 %used
-  %frame_block_at = field Frame.block, %frame
-  store ptr %block, ptr %frame_block_at
-  %frame_used_at = field Frame.used, %frame
-  store i64 %used, ptr %frame_used_at
-  %frame_top_at = field Frame.top, %frame
-  store ptr %top, ptr %frame_top_at
+  store ptr %block, ptr field Frame.block of %frame
+  store i64 %used, ptr field Frame.used of %frame
+  store ptr %top, ptr field Frame.top of %frame
   %now_used = add i64 %used, %need
-  store i64 %now_used, ptr %used_at
-  store ptr %block, ptr %top_at
+  store i64 %now_used, ptr field Block.used of %block
+  store ptr %block, ptr field Arena.top of %arena
   %memory = getelementptr i8, ptr %frame, i64 {HEADER}
   ret ptr %memory
 none:
@@ -53,17 +48,12 @@ entry:
   br i1 %nothing, label %done, label %restore
 restore:
   %frame = getelementptr i8, ptr %memory, i64 -{HEADER}
-  %frame_block_at = field Frame.block, %frame
-  %block = load ptr, ptr %frame_block_at
-  %frame_used_at = field Frame.used, %frame
-  %used = load i64, ptr %frame_used_at
-  %frame_top_at = field Frame.top, %frame
-  %top = load ptr, ptr %frame_top_at
-  %used_at = field Block.used, %block
-  store i64 %used, ptr %used_at
+  %block = load ptr, ptr field Frame.block of %frame
+  %used = load i64, ptr field Frame.used of %frame
+  %top = load ptr, ptr field Frame.top of %frame
+  store i64 %used, ptr field Block.used of %block
   %arena = call ptr @arena_of_thread()
-  %top_at = field Arena.top, %arena
-  store ptr %top, ptr %top_at
+  store ptr %top, ptr field Arena.top of %arena
   %cached = load atomic i64, ptr @cached monotonic, align 8
   %limit = load atomic i64, ptr @cache_limit monotonic, align 8
   %too_much = icmp sgt i64 %cached, %limit
@@ -96,10 +86,8 @@ create:
   %failed = icmp eq ptr %made, null
   br i1 %failed, label %none, label %remember
 remember:
-  %base_at = field Arena.base, %made
-  store ptr null, ptr %base_at
-  %top_at = field Arena.top, %made
-  store ptr null, ptr %top_at
+  store ptr null, ptr field Arena.base of %made
+  store ptr null, ptr field Arena.top of %made
   %rc = call i32 @pthread_setspecific(i64 %key, ptr %made)
   %refused = icmp ne i32 %rc, 0
   br i1 %refused, label %give_up, label %found
@@ -115,8 +103,7 @@ found:
 
 ; Runs when a thread ends: whatever it had pushed is gone with it.
 define internal void @destroy_arena(ptr %arena) {{
-  %top_at = field Arena.top, %arena
-  store ptr null, ptr %top_at
+  store ptr null, ptr field Arena.top of %arena
   %end = call ptr @drop_unused(ptr %arena, i64 0)
   call void @free(ptr %arena)
   ret void
@@ -124,15 +111,12 @@ define internal void @destroy_arena(ptr %arena) {{
 
 define internal ptr @block_with_room(ptr %arena, i64 %need) {{
 entry:
-  %top_at = field Arena.top, %arena
-  %top = load ptr, ptr %top_at
+  %top = load ptr, ptr field Arena.top of %arena
   %empty = icmp eq ptr %top, null
   br i1 %empty, label %above, label %try_top
 try_top:
-  %top_size_at = field Block.size, %top
-  %top_size = load i64, ptr %top_size_at
-  %top_used_at = field Block.used, %top
-  %top_used = load i64, ptr %top_used_at
+  %top_size = load i64, ptr field Block.size of %top
+  %top_used = load i64, ptr field Block.used of %top
   %top_room = sub i64 %top_size, %top_used
   %top_fits = icmp ule i64 %need, %top_room
   br i1 %top_fits, label %use_top, label %above
@@ -147,17 +131,15 @@ walk:
   %end = icmp eq ptr %block, null
   br i1 %end, label %grow, label %try
 try:
-  %size_at = field Block.size, %block
-  %size = load i64, ptr %size_at
+  %size = load i64, ptr field Block.size of %block
   %room = sub i64 %size, {HEADER}
   %fits = icmp ule i64 %need, %room
   br i1 %fits, label %use, label %too_small
 too_small:
-  %above_at = field Block.above, %block
+  %above_at = field Block.above of %block
   br label %walk
 use:
-  %used_at = field Block.used, %block
-  store i64 {HEADER}, ptr %used_at
+  store i64 {HEADER}, ptr field Block.used of %block
   ret ptr %block
 grow:
   ; What did not fit this time would only pile up: one larger block replaces it.
@@ -169,12 +151,9 @@ grow:
 
 ; Where the pointer to the first block above the top is kept.
 define internal ptr @first_unused(ptr %arena) {{
-  %top_at = field Arena.top, %arena
-  %top = load ptr, ptr %top_at
+  %top = load ptr, ptr field Arena.top of %arena
   %empty = icmp eq ptr %top, null
-  %base_at = field Arena.base, %arena
-  %above_at = field Block.above, %top
-  %link = select i1 %empty, ptr %base_at, ptr %above_at
+  %link = select i1 %empty, ptr field Arena.base of %arena, ptr field Block.above of %top
   ret ptr %link
 }}
 
@@ -189,9 +168,8 @@ walk:
   %end = icmp eq ptr %block, null
   br i1 %end, label %done, label %look
 look:
-  %above_at = field Block.above, %block
-  %size_at = field Block.size, %block
-  %size = load i64, ptr %size_at
+  %above_at = field Block.above of %block
+  %size = load i64, ptr field Block.size of %block
   %doomed = icmp uge i64 %size, %smallest
   br i1 %doomed, label %drop, label %keep
 drop:
@@ -222,12 +200,9 @@ entry:
   %failed = icmp eq ptr %block, null
   br i1 %failed, label %done, label %fill
 fill:
-  %above_at = field Block.above, %block
-  store ptr null, ptr %above_at
-  %size_at = field Block.size, %block
-  store i64 %size, ptr %size_at
-  %used_at = field Block.used, %block
-  store i64 {HEADER}, ptr %used_at
+  store ptr null, ptr field Block.above of %block
+  store i64 %size, ptr field Block.size of %block
+  store i64 {HEADER}, ptr field Block.used of %block
   br i1 %large, label %account, label %done
 account:
   %was = atomicrmw add ptr @cached, i64 %size monotonic

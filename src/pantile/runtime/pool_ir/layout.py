@@ -1,7 +1,5 @@
 """The pool's structs, their fields by name, and the bits of a slot's state."""
 
-import re
-
 # In the word `state` of a slot (see the package).
 TICKET = 1 << 32
 WAITING = 1 << 16
@@ -42,22 +40,4 @@ STRUCTS = {
 # Both headers take a whole line, so that everything handed out is 64-byte aligned.
 HEADER = 64
 
-
-def types() -> str:
-    lines = ["%Opaque = type [128 x i8]  ; enough for any libc's mutex, condition, signal set or core set"]
-    lines += [f"%{name} = type {{ {', '.join(t for _, t in fields)} }}" for name, fields in STRUCTS.items()]
-    return "\n".join(lines)
-
-
-FIELD_USE = re.compile(r"field (\w+)\.(\w+), (%\w+)")
-
-
-def expand_fields(text: str) -> str:
-    """`field Slot.next, %slot` is the address of that field: LLVM knows fields by number only."""
-
-    def address(use: re.Match[str]) -> str:
-        struct, name, base = use.groups()
-        number = [field for field, _ in STRUCTS[struct]].index(name)
-        return f"getelementptr inbounds %{struct}, ptr {base}, i64 0, i32 {number}"
-
-    return FIELD_USE.sub(address, text)
+OPAQUE = "%Opaque = type [128 x i8]  ; enough for any libc's mutex, condition, signal set or core set"

@@ -23,10 +23,8 @@ entry:
 each:
   %number = phi i64 [ 0, %entry ], [ %next, %each ]
   %slot = getelementptr inbounds [{SLOTS} x %Slot], ptr @slots, i64 0, i64 %number
-  %state_at = field Slot.state, %slot
-  store atomic i64 0, ptr %state_at monotonic, align 8
-  %condition = field Slot.finished, %slot
-  %finished = call i32 @pthread_cond_init(ptr %condition, ptr null)
+  store atomic i64 0, ptr field Slot.state of %slot monotonic, align 8
+  %finished = call i32 @pthread_cond_init(ptr field Slot.finished of %slot, ptr null)
   %next = add i64 %number, 1
   %more = icmp ult i64 %next, {SLOTS}
   br i1 %more, label %each, label %done

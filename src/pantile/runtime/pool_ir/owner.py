@@ -18,24 +18,18 @@ serial:
   %serial_code = call i32 @run_serially(ptr %body, ptr %closure, i64 %count, i64 %scratch_bytes)
   ret i32 %serial_code
 shared:
-  %body_at = field Slot.body, %slot
-  store ptr %body, ptr %body_at
-  %closure_at = field Slot.closure, %slot
-  store ptr %closure, ptr %closure_at
-  %count_at = field Slot.count, %slot
-  store atomic i64 %count, ptr %count_at monotonic, align 8
-  %scratch_bytes_at = field Slot.scratch_bytes, %slot
-  store i64 %scratch_bytes, ptr %scratch_bytes_at
-  %next_at = field Slot.next, %slot
-  store atomic i64 0, ptr %next_at monotonic, align 8
-  %error_at = field Slot.error, %slot
-  store atomic i32 0, ptr %error_at monotonic, align 4
+  store ptr %body, ptr field Slot.body of %slot
+  store ptr %closure, ptr field Slot.closure of %slot
+  store atomic i64 %count, ptr field Slot.count of %slot monotonic, align 8
+  store i64 %scratch_bytes, ptr field Slot.scratch_bytes of %slot
+  store atomic i64 0, ptr field Slot.next of %slot monotonic, align 8
+  store atomic i32 0, ptr field Slot.error of %slot monotonic, align 4
   %helpers = sub i64 %threads, 1
   call void @grow_to(i64 %helpers)
   call void @publish(ptr %slot, i64 %helpers)
   call void @work_on(ptr %slot)
   call void @close(ptr %slot)
-  %code = load atomic i32, ptr %error_at monotonic, align 4
+  %code = load atomic i32, ptr field Slot.error of %slot monotonic, align 4
   call void @free_slot(ptr %slot)
   ret i32 %code
 }}
@@ -78,9 +72,8 @@ define internal void @free_slot(ptr %slot) {{
 }}
 
 define internal void @publish(ptr %slot, i64 %helpers) {{
-  %state_at = field Slot.state, %slot
   %tickets = shl i64 %helpers, 32
-  store atomic i64 %tickets, ptr %state_at release, align 8
+  store atomic i64 %tickets, ptr field Slot.state of %slot release, align 8
   %was = atomicrmw add ptr @epoch, i64 1 seq_cst
   call void @wake(i64 %helpers)
   ret void
@@ -89,26 +82,24 @@ define internal void @publish(ptr %slot, i64 %helpers) {{
 ; Returns when no helper is left inside; none can join once the tickets are gone.
 define internal void @close(ptr %slot) {{
 entry:
-  %state_at = field Slot.state, %slot
-  %before = atomicrmw and ptr %state_at, i64 {HELPERS} acq_rel
+  %before = atomicrmw and ptr field Slot.state of %slot, i64 {HELPERS} acq_rel
   %inside = and i64 %before, {HELPERS}
   %alone = icmp eq i64 %inside, 0
   br i1 %alone, label %done, label %spin
 spin:
-  %finished = call i1 @spin_for_helpers(ptr %state_at, i64 {HELPERS}, i64 0)
+  %finished = call i1 @spin_for_helpers(ptr field Slot.state of %slot, i64 {HELPERS}, i64 0)
   br i1 %finished, label %done, label %prepare_sleep
 prepare_sleep:
   call void @acquire()
-  %marked = atomicrmw or ptr %state_at, i64 {WAITING} acq_rel
+  %marked = atomicrmw or ptr field Slot.state of %slot, i64 {WAITING} acq_rel
   br label %test
 test:
-  %state = load atomic i64, ptr %state_at acquire, align 8
+  %state = load atomic i64, ptr field Slot.state of %slot acquire, align 8
   %left = and i64 %state, {HELPERS}
   %over = icmp eq i64 %left, 0
   br i1 %over, label %awake, label %sleep
 sleep:
-  %condition = field Slot.finished, %slot
-  %rc = call i32 @pthread_cond_wait(ptr %condition, ptr @lock)
+  %rc = call i32 @pthread_cond_wait(ptr field Slot.finished of %slot, ptr @lock)
   br label %test
 awake:
   call void @release()

@@ -7,19 +7,14 @@ from .platform import OUT_OF_MEMORY
 TASKS = f"""
 define internal void @work_on(ptr %slot) {{
 entry:
-  %next_at = field Slot.next, %slot
-  %count_at = field Slot.count, %slot
-  %count = load i64, ptr %count_at
-  %first = atomicrmw add ptr %next_at, i64 1 monotonic
+  %count = load i64, ptr field Slot.count of %slot
+  %first = atomicrmw add ptr field Slot.next of %slot, i64 1 monotonic
   %any = icmp slt i64 %first, %count
   br i1 %any, label %prepare, label %done
 prepare:
-  %body_at = field Slot.body, %slot
-  %body = load ptr, ptr %body_at
-  %closure_at = field Slot.closure, %slot
-  %closure = load ptr, ptr %closure_at
-  %scratch_bytes_at = field Slot.scratch_bytes, %slot
-  %scratch_bytes = load i64, ptr %scratch_bytes_at
+  %body = load ptr, ptr field Slot.body of %slot
+  %closure = load ptr, ptr field Slot.closure of %slot
+  %scratch_bytes = load i64, ptr field Slot.scratch_bytes of %slot
   %scratch = call ptr @pantile_scratch_push(i64 %scratch_bytes)
   %short = call i1 @is_short(ptr %scratch, i64 %scratch_bytes)
   br i1 %short, label %out_of_memory, label %task
@@ -29,7 +24,7 @@ task:
   %ok = icmp eq i32 %code, 0
   br i1 %ok, label %claim, label %failed
 claim:
-  %following = atomicrmw add ptr %next_at, i64 1 monotonic
+  %following = atomicrmw add ptr field Slot.next of %slot, i64 1 monotonic
   %more = icmp slt i64 %following, %count
   br i1 %more, label %task, label %pop
 failed:
@@ -54,12 +49,9 @@ define internal i1 @is_short(ptr %scratch, i64 %wanted_bytes) {{
 
 ; The first code wins, and the tasks nobody has begun are skipped.
 define internal void @fail(ptr %slot, i32 %code) {{
-  %error_at = field Slot.error, %slot
-  %exchange = cmpxchg ptr %error_at, i32 0, i32 %code monotonic monotonic
-  %count_at = field Slot.count, %slot
-  %count = load i64, ptr %count_at
-  %next_at = field Slot.next, %slot
-  store atomic i64 %count, ptr %next_at monotonic, align 8
+  %exchange = cmpxchg ptr field Slot.error of %slot, i32 0, i32 %code monotonic monotonic
+  %count = load i64, ptr field Slot.count of %slot
+  store atomic i64 %count, ptr field Slot.next of %slot monotonic, align 8
   ret void
 }}
 

@@ -61,12 +61,10 @@ entry:
   br i1 %ours, label %signal, label %no
 signal:
   ; Taking the lock waits for a sleeper that has just tested its flag to be really waiting.
-  %lock = field Bed.lock, %bed
-  %lock_rc = call i32 @pthread_mutex_lock(ptr %lock)
+  %lock_rc = call i32 @pthread_mutex_lock(ptr field Bed.lock of %bed)
   call void @move_elsewhere(ptr %bed)
-  %woken = field Bed.woken, %bed
-  %signal_rc = call i32 @pthread_cond_signal(ptr %woken)
-  %unlock_rc = call i32 @pthread_mutex_unlock(ptr %lock)
+  %signal_rc = call i32 @pthread_cond_signal(ptr field Bed.woken of %bed)
+  %unlock_rc = call i32 @pthread_mutex_unlock(ptr field Bed.lock of %bed)
   ret i1 true
 no:
   ret i1 false
@@ -75,12 +73,11 @@ no:
 ; Whoever clears the flag, the sleeper or one that wakes it, takes it off the count: true for just one.
 define internal i1 @end_sleep(ptr %bed) {{
 entry:
-  %asleep_at = field Bed.asleep, %bed
-  %seen = load atomic i32, ptr %asleep_at seq_cst, align 4
+  %seen = load atomic i32, ptr field Bed.asleep of %bed seq_cst, align 4
   %asleep = icmp ne i32 %seen, 0
   br i1 %asleep, label %try, label %no
 try:
-  %before = atomicrmw xchg ptr %asleep_at, i32 0 seq_cst
+  %before = atomicrmw xchg ptr field Bed.asleep of %bed, i32 0 seq_cst
   %ours = icmp ne i32 %before, 0
   br i1 %ours, label %yes, label %no
 yes:
@@ -94,28 +91,24 @@ no:
 ; this core is the only one allowed, Linux refuses, and the thread wakes where it was.
 define internal void @move_elsewhere(ptr %bed) {{
 entry:
-  %movable_at = field Bed.movable, %bed
-  %movable = load i32, ptr %movable_at
+  %movable = load i32, ptr field Bed.movable of %bed
   %can = icmp ne i32 %movable, 0
   br i1 %can, label %move, label %done
 move:
   %others = alloca %Opaque, align 64
   call void @cores_but_this(ptr %bed, ptr %others)
-  %thread_at = field Bed.thread, %bed
-  %thread = load i64, ptr %thread_at
+  %thread = load i64, ptr field Bed.thread of %bed
   %rc = call i32 @pthread_setaffinity_np(i64 %thread, i64 128, ptr %others)
   %ok = icmp eq i32 %rc, 0
   %moved = zext i1 %ok to i32
-  %moved_at = field Bed.moved, %bed
-  store i32 %moved, ptr %moved_at
+  store i32 %moved, ptr field Bed.moved of %bed
   br label %done
 done:
   ret void
 }}
 
 define internal void @cores_but_this(ptr %bed, ptr %others) {{
-  %cores = field Bed.cores, %bed
-  call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %cores, i64 128, i1 false)
+  call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr field Bed.cores of %bed, i64 128, i1 false)
   %core = call i32 @sched_getcpu()
   %word = lshr i32 %core, 6
   %in_set = and i32 %word, 15       ; a core beyond the set's 1024 makes sleepers not movable
@@ -132,58 +125,49 @@ define internal void @cores_but_this(ptr %bed, ptr %others) {{
 
 define internal void @sleep_for_job(ptr %bed, i64 %seen) {{
 entry:
-  %lock = field Bed.lock, %bed
-  %lock_rc = call i32 @pthread_mutex_lock(ptr %lock)
+  %lock_rc = call i32 @pthread_mutex_lock(ptr field Bed.lock of %bed)
   call void @note_cores(ptr %bed)
-  %asleep_at = field Bed.asleep, %bed
-  store atomic i32 1, ptr %asleep_at seq_cst, align 4
+  store atomic i32 1, ptr field Bed.asleep of %bed seq_cst, align 4
   %was = atomicrmw add ptr @sleepers, i64 1 seq_cst
   br label %test
 test:
   %epoch = load atomic i64, ptr @epoch seq_cst, align 8
   %same = icmp eq i64 %epoch, %seen
-  %flag = load atomic i32, ptr %asleep_at seq_cst, align 4
+  %flag = load atomic i32, ptr field Bed.asleep of %bed seq_cst, align 4
   %asleep = icmp ne i32 %flag, 0
   %stay = and i1 %same, %asleep
   br i1 %stay, label %wait, label %up
 wait:
-  %woken = field Bed.woken, %bed
-  %wait_rc = call i32 @pthread_cond_wait(ptr %woken, ptr %lock)
+  %wait_rc = call i32 @pthread_cond_wait(ptr field Bed.woken of %bed, ptr field Bed.lock of %bed)
   br label %test
 up:
   %by_itself = call i1 @end_sleep(ptr %bed)
   call void @allow_all_cores(ptr %bed)
-  %unlock_rc = call i32 @pthread_mutex_unlock(ptr %lock)
+  %unlock_rc = call i32 @pthread_mutex_unlock(ptr field Bed.lock of %bed)
   ret void
 }}
 
 ; Each time, as the cores a thread may use can be changed from outside.
 define internal void @note_cores(ptr %bed) {{
   %self = call i64 @pthread_self()
-  %thread_at = field Bed.thread, %bed
-  store i64 %self, ptr %thread_at
-  %cores = field Bed.cores, %bed
-  %rc = call i32 @pthread_getaffinity_np(i64 %self, i64 128, ptr %cores)
+  store i64 %self, ptr field Bed.thread of %bed
+  %rc = call i32 @pthread_getaffinity_np(i64 %self, i64 128, ptr field Bed.cores of %bed)
   %known = icmp eq i32 %rc, 0
   %movable = zext i1 %known to i32
-  %movable_at = field Bed.movable, %bed
-  store i32 %movable, ptr %movable_at
+  store i32 %movable, ptr field Bed.movable of %bed
   ret void
 }}
 
 define internal void @allow_all_cores(ptr %bed) {{
 entry:
-  %movable_at = field Bed.movable, %bed
-  store i32 0, ptr %movable_at
-  %moved_at = field Bed.moved, %bed
-  %moved = load i32, ptr %moved_at
+  store i32 0, ptr field Bed.movable of %bed
+  %moved = load i32, ptr field Bed.moved of %bed
   %restricted = icmp ne i32 %moved, 0
   br i1 %restricted, label %allow, label %done
 allow:
-  store i32 0, ptr %moved_at
+  store i32 0, ptr field Bed.moved of %bed
   %self = call i64 @pthread_self()
-  %cores = field Bed.cores, %bed
-  %rc = call i32 @pthread_setaffinity_np(i64 %self, i64 128, ptr %cores)
+  %rc = call i32 @pthread_setaffinity_np(i64 %self, i64 128, ptr field Bed.cores of %bed)
   br label %done
 done:
   ret void
@@ -235,8 +219,7 @@ idle:
 ; at, the exchange joins the new job or fails; the job's fields are trusted only afterwards.
 define internal i1 @join(ptr %slot) {{
 entry:
-  %state_at = field Slot.state, %slot
-  %seen = load atomic i64, ptr %state_at acquire, align 8
+  %seen = load atomic i64, ptr field Slot.state of %slot acquire, align 8
   %worth = call i1 @has_tasks(ptr %slot)
   br i1 %worth, label %try, label %closed
 try:
@@ -245,7 +228,7 @@ try:
   br i1 %open, label %exchange, label %closed
 exchange:
   %inside = add i64 %state, {1 - TICKET}
-  %result = cmpxchg weak ptr %state_at, i64 %state, i64 %inside acquire monotonic
+  %result = cmpxchg weak ptr field Slot.state of %slot, i64 %state, i64 %inside acquire monotonic
   %current = extractvalue {{ i64, i1 }} %result, 0
   %joined = extractvalue {{ i64, i1 }} %result, 1
   br i1 %joined, label %pass_on, label %try
@@ -260,10 +243,8 @@ closed:
 ; A guess that saves joining in vain. It misjudges only a slot that is being filled again, and the new job
 ; comes with a new epoch.
 define internal i1 @has_tasks(ptr %slot) {{
-  %next_at = field Slot.next, %slot
-  %next = load atomic i64, ptr %next_at monotonic, align 8
-  %count_at = field Slot.count, %slot
-  %count = load atomic i64, ptr %count_at monotonic, align 8
+  %next = load atomic i64, ptr field Slot.next of %slot monotonic, align 8
+  %count = load atomic i64, ptr field Slot.count of %slot monotonic, align 8
   %any = icmp slt i64 %next, %count
   ret i1 %any
 }}
@@ -271,15 +252,13 @@ define internal i1 @has_tasks(ptr %slot) {{
 ; After the subtraction the job may be gone; the slot and its condition never are.
 define internal void @leave(ptr %slot) {{
 entry:
-  %state_at = field Slot.state, %slot
-  %before = atomicrmw sub ptr %state_at, i64 1 acq_rel
+  %before = atomicrmw sub ptr field Slot.state of %slot, i64 1 acq_rel
   %awaited = icmp eq i64 %before, {WAITING + 1}
   br i1 %awaited, label %notify, label %done
 notify:
   call void @acquire()
   call void @release()
-  %finished = field Slot.finished, %slot
-  %rc = call i32 @pthread_cond_broadcast(ptr %finished)
+  %rc = call i32 @pthread_cond_broadcast(ptr field Slot.finished of %slot)
   br label %done
 done:
   ret void
@@ -352,14 +331,10 @@ define internal i32 @start_worker(i64 %number) {{
 
 ; Anew each time: in the child of a fork the bed may be that of a worker which stayed behind.
 define internal void @make_bed(ptr %bed) {{
-  %asleep_at = field Bed.asleep, %bed
-  store atomic i32 0, ptr %asleep_at monotonic, align 4
-  %moved_at = field Bed.moved, %bed
-  store i32 0, ptr %moved_at
-  %lock = field Bed.lock, %bed
-  %lock_rc = call i32 @pthread_mutex_init(ptr %lock, ptr null)
-  %woken = field Bed.woken, %bed
-  %woken_rc = call i32 @pthread_cond_init(ptr %woken, ptr null)
+  store atomic i32 0, ptr field Bed.asleep of %bed monotonic, align 4
+  store i32 0, ptr field Bed.moved of %bed
+  %lock_rc = call i32 @pthread_mutex_init(ptr field Bed.lock of %bed, ptr null)
+  %woken_rc = call i32 @pthread_cond_init(ptr field Bed.woken of %bed, ptr null)
   ret void
 }}
 """
