@@ -11,7 +11,7 @@ into shared memory, by all threads of the block. Stages on their own are schedul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...cached import cached_property
 from ...graph.nodes import Stage
@@ -56,7 +56,8 @@ class GpuMarking(Marking):
         tile, and one iteration by a block if not, but for channels."""
         dims, tiled = loops.stage.dims, {loops.called[loop] for loop, _, _ in loops.tiles}
         row = dims[self.problem.row(loops.stage.name)]
-        shares = _ThreadLoops(chain, [*loops.now])
+        wanted = {loops.called[d]: n for d, n in self.style.threads.items()}
+        shares = _ThreadLoops(chain, [*loops.now], wanted)
         for name in reversed(loops.inside):
             if name in tiled or name == row:
                 is_row = name == loops.called.get(row)
@@ -90,15 +91,17 @@ def _kinds(chain: StageSchedule, blocks: Names, threads: Names) -> StageSchedule
 class _ThreadLoops:
     """The loops inside of a tile, from the innermost on, as long as a block has threads left."""
 
-    def __init__(self, chain: StageSchedule, now: list[str]) -> None:
-        self.chain, self.now, self.room = chain, now, MOST_THREADS
+    def __init__(self, chain: StageSchedule, now: list[str], wanted: Mapping[str, int]) -> None:
+        """`wanted`: how many threads to share some of them among."""
+        self.chain, self.now, self.wanted, self.room = chain, now, wanted, MOST_THREADS
         self.threads: list[str] = []
         self.serial: list[str] = []  # of each thread
 
     def take(self, name: str, extent: int, *, is_row: bool, is_constant: bool) -> None:
         """Share a loop among threads, or as much of it as there are threads for: columns side by side, rows one after
-        the other in each thread."""
-        most = min(extent, self.room)
+        the other in each thread unless a number of threads is wanted."""
+        most = min(extent, self.room, self.wanted.get(name, extent))
+        is_row = is_row or name in self.wanted
         if most == extent and is_constant:
             self.threads.insert(0, name)
         elif most == 1:
