@@ -15,10 +15,11 @@ import pytest
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.autoschedule import VARIANTS, Dp, Report
+from pantile.autoschedule import Dp, Report
 from pantile.autoschedule.common.marking import PLAIN
 from pantile.autoschedule.common.tiles import TiledGroup as TileGroup
 from pantile.autoschedule.common.tiles import scheduled
+from pantile.autoschedule.dp import VARIANTS
 from pantile.autoschedule.fusion.alignment import StageGraph
 from pantile.autoschedule.fusion.bounded_grouping import MOST_MERGED, greedily, grouped
 from pantile.autoschedule.fusion.dag import Dag, Group, size, vertices

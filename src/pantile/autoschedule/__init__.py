@@ -23,17 +23,20 @@ from .tuned import Given, Tuned
 
 if TYPE_CHECKING:
     from .autogpu import AutoGpu
-    from .dp import VARIANTS, Dp
+    from .dp import Dp
     from .polymage import Polymage, TunedPolymage
+    from .polymage_gpu import PolymageGpu
     from .posttile import PostTile
+    from .variants import VARIANTS
 else:
     __getattr__, __dir__ = imported_later(
         __name__,
         AutoGpu="autogpu",
-        VARIANTS="dp",
+        VARIANTS="variants",
         Dp="dp",
         Polymage="polymage",
         TunedPolymage="polymage",
+        PolymageGpu="polymage_gpu",
         PostTile="posttile",
     )
 
@@ -52,6 +55,7 @@ class _Strategies(Mapping[str, type[Strategy]]):
         "kernel": "Kernel",
         "reuse": "Reuse",
         "autogpu": "AutoGpu",
+        "polymage_gpu": "PolymageGpu",
         "auto": "Auto",
         "tuned": "Tuned",
     }
@@ -71,6 +75,6 @@ STRATEGIES = _Strategies()
 
 __all__ = [
     "STRATEGIES", "VARIANTS", "Alternative", "Auto", "AutoGpu", "Dp", "Found", "Given", "Greedy", "GroupReport",
-    "Kernel", "Naive", "Polymage", "PostTile", "Problem", "Report", "Reuse", "Strategy", "Tuned", "TunedGreedy",
-    "TunedPolymage", "resizings", "size_class",
+    "Kernel", "Naive", "Polymage", "PolymageGpu", "PostTile", "Problem", "Report", "Reuse", "Strategy", "Tuned",
+    "TunedGreedy", "TunedPolymage", "resizings", "size_class",
 ]  # fmt: skip

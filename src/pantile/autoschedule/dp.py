@@ -166,7 +166,7 @@ def _report(group: CostedGroup, remarks: tuple[str, ...]) -> GroupReport:
 
 
 BASE = Dp(inlining=NONE, multi_level=False, loop_fusion=False)
-# With other parameters, and names by which pipelines know them, to be compared.
+# With other parameters, and their names (see `variants`).
 VARIANTS: dict[str, Strategy] = {
     # The configurations of §7.4.3: PolyMageDP, that with one part more, and PolyMage+G+TC.
     "dp-base": BASE,

@@ -144,7 +144,7 @@ def funcs(spelled: str, *, domain: Domain | None = None) -> tuple[Func, ...]:
 
 
 def _domain(func: Func, domain: Any) -> Bounds:
-    if not (isinstance(domain, (tuple, list)) and all((len(b) == 2 for b in domain if isinstance(b, (tuple, list))))):
+    if not (isinstance(domain, (tuple, list)) and all(len(b) == 2 for b in domain if isinstance(b, (tuple, list)))):
         raise UserError(f"the domain of {func} is {shown(domain)}; write one (min, extent), or extent, per dimension")
     bounds = [b if isinstance(b, (tuple, list)) else (0, b) for b in domain]
     what = f"of the domain of {func}"

@@ -13,7 +13,7 @@ innermost block loop, into shared memory, by all threads of the block. Stages on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from ...cached import cached_property
@@ -24,10 +24,11 @@ from ...schedule.names import fresh
 from ...schedule.sums import power_of_two
 from ...schedule.updates import is_independent
 from ...target.gpu import MOST_THREADS, whole_warps
-from .marking import DefinitionLoops, Innermost, Marking, Names, Part, reordered
+from .marking import PLAIN, DefinitionLoops, Innermost, Marking, Names, Part, reordered
 from .register_tiles import RegisterTile
 
 FEWEST_THREADS = 128  # of a block whose threads compute several points
+MOST_UNROLLED = 16  # points of a thread
 FEWEST_WAVES = 2  # times as many threads as the multiprocessors hold at a time, if threads compute several points
 ROW_THREADS = 128  # of a row whose columns a strategy computes vector by vector on a CPU
 
@@ -63,8 +64,8 @@ class GpuMarking(Marking):
         tile, and one iteration by a block if not, but for channels."""
         dims, tiled = loops.stage.dims, {loops.called[loop] for loop, _, _ in loops.tiles}
         row = dims[self.problem.row(loops.stage.name)]
-        threads = self._most_threads(loops)
-        shares = _ThreadLoops(chain, [*loops.now], threads)
+        wanted = {loops.called[d]: n for d, n in self.style.threads.items()}
+        shares = _ThreadLoops(chain, [*loops.now], wanted, self._most_threads(loops))
         for name in reversed(loops.inside):
             if name in tiled or name == row:
                 is_row = name == loops.called.get(row)
@@ -74,10 +75,10 @@ class GpuMarking(Marking):
         blocks = [*outside, *(name for loop, name, _ in loops.tiles if loop in loops.free)]
         inner = [*(n for n in whole if n not in outside), *(n for _, n, _ in loops.tiles if n not in blocks)]
         order = [*blocks, *shares.threads, *shares.serial, *inner, *loops.reductions]
-        marked = _kinds(reordered(shares.chain, shares.now, order), blocks, shares.threads)
-        for own in shares.serial if threads < MOST_THREADS else ():
-            marked = marked.unroll(own)
-        is_larger = bool(blocks) and threads == MOST_THREADS and loops.threads > shares.count
+        is_written_out = self.style != PLAIN and not loops.definition.domain
+        chain = shares.unrolled() if is_written_out else shares.chain
+        marked = _kinds(reordered(chain, shares.now, order), blocks, shares.threads)
+        is_larger = bool(blocks) and not shares.serial and loops.threads > shares.count
         return marked.threads(whole_warps(loops.threads)) if is_larger else marked
 
     def _most_threads(self, loops: DefinitionLoops) -> int:
@@ -110,19 +111,21 @@ def _kinds(chain: StageSchedule, blocks: Names, threads: Names) -> StageSchedule
 class _ThreadLoops:
     """The loops inside of a tile, from the innermost on, as long as a block has threads left."""
 
-    def __init__(self, chain: StageSchedule, now: list[str], most: int) -> None:
-        self.chain, self.now, self.room, self.count = chain, now, most, 1
+    def __init__(self, chain: StageSchedule, now: list[str], wanted: Mapping[str, int], most: int) -> None:
+        """`wanted`: how many threads to share some of them among; `most`: the threads of a block."""
+        self.chain, self.now, self.wanted, self.room, self.count = chain, now, wanted, most, 1
         self.threads: list[str] = []
-        self.serial: list[str] = []  # of each thread
+        self.serial: dict[str, int | None] = {}  # of each thread, with their iterations where these are constant
 
     def take(self, name: str, extent: int, *, is_row: bool, is_constant: bool) -> None:
         """Share a loop among threads, or as much of it as there are threads for: columns side by side, rows one after
-        the other in each thread."""
-        most = min(extent, self.room)
+        the other in each thread unless a number of threads is wanted."""
+        most = min(extent, self.room, self.wanted.get(name, extent))
+        is_row = is_row or name in self.wanted
         if most == extent and is_constant:
             self.threads.insert(0, name)
         elif most == 1:
-            self.serial.insert(0, name)
+            self._alone(name, extent if is_constant else None)
             return
         else:
             shared, own = fresh(name + "_t", self.now.__contains__), fresh(name + "_p", self.now.__contains__)
@@ -131,6 +134,17 @@ class _ThreadLoops:
             at = self.now.index(name)
             self.now[at : at + 1] = loops
             self.threads.insert(0, shared)
-            self.serial.insert(0, own)
             most = factor if is_row else -(-extent // factor)
+            self._alone(own, (-(-extent // most) if is_constant else None) if is_row else factor)
         self.room, self.count = self.room // most, self.count * most
+
+    def _alone(self, name: str, extent: int | None) -> None:
+        self.serial = {name: extent, **self.serial}
+
+    def unrolled(self) -> StageSchedule:
+        """The loops with the points of a thread written out, as many as that is good for."""
+        chain, points = self.chain, 1
+        for name, extent in reversed(self.serial.items()):
+            points *= extent or MOST_UNROLLED + 1
+            chain = chain.unroll(name) if points <= MOST_UNROLLED else chain
+        return chain

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
 
 from ...cached import cached_property
 from ...dataclass import dataclass
@@ -30,6 +31,7 @@ class Style:
     vectors: int = 1  # registers of the widest type per iteration, on a CPU
     parallelism: int | None = None  # iterations to share among threads, if there are so many; None: as many as threads
     points: int = 1  # of a tile for each thread of a GPU, where that leaves enough threads
+    threads: Mapping[str, int] = field(default_factory=dict)  # of a block, along dims of the output, where that matters
 
 
 PLAIN = Style()

@@ -100,6 +100,11 @@ class OverlappedTiles:
             total += fixed * wider[height][tiled] - fixed * points[tiled]
         return total
 
+    def reach(self, name: str) -> list[float]:
+        """How much more of a stage than of the output a tile computes along each dim, in points of the output."""
+        height = self._level[self.group.output] - self._level[name]
+        return [height * slope for slope in self.slopes]
+
     @cached_property
     def _level(self) -> dict[str, int]:
         """The longest way to each stage from the sources of the group."""

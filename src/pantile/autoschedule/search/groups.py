@@ -3,8 +3,6 @@ have to do with others in more ways than by where they are computed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...dataclass import dataclass
 from ...graph.nodes import Graph, Stage
 from ...schedule.groups import is_inlined

@@ -1,0 +1,293 @@
+"""The cost of a group as overlapped tiles of warps: Algorithm 2 of polymage-gpu (§6), for many tiles, blocks, fractions
+in registers and transaction sizes at once.
+
+Properties are the variables of the algorithm, in its order, with their lines. It cannot run as it is printed, so what
+decides here is mended; `printed` follows the lines as far as they go:
+
+| lines | printed | mended |
+| --- | --- | --- |
+| 3, 6 | threads over threads per block | blocks, that of the rest included; none may leave a multiprocessor idle |
+| 7, 9 | elements of a tile without overlap, times the number of buffers | the bytes of §4's scratchpads |
+| 10, 11 | registers hold a part of what line 10 has left in shared memory | of all, in words of 4 bytes |
+| 18 | divides by no shared memory, at a fraction of 1 or for one stage: taken as no limit | no limit |
+| 22, 34 | MaxThPerSM and totalTB are not defined: taken as 32 MaxWarpPerSM and as tbPerSM | likewise |
+| 25 | from left to right: times CoresPerSM | divided by NSMs and by the warps that CoresPerSM run, as the text says |
+| 27, 33 | overlap of a warp's tile over the points of a thread | over the points of the warp: 0.8 % and 0.4 % of §3 |
+| 29, 34 | blocks that shared memory has room for | those that run, "based on the occupancy" |
+| 35 | all transactions of a warp, fewest where threads have one point each | those of one point per thread |
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from ...cached import cached_property
+from ...dataclass import dataclass
+from ...machine.gpu import Gpu
+from ...parameters import Weight
+from ...target.gpu import LINE, SECTOR, WARP_SIZE
+from .warp_tiles import Blocks, Numbers
+
+TRANSACTION_SIZES = (SECTOR, LINE)  # GLMemTxSz, for L2 and for L1
+WORD = 4  # bytes of a register
+
+Shape = tuple[tuple[float | None, ...], tuple[float, ...]]  # the density and the overlap of a stage
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of line 35, those of Table 3 for a V100."""
+
+    w1: Weight = 50.0
+    w2: Weight = 0.5
+    w3: Weight = 60.0
+    w4: Weight = 10.0
+    w5: Weight = 2.0
+    w6: Weight = 100.0
+    w7: Weight = 1.0
+
+
+TABLE_3 = {"GTX 1080 Ti": Weights(w3=45.0, w4=20.0), "Tesla V100": Weights()}
+
+
+@dataclass(frozen=True)
+class FusedStage:
+    """One stage of a group. Its tile has `fixed` points at each point of the dims of blocks, of which it has some."""
+
+    bytes: int  # of a point
+    transactions: Mapping[tuple[int, ...], tuple[float, ...]]  # per point: warp sizes -> by GLMemTxSz
+    density: tuple[float | None, ...]  # its points per point of the output, along x, y, z; None for dims it lacks
+    overlap: tuple[float, ...]  # O_x, O_y, O_z, in points of the output
+    fixed: int = 1
+    registers: int = 0  # REG_USAGE(H)
+    seconds: float = 0.0  # TIME_PER_ITER(H)
+
+    @property
+    def points(self) -> float:
+        """Its points at each point of the output."""
+        return self.fixed * prod(d for d in self.density if d is not None)
+
+    @property
+    def shape(self) -> Shape:
+        """What the size of its tiles follows from."""
+        return self.density, self.overlap
+
+
+@dataclass(frozen=True)
+class FusedGroup:
+    """Stages that are fused, the output last, whose extents are those along x, y, z."""
+
+    stages: tuple[FusedStage, ...]
+    extents: tuple[int, ...]
+    planes: int = 1  # tiles along other dims of the output
+
+
+@dataclass(frozen=True, eq=False)
+class Algorithm2:
+    """COST(G, ...): axes are tiles and blocks, fractions in registers, and transaction sizes."""
+
+    gpu: Gpu
+    weights: Weights
+    group: FusedGroup
+    blocks: Blocks
+    fractions: tuple[float, ...] = (0.0,)
+    printed: bool = False
+
+    def _each(self, numbers: Numbers) -> Numbers:
+        return np.asarray(numbers, dtype=np.float64).reshape(-1, 1, 1)
+
+    @cached_property
+    def fraction(self) -> Numbers:
+        """The fracRegTile of the algorithm."""
+        return np.array(self.fractions).reshape(1, -1, 1)
+
+    @cached_property
+    def tx_size(self) -> Numbers:
+        """The GLMemTxSz of the algorithm."""
+        return np.array(TRANSACTION_SIZES).reshape(1, 1, -1)
+
+    # ---- lines 3-6: threads and blocks
+
+    @cached_property
+    def threads(self) -> Numbers:
+        return self._each(self.blocks.threads)
+
+    @cached_property
+    def total_threads(self) -> Numbers:
+        sizes = zip(self.group.extents, self.blocks.tile, strict=True)
+        return self._each(self.group.planes * prod(-(-n // t) for n, t in sizes))
+
+    @cached_property
+    def total_blocks(self) -> Numbers:
+        """The blocks of the kernel, the last ones along each dim included."""
+        sizes = zip(self.group.extents, self.blocks.tile, self.blocks.block, strict=True)
+        return self._each(self.group.planes * prod(-(-n // (t * b)) for n, t, b in sizes))
+
+    @cached_property
+    def warps_per_block(self) -> Numbers:
+        return self.threads // WARP_SIZE  # line 5
+
+    @cached_property
+    def blocks_per_sm(self) -> Numbers:
+        """The tbPerSM of line 6."""
+        if self.printed:
+            return self.total_threads // self.threads // self.gpu.multiprocessors
+        return np.ceil(self.total_blocks / self.gpu.multiprocessors)
+
+    # ---- lines 7-12: shared memory and register tiles
+
+    @cached_property
+    def computed(self) -> Mapping[Shape, Numbers]:
+        """COMPUTE_TILE_VOL: the points that a block computes of stages of each shape, and without overlap."""
+        shapes = {stage.shape for stage in self.group.stages[:-1]}
+        shapes |= {(density, (0.0,) * len(overlap)) for density, overlap in shapes}
+        return {shape: self.blocks.computed(*shape) for shape in shapes}
+
+    @cached_property
+    def tile_bytes(self) -> Numbers:
+        """All buffers of a block, wherever they are (lines 7-9)."""
+        buffers = self.group.stages[:-1]
+        if self.printed:
+            return self._each(self.blocks.points) * self.threads * len(buffers)
+        return self._each(self._total([(s, s.bytes * s.fixed) for s in buffers], self.computed))
+
+    @cached_property
+    def shared_per_block(self) -> Numbers:
+        return self.tile_bytes * (1 - self.fraction)  # line 10
+
+    @cached_property
+    def register_tile(self) -> Numbers:
+        """The registers of a thread that hold buffers (line 11)."""
+        held = self.shared_per_block if self.printed else self.tile_bytes / WORD
+        return held * self.fraction / self.threads
+
+    def _total(self, factors: Sequence[tuple[FusedStage, int]], points: Mapping[Shape, Numbers]) -> Numbers:
+        """The sum over buffers, those of each shape at once."""
+        of_shape: dict[Shape, int] = defaultdict(int)
+        for stage, factor in factors:
+            of_shape[stage.shape] += factor
+        return sum((factor * points[shape] for shape, factor in of_shape.items()), 0 * self.blocks.points)
+
+    # ---- lines 13-17: transactions
+
+    @cached_property
+    def transactions(self) -> Numbers:
+        """The transactions of a warp for one point of each thread."""
+        each = [
+            [s.points * np.array(s.transactions[warp]) for s in self.group.stages] for warp in self.blocks.warp_kinds
+        ]
+        return np.sum(each, axis=1)[self.blocks.warp_kind][:, None, :]
+
+    @cached_property
+    def total_transactions(self) -> Numbers:
+        return self.transactions * self._each(self.blocks.points)  # line 17
+
+    # ---- lines 18-24: occupancy
+
+    @cached_property
+    def most_blocks(self) -> Numbers:
+        """The maxTBPerSM of line 18."""
+        has = self.gpu.multiprocessor
+        with np.errstate(divide="ignore"):
+            return np.minimum(np.floor(has.shared / self.shared_per_block), has.blocks)
+
+    @cached_property
+    def registers(self) -> Numbers:
+        """The regPerTh of line 20."""
+        return np.ceil(self.register_tile) + sum(s.registers for s in self.group.stages)
+
+    @cached_property
+    def occupancy(self) -> Numbers:
+        has = self.gpu.multiprocessor
+        by_shared = np.minimum(self.most_blocks * self.warps_per_block, has.warps)  # line 19
+        by_registers = np.minimum(has.registers / self.registers, has.threads) / WARP_SIZE  # lines 22-23
+        return np.minimum(by_shared, by_registers) / has.warps  # line 24
+
+    @cached_property
+    def running_blocks(self) -> Numbers:
+        """The blocks that a multiprocessor runs at a time."""
+        if self.printed:
+            return np.maximum(self.most_blocks, 1)
+        has = self.gpu.multiprocessor
+        return np.floor(np.minimum(self.most_blocks, self.occupancy * has.warps / self.warps_per_block))
+
+    # ---- lines 25-28: time
+
+    @cached_property
+    def warp_bandwidth(self) -> float:
+        gpu, has = self.gpu, self.gpu.multiprocessor
+        if self.printed:
+            return gpu.bandwidth * WARP_SIZE / gpu.multiprocessors * has.cores
+        return gpu.bandwidth / gpu.multiprocessors / (has.cores / WARP_SIZE)  # line 25
+
+    @cached_property
+    def memory_time(self) -> Numbers:
+        return self.tx_size * self.total_transactions / self.warp_bandwidth  # line 26
+
+    @cached_property
+    def compute_time(self) -> Numbers:
+        return sum(s.seconds * s.points for s in self.group.stages) * self._each(self.blocks.points)  # lines 27-28
+
+    # ---- lines 29-34: what is left, redone, or beyond whole rounds of blocks
+
+    @cached_property
+    def unallocated_shared(self) -> Numbers:
+        running = self.most_blocks if self.printed else self.running_blocks
+        return 1 - self.shared_per_block * running / self.gpu.multiprocessor.shared  # lines 29-30
+
+    @cached_property
+    def unused_registers(self) -> Numbers:
+        has = self.gpu.multiprocessor
+        return 1 - self.registers * has.warps * WARP_SIZE * self.occupancy / has.registers  # lines 31-32
+
+    @cached_property
+    def overlap(self) -> Numbers:
+        """The fracOverlap of line 33."""
+        plain = {(density, o): self.computed[density, (0.0,) * len(o)] for density, o in self.computed}
+        redone = {shape: points - plain[shape] for shape, points in self.computed.items()}
+        threads = self.blocks.count if self.printed else self.blocks.threads
+        volume = self.blocks.points * threads * self.group.stages[-1].fixed
+        return self._each(self._total([(s, s.fixed) for s in self.group.stages[:-1]], redone) / volume)
+
+    @cached_property
+    def extra_blocks(self) -> Numbers:
+        return self.blocks_per_sm % np.maximum(self.running_blocks, 1)  # line 34
+
+    # ---- lines 12, 21, 35, 36
+
+    @cached_property
+    def terms(self) -> dict[str, Numbers]:
+        """The seven terms of line 35."""
+        w = self.weights
+        return {
+            "w1 transactions": w.w1 * (self.total_transactions if self.printed else self.transactions),
+            "w2 occupancy": w.w2 * (1 - self.occupancy),
+            "w3 memory / compute time": w.w3 * self.memory_time / self.compute_time,
+            "w4 unallocated shared memory": w.w4 * self.unallocated_shared,
+            "w5 unused registers": w.w5 * self.unused_registers,
+            "w6 overlap": w.w6 * self.overlap,
+            "w7 extra blocks": w.w7 * self.extra_blocks,
+        }
+
+    @cached_property
+    def is_valid(self) -> Numbers:
+        """Whether a block fits (lines 12 and 21) and, mended, runs, and whether there is one for each
+        multiprocessor."""
+        has = self.gpu.multiprocessor
+        fits = (self.shared_per_block <= has.shared_per_block) & (self.registers <= has.registers_per_thread)
+        if self.printed:
+            return fits
+        return fits & (self.running_blocks >= 1) & (self.total_blocks >= self.gpu.multiprocessors)
+
+    @cached_property
+    def sum(self) -> Numbers:
+        """The cost of what is valid."""
+        return sum(self.terms.values())
+
+    @cached_property
+    def cost(self) -> Numbers:
+        return np.where(self.is_valid, self.sum, np.inf)

@@ -1,0 +1,128 @@
+"""Overlapped tiles of warps: polymage-gpu §4, and the tiles and blocks of its search (§7.1).
+
+    tiles of 8 x 4, blocks of 16 x 8 threads    ->    warps of 16 x 2, which have tiles of 128 x 8
+
+A tile is what one thread computes: along each dim its points are as far apart as its warp is wide, so that consecutive
+threads have consecutive points. Sizes are in the order x, y, z, the innermost dim first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+
+from ...cached import cached_property
+from ...dataclass import dataclass
+from ...target.gpu import MOST_THREADS, WARP_SIZE
+
+Numbers = Any
+Sizes = Sequence[Numbers]  # along x, y, z
+
+MOST_DIMS = 3
+LARGEST = 32  # tile, along one dim (§7.1)
+
+
+def warp_sizes(block: Sizes) -> tuple[Numbers, ...]:
+    """W_x, W_y, W_z: the threads of a warp along each dim of its block."""
+    sizes, left = [], np.asarray(WARP_SIZE)
+    for threads in block:
+        sizes.append(np.minimum(threads, left))
+        left = left // sizes[-1]
+    return tuple(sizes)
+
+
+def warp_tile(tile: Sizes, warp: Sizes) -> tuple[Numbers, ...]:
+    """The points of a warp overlapped tile along each dim, without its overlap."""
+    return tuple(t * w for t, w in zip(tile, warp, strict=True))
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of threads and the tiles of their threads, many at once. Without `per_warp` all warps of a block have one
+    overlapped tile together."""
+
+    tile: Sizes
+    block: Sizes
+    per_warp: bool = True
+
+    @cached_property
+    def warp(self) -> tuple[Numbers, ...]:
+        return warp_sizes(self.block)
+
+    @cached_property
+    def threads(self) -> Numbers:
+        return prod(self.block)
+
+    @cached_property
+    def points(self) -> Numbers:
+        """The points that one thread computes, of a tile without its overlap."""
+        return prod(self.tile)
+
+    @cached_property
+    def tiles(self) -> tuple[Numbers, ...]:
+        """The overlapped tiles of a block along each dim. Along dims in which warps are one thread wide there are none
+        of single warps (the last paragraph of §4)."""
+        dims = zip(self.block, self.warp, strict=True)
+        return tuple(np.where(self.per_warp & (w > 1), -(-b // w), 1) for b, w in dims)
+
+    @cached_property
+    def extents(self) -> tuple[Numbers, ...]:
+        """The points of each of them along each dim, without its overlap."""
+        return tuple(t * b // n for t, b, n in zip(self.tile, self.block, self.tiles, strict=True))
+
+    @cached_property
+    def warp_kinds(self) -> list[tuple[int, ...]]:
+        """The different warp sizes."""
+        return [tuple(kind) for kind in self._kinds[0].tolist()]
+
+    @cached_property
+    def warp_kind(self) -> Numbers:
+        """Which of them each block has."""
+        return self._kinds[1].reshape(-1)
+
+    @cached_property
+    def _kinds(self) -> tuple[Numbers, Numbers]:
+        kinds, which = np.unique(np.stack(np.broadcast_arrays(*self.warp), axis=-1), axis=0, return_inverse=True)
+        return kinds, which
+
+    @cached_property
+    def count(self) -> Numbers:
+        """The overlapped tiles of a block."""
+        return prod(self.tiles)
+
+    def computed(self, density: Sequence[float | None], overlap: Sequence[float]) -> Numbers:
+        """The points of a stage that a block computes, the size of its scratchpad: its points per point of the output,
+        None along dims that it lacks, and O_x, O_y, O_z, in points of the output."""
+        points: Numbers = self.count
+        for n, dense, beyond in zip(self.extents, density, overlap, strict=True):
+            if dense is not None:
+                points = points * (np.ceil(n * dense) + ceil(beyond * dense))
+        return points
+
+
+def candidates(extents: Sequence[int], *, per_warp: bool, is_last: bool) -> Blocks:
+    """Tiles and blocks to try for such extents, those with few points per thread first: tile sizes from 1 to 32, powers
+    of two while grouping or where three dims are tiled, and blocks of whole warps, powers of two along each dim."""
+    each = [_tile_sizes(n, every=is_last and len(extents) < MOST_DIMS) for n in extents]
+    tiles = np.array(sorted(product(*each), key=lambda tile: (prod(tile), tile[::-1])), dtype=np.int64)
+    blocks = np.array(list(_block_sizes(extents)), dtype=np.int64).reshape(-1, len(extents))
+    tile, block = np.repeat(tiles, len(blocks), axis=0), np.tile(blocks, (len(tiles), 1))
+    smaller = np.all(tile * block < np.array(extents), axis=1)
+    return Blocks(tuple(tile[smaller].T), tuple(block[smaller].T), per_warp)
+
+
+def _tile_sizes(extent: int, *, every: bool) -> list[int]:
+    sizes = range(1, LARGEST + 1) if every else [1 << k for k in range(LARGEST.bit_length())]
+    return [n for n in sizes if n <= extent]
+
+
+def _block_sizes(extents: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Long rows of threads first."""
+    powers = [[1 << k for k in range(MOST_THREADS.bit_length()) if 1 << k < max(2, n)] for n in extents]
+    for block in product(*(p[::-1] for p in powers)):
+        if WARP_SIZE <= prod(block) <= MOST_THREADS:
+            yield block

@@ -1,0 +1,9 @@
+"""Strategies with other parameters than their own, and names by which pipelines know them, to be compared."""
+
+from __future__ import annotations
+
+from . import dp
+from .polymage_gpu import PRINTED, PolymageGpu
+from .strategy import Strategy
+
+VARIANTS: dict[str, Strategy] = {**dp.VARIANTS, "polymage_gpu-printed": PolymageGpu(cost=PRINTED)}
