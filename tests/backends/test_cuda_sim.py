@@ -104,6 +104,16 @@ def test_a_broken_promise_is_found() -> None:
         p(img=np.zeros(64, np.uint8), at=np.int32([1, 2, 3, 70]))
 
 
+def test_more_memory_than_there_is() -> None:
+    """The simulator notes who has accessed each element, so that it has room for less than a device."""
+    far, f, out = pt.Param("far", "int32"), pt.Func("f"), pt.Func("out")
+    f[y, x] = y + x
+    out[x] = f[x, x] + f[x + far, x + far]
+    p = pt.Pipeline(out, shape=4, target="cuda-sim").with_schedule(pt.Schedule(pt.on("f").compute_root()))
+    with pytest.raises(pt.RunError, match="out of memory: the intermediate values of this pipeline do not fit"):
+        p(far=1 << 22)
+
+
 def test_its_code_can_be_looked_at() -> None:
     assert named("cuda-sim").has_blocks
     p = blurred()

@@ -170,3 +170,20 @@ def test_memory_of_a_picture_with_one_row_or_none(k: int) -> None:
     p = pt.Pipeline([out, other], shapes).with_schedule(pt.Schedule(pt.on("double").compute_root(), pt.on("out")))
     for computed, expected in zip(p(img=PHOTO, n=k), p.reference(img=PHOTO, n=k), strict=True):
         np.testing.assert_array_equal(computed, expected)
+
+
+@pytest.mark.parametrize("target", ["host", "cuda-sim"])
+@pytest.mark.parametrize("k", [-3.25, 4.5])
+def test_an_extent_that_floats_decide_may_be_nothing(target: str, k: float) -> None:
+    """Then nothing of a picture is read that has no columns, although another output has pixels."""
+    img, number = pt.Input("img", "int32", ndim=2), pt.Param("k", "float32")
+    rows, first, second = pt.Func("rows"), pt.Func("first"), pt.Func("second")
+    rows[Y, X] = pt.reflect(img)[Y, X] * 2
+    first[Y, X] = rows[Y, 7]
+    second[Y] = Y
+    columns = pt.clamp(pt.cast("int32", pt.cast("int16", number)), 0, 9)
+    p = pt.Pipeline([first, second], shape=[(img.shape[0], columns), img.shape[:1]], target=target)
+    p = p.with_schedule(pt.Schedule(pt.on("rows").compute_root())).with_options(debug=target == "host")
+    pixels = np.arange(6, dtype=np.int32).reshape(2, 3)[:, : 0 if k < 0 else 3]
+    for found, expected in zip(p(img=pixels, k=k), p.reference(img=pixels, k=k), strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -203,3 +203,17 @@ def test_partial_results_that_a_schedule_asks_for_are_shared_out_too() -> None:
     p = pt.Pipeline(h, shape=(16,), target="cuda-sim").with_schedule(parts)
     picture = np.random.default_rng(0).integers(0, 256, (3, 40, 50), np.uint8)
     np.testing.assert_array_equal(p(img=picture), np.bincount(picture.ravel() % 16, minlength=16))
+
+
+@pytest.mark.parametrize("gain", [-(2**62), -1, 0, 2**61])
+def test_bins_that_a_param_says(gain: int) -> None:
+    """No more than the type of its arithmetic has: a block's share of them has a constant size."""
+    img, number = pt.Input("img", "int32", 2), pt.Param("gain", "int64")
+    h, out = pt.Func("h"), pt.Func("out")
+    r = pt.RDom((0, img.shape[0]), (0, img.shape[1]))
+    h[V] = 0
+    h[img[r[0], r[1]] % 16] += 1
+    out[V] = h[(number * 7) >> 61] + h[V]
+    p = pt.Pipeline(out, shape=(16,), target="cuda-sim")
+    values = picture(p, (4, 9))
+    np.testing.assert_array_equal(p(img=values, gain=gain), p.reference(img=values, gain=gain))

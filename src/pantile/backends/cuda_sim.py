@@ -18,6 +18,7 @@ from ..ir.nodes import Program
 from ..lower.passes import Device, Trace, make_kernels
 from ..runtime.arguments import alignment, element_strides
 from ..runtime.arrays import NumpyArrays
+from ..runtime.kernel import out_of_memory
 from ..runtime.launches import LaunchPlan, check_near, launches, scalars_of
 from ..simulator import Global, simulate
 from ..target import Target
@@ -92,7 +93,13 @@ class SimulatedCall:
             b.name: Global.of_array(self._label(b.name), b.dtype, a, b.writable)
             for b, a in zip(self._program.buffers, arrays, strict=True)
         }
-        plan = self._plan(numbers)
+        try:
+            self._simulate(self._plan(numbers), memory)
+        except MemoryError as error:
+            raise out_of_memory() from error
+        return True
+
+    def _simulate(self, plan: LaunchPlan, memory: dict[str, Global]) -> None:
         for k, launch in enumerate(plan.launches):
             for a in plan.allocations:
                 if a.begin == k < a.end:
@@ -102,7 +109,6 @@ class SimulatedCall:
             for a in plan.allocations:
                 if a.begin < a.end == k + 1:
                     del memory[a.name]
-        return True
 
     def _plan(self, numbers: Values) -> LaunchPlan:
         plan = launches(self._program, scalars_of(self._program, self._shapes, self._strides, numbers))

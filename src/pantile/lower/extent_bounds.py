@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import permutations
 from math import floor
 
-from ..analysis.interval import Scope, interval
+from ..analysis.interval import EVERYTHING, Scope, interval
 from ..expr.linear import Linear, linear, simplify
 from ..expr.nodes import Const, Expr, Op, var
 from ..expr.visit import Key, key, names, substitute, variables
@@ -33,6 +33,18 @@ def most(e: Expr, scope: Scope) -> int | None:
         bound = _memoized_bound(way)
         bounds += [] if bound is None else [bound]
     return min((n for n in bounds if n < _FAR), default=None)
+
+
+def most_kept(e: Expr, scope: Scope) -> int | None:
+    """The least constant upper bound of an extent of memory, which may be one for any params: of bins that are chosen
+    by `gain >> 61`, no more are kept than that type has. Loops over so many would be longer than most calls need.
+    """
+    known = most(e, scope)
+    if known is not None:
+        return known
+    whole = _written_out(simplify(e), scope)
+    high = interval(whole, dict.fromkeys(names(whole), EVERYTHING)).high
+    return high if isinstance(high, int) and high < _FAR else None
 
 
 def _memoized_bound(e: Expr) -> int | None:

@@ -27,7 +27,7 @@ from ..ir.nodes import Alloc, BufferArg, For, Let, Prefetch, Realize, Stmt, Stor
 from ..schedule.plan import Plan
 from ..target.gpu import MOST_SHARED
 from ..target.kinds import Kind, Memory
-from .extent_bounds import most
+from .extent_bounds import most_kept
 from .footprint import step
 from .names import made_for, of_buffer
 from .refuse import no_constant_size, too_large_for_a_block, too_large_for_the_stack
@@ -149,7 +149,7 @@ class _Flattener:
 
     def constant(self, s: Realize, scope: Scope) -> Realize:
         """The Realize of memory of a block or thread, with constant upper bounds as its extents."""
-        sides = [(low, most(extent, scope)) for low, extent in s.box]
+        sides = [(low, most_kept(extent, scope)) for low, extent in s.box]
         if any(n is None for _, n in sides):
             raise no_constant_size(self.stage(s), s.memory)
         return replace(s, box=tuple((low, const(max(n or 1, 1), INDEX)) for low, n in sides))

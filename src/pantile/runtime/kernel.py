@@ -52,10 +52,15 @@ class LinkedKernel:
         self.function: Callable[[bytes, int], int] = _Function(self._code.address)
 
 
+def out_of_memory() -> RunError:
+    """The error for memory that the system does not give."""
+    return RunError("out of memory: the intermediate values of this pipeline do not fit")
+
+
 def failure(code: int, report: Sequence[int], buffers: Sequence[str], labels: Mapping[str, str]) -> RunError:
     """The error for a nonzero exit code. `labels` describe buffers."""
     if code == OUT_OF_MEMORY:
-        return RunError("out of memory: the intermediate values do not fit of this pipeline")
+        return out_of_memory()
     action, number, index, low, high = report[:5]
     name = buffers[number]
     return RunError(

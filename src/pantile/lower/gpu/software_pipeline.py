@@ -32,7 +32,7 @@ from ...ir.nodes import Block, For, If, Manner, Produce, Realize, Stmt, Store
 from ...ir.visit import block, children, expressions, map_exprs, rebuild, walk
 from ...schedule.plan import Plan
 from ...target.kinds import Kind, Memory
-from ..extent_bounds import most
+from ..extent_bounds import most_kept
 from ..footprint import step
 from ..names import loop_name, of_loop
 from ..refuse import no_constant_size
@@ -139,7 +139,7 @@ class _PipelinedLoop:
         """The allocation with a slot for each iteration in flight, of as much memory as an iteration needs at most."""
         zero, sides = const(0, INDEX), list[tuple[Expr, Expr]]()
         for _, extent in s.box:
-            n = most(extent, scope)
+            n = most_kept(extent, scope)
             if n is None:
                 raise no_constant_size(self.graph.producer[s.buffer], s.memory)
             sides.append((zero, const(max(n, 1), INDEX)))

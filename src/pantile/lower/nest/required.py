@@ -127,8 +127,8 @@ class Required:
         self._is_loose = True
 
     def _note_few(self, box: Iterable[Interval]) -> None:
-        for low, high in (_ends(side) for side in box if side.bounded and few_places(side, self.facts)):
-            self._few.add((key(low), key(high)))
+        extents = {_keys(side) for of_output in self.outputs.values() for side in of_output}  # which may be 0
+        self._few |= {_keys(side) for side in box if side.bounded and few_places(side, self.facts)} - extents
 
     def _limit(self, buffer: str) -> None:
         """Note that nothing may be required of a stage, which then is not computable anywhere."""
@@ -177,7 +177,7 @@ class Required:
         if not r.bounded:
             return True
         low, high = _ends(r)
-        return self.is_positive(high - low + 1) or (key(low), key(high)) in self._few
+        return self.is_positive(high - low + 1) or _keys(r) in self._few
 
     def is_positive(self, extent: Expr) -> bool:
         """Whether an extent is certainly positive."""
@@ -268,3 +268,8 @@ def _never_empty(outputs: Mapping[str, Box]) -> Iterator[Interval]:
 
 def _ends(r: Interval) -> tuple[Expr, Expr]:
     return expr(r.low, INDEX), expr(r.high, INDEX)
+
+
+def _keys(r: Interval) -> tuple[Key, Key]:
+    low, high = _ends(r)
+    return key(low), key(high)
