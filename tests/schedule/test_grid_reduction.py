@@ -16,8 +16,9 @@ from pantile.simulator import counting
 from ..long import LONG
 
 Y, X, V, W, C = pt.vars("y x v w c")
-LARGE = (520, 300)
 FEW_BLOCKS = 64  # more than the threads of a warp
+ROWS = 520 if LONG else 72  # more than there are blocks
+LARGE = (ROWS, 300)
 SHARE = 40  # threads at least that the work of a picture is spread over, those of warps that have nothing to do counted
 
 
@@ -117,8 +118,11 @@ REDUCTIONS: dict[str, Callable[[], pt.Pipeline]] = {
 }
 
 
-# Of which the simulator combines the blocks for seconds if there are as many as usual.
-SEARCHES = {"first of the largest", "first of the smallest", "several values"} if not LONG else set[str]()
+@pytest.fixture(autouse=True)
+def _few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as usual are simulated, and combined, for seconds."""
+    if not LONG:
+        monkeypatch.setattr(grid_reduction, "BLOCKS", FEW_BLOCKS)
 
 
 def picture(p: pt.Pipeline, shape: tuple[int, int], most: int = 200) -> np.ndarray[Any, np.dtype[Any]]:
@@ -127,12 +131,10 @@ def picture(p: pt.Pipeline, shape: tuple[int, int], most: int = 200) -> np.ndarr
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
-def test_all_threads_find_what_the_reference_finds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_threads_find_what_the_reference_finds(name: str) -> None:
     """Fewer rows and columns than there are blocks and threads, and more."""
-    if name in SEARCHES:
-        monkeypatch.setattr(grid_reduction, "BLOCKS", FEW_BLOCKS)
     p = REDUCTIONS[name]()
-    for shape in ((9, 300), (520, 3)):
+    for shape in ((9, 300), (ROWS, 3)):
         img = picture(p, shape)
         np.testing.assert_allclose(p(img=img), p.reference(img=img), rtol=1e-5 if "float" in name else 0)
     with counting() as counts:
