@@ -48,7 +48,7 @@ from .runtime.arguments import (
 )
 from .runtime.arrays import Arrays, New
 from .runtime.launch_report import LaunchReport, launched
-from .runtime.launches import LaunchPlan, WideIndicesNeeded, check_near, launches, scalars_of
+from .runtime.launches import LaunchPlan, WideIndicesNeeded, check_near, launches, resident_blocks, scalars_of
 from .runtime.outputs import Shape, check_output, check_shape, stated_shape
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
@@ -361,7 +361,8 @@ class Calls:
         variant = self._variant(scheduled, inputs, arrays, far)
         program = scheduled.kernels(variant)
         strides = [element_strides(a) for a in arrays]
-        plan = launches(program, scalars_of(program, [a.shape for a in arrays], strides, numbers))
+        scalars = scalars_of(program, [a.shape for a in arrays], strides, numbers)
+        plan = launches(program, scalars, partial(resident_blocks, machines.of_target(self.options.target)))
         if not variant.far:
             check_near(plan)
         return plan

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
+from pantile.backends import cuda_sim
 from pantile.backends.cuda import Cuda
 from pantile.backends.cuda_sim import SimulatedCuda
 from pantile.ir.nodes import Program
@@ -16,6 +17,7 @@ from pantile.target.description import CUDA
 
 from ..codegen.nvptx.assembler import assembled, has_assembler
 
+RESIDENT = 3  # blocks that the simulated GPU holds
 _QUICKLY = "-O1"  # nobody runs it: what is refused is refused at every level
 _simulated = SimulatedCuda.artifact
 _taken: set[str] = set()  # PTX that the assembler has taken in this process
@@ -24,9 +26,13 @@ _taken: set[str] = set()  # PTX that the assembler has taken in this process
 @contextmanager
 def compiled_for_devices() -> Iterator[None]:
     """Inside, what is compiled for the simulator is compiled to PTX from the same kernels, for the same variant, and
-    assembled where there is an assembler."""
-    with patch.object(SimulatedCuda, "artifact", _artifact):
+    assembled where there is an assembler. The simulated GPU holds few blocks, so that persistent ones loop."""
+    with patch.object(SimulatedCuda, "artifact", _artifact), patch.object(cuda_sim, "resident_blocks", _few):
         yield
+
+
+def _few(gpu: object, kernel: object) -> int:
+    return RESIDENT
 
 
 def _artifact(self: SimulatedCuda, program: Program, text: str, target: Target, debug: bool) -> bytes:

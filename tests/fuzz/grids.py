@@ -47,6 +47,8 @@ class GridScheduler(Scheduler):
             self.pick(_GRIDS)(self, stage, k)
             if self.chance(25):
                 self.attempt(lambda k=k: self.definition(stage, k).threads(self.pick(_THREADS)))
+            if self.chance(25):
+                self.attempt(lambda k=k: self.definition(stage, k).persistent())
             for _ in range(self.pick([0, 0, 1, 2])):
                 self.inside_of_threads(stage, k)
         for _ in range(self.pick([0, 1, 1, 2])):

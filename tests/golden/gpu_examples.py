@@ -53,6 +53,7 @@ TILES = pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo"
 IN_SHARED = pt.Schedule(TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x").store_in("shared"))
 IN_LARGER_BLOCKS = IN_SHARED.replace(TILES.threads(320))
 THROUGH_L2 = IN_SHARED.replace(TILES.cache_loads("img", "cg"))
+PERSISTENT = IN_SHARED.replace(TILES.persistent())
 IN_REGISTERS = pt.Schedule(
     pt.on("blur_y")
     .tile("y", "x", "yo", "xo", "yi", "xi", 32, 32)
@@ -134,8 +135,9 @@ GPU_EXAMPLES = [
         ("hoist_loads", "Loads that a store does not change come before it.", scan, COLUMNS, "carry"),
         ("flatten_grid", "Two block loops become the number of a block.", edges, PIXELS, "hoist_loads"),
         ("widen_indices", "A place that data decides is computed in 64 bits.", looked_up, PIECES, "outline"),
+        ("persistent_blocks", "Blocks loop over tiles.", blur, PERSISTENT, "widen_indices"),
         ("async_copies", "A copy of what the kernel itself has stored is not asynchronous.", copied_rows, COPIES,
-         "widen_indices"),
+         "persistent_blocks"),
         ("insert_barriers", "Threads wait before they read what others have stored.", blur, IN_SHARED, "async_copies"),
     )
 ]  # fmt: skip

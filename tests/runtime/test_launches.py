@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -25,7 +26,7 @@ from pantile.ir.nodes import (
     Stmt,
     Store,
 )
-from pantile.runtime.launches import Allocation, evaluate, launches, scalars_of
+from pantile.runtime.launches import Allocation, LaunchPlan, evaluate, launches, scalars_of
 from pantile.target.kinds import Kind, Memory
 
 ZERO = const(0, INDEX)
@@ -51,6 +52,11 @@ def given(height: int, gain: float = 1.0) -> dict[str, Number]:
     return {"img.shape.0": height, "img.stride.0": 1, "out.shape.0": height, "out.stride.0": 1, "gain": gain}
 
 
+def planned(made: Program, scalars: dict[str, Number]) -> LaunchPlan:
+    """On a GPU that holds three blocks of each kernel."""
+    return launches(made, scalars, lambda kernel: 3)
+
+
 def test_launches_in_order_with_their_scalars_and_memory() -> None:
     first, second = kernel("k.0", "n"), kernel("k.1")
     body = Let(
@@ -61,7 +67,7 @@ def test_launches_in_order_with_their_scalars_and_memory() -> None:
         )))),
     )  # fmt: skip
     made = pickle.loads(pickle.dumps(program(body, first, second)))
-    plan = launches(made, given(100))
+    plan = planned(made, given(100))
     assert plan.allocations == (Allocation("f", UINT8, 128, 0, 2),)
     assert [(x.kernel.name, x.scalars, x.buffers, x.blocks) for x in plan.launches] == [
         ("k.0", (4,), ("f", "img"), 4),
@@ -71,7 +77,7 @@ def test_launches_in_order_with_their_scalars_and_memory() -> None:
 
 def test_each_time_through_a_loop_memory_is_its_own() -> None:
     inner = Alloc("f", UINT8, var("i"), Memory.HEAP, None, Launch("k", (), ("f", "img"), index(1)))
-    plan = launches(program(For("i", index(2), index(3), Kind.SERIAL, inner), kernel("k")), given(1))
+    plan = planned(program(For("i", index(2), index(3), Kind.SERIAL, inner), kernel("k")), given(1))
     assert [(a.name, a.elements, a.begin, a.end) for a in plan.allocations] == [
         ("f", 2, 0, 1),
         ("f@2", 3, 1, 2),
@@ -84,9 +90,9 @@ def test_branches_and_launches_of_nothing() -> None:
     run = Launch("k", (), ("out", "img"), HEIGHT - 5)
     other = Launch("k", (), ("img", "out"), index(1))
     made = program(If(op("gt", HEIGHT, index(3)), run, other), kernel("k"))
-    assert [x.blocks for x in launches(made, given(9)).launches] == [4]
-    assert launches(made, given(5)).launches == ()
-    assert launches(made, given(2)).launches[0].buffers == ("img", "out")
+    assert [x.blocks for x in planned(made, given(9)).launches] == [4]
+    assert planned(made, given(5)).launches == ()
+    assert planned(made, given(2)).launches[0].buffers == ("img", "out")
 
 
 @pytest.mark.parametrize(
@@ -123,4 +129,13 @@ def test_scalars_by_name() -> None:
 
 def test_what_a_host_part_cannot_do() -> None:
     with pytest.raises(InternalError, match="a Store is left in the host part of p"):
-        launches(program(Store("out", (ZERO,), const(1, UINT8))), given(1))
+        planned(program(Store("out", (ZERO,), const(1, UINT8))), given(1))
+
+
+def test_persistent_blocks_are_as_many_as_the_gpu_holds() -> None:
+    held = var("k.resident")
+    launch = Launch("k", (HEIGHT, op("min", HEIGHT, held)), ("out", "img"), op("min", HEIGHT, held))
+    made = program(launch, replace(kernel("k", "tiles", "blocks"), resident="k.resident"))
+    for height in (2, 5):
+        (one,) = planned(made, given(height)).launches
+        assert (one.scalars, one.blocks) == ((height, min(height, 3)), min(height, 3))

@@ -20,7 +20,9 @@ PIPELINES = (
     pipelines.blur, pipelines.diamond, pipelines.two_outputs, pipelines.histogram, pipelines.total, pipelines.product,
     pipelines.scan, pipelines.two_loop_scan, pipelines.box, pipelines.scatter,
 )  # fmt: skip
-WITHOUT_ARGUMENTS = ("compute_root", "compute_inline", "store_root", "nontemporal", "update", "pure", "atomic")
+WITHOUT_ARGUMENTS = (
+    "compute_root", "compute_inline", "store_root", "nontemporal", "update", "pure", "atomic", "persistent",
+)  # fmt: skip
 
 
 @st.composite

@@ -40,6 +40,7 @@ EVERYTHING = (
     .strips("r.y", "s", 32)
     .atomic()
     .threads(512)
+    .persistent()
     .pure()
 )
 
@@ -118,7 +119,10 @@ calls = st.one_of(
     st.tuples(st.just("rfactor"), st.tuples(names, new)),
     st.tuples(st.just("strips"), st.tuples(names, new, st.integers(2, 64))),
     st.tuples(
-        st.sampled_from(["compute_root", "compute_inline", "store_root", "nontemporal", "pure", "atomic"]), st.just(())
+        st.sampled_from(
+            ["compute_root", "compute_inline", "store_root", "nontemporal", "pure", "atomic", "persistent"]
+        ),
+        st.just(()),
     ),
     st.tuples(st.just("clone_in"), st.tuples(names, st.sampled_from(["copy", "f_2"]), st.integers(0, 3))),
     st.tuples(st.just("copy_in"), st.tuples(names, st.just("near"), new, st.integers(0, 3))),

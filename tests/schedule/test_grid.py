@@ -76,9 +76,10 @@ def test_a_cpu_has_no_shared_memory() -> None:
     )
 
 
-def test_a_cpu_has_no_blocks_of_so_many_threads() -> None:
-    message = refusal(pt.on("blur_y").threads(64), target=NAMED["aarch64"])
-    assert ".threads(64): " in message and "has no blocks of threads; leave it out" in message
+@pytest.mark.parametrize("asked", [pt.on("blur_y").threads(64), pt.on("blur_y").persistent()])
+def test_a_cpu_has_no_blocks(asked: StageSchedule) -> None:
+    message = refusal(asked, target=NAMED["aarch64"])
+    assert f"{asked}: " in message and "has no blocks of threads; leave it out" in message
 
 
 def test_a_cpu_has_no_cache_operators() -> None:
@@ -144,6 +145,11 @@ REFUSED = [
     (
         [TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x").threads(512)],
         ".threads(512): the pure definition of blur_x has no block loops; write it for the definition whose loops the "
+        "blocks are",
+    ),
+    (
+        [TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x").persistent()],
+        ".persistent(): the pure definition of blur_x has no block loops; write it for the definition whose loops the "
         "blocks are",
     ),
     (

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import gcd
 from typing import Any
 
+from .. import machine as machines
 from ..codegen.compile import assembly
 from ..codegen.emit import emit
 from ..expr.depth import on_deep_stack
@@ -19,7 +21,7 @@ from ..lower.passes import Device, Trace, make_kernels
 from ..runtime.arguments import alignment, element_strides
 from ..runtime.arrays import NumpyArrays
 from ..runtime.kernel import out_of_memory
-from ..runtime.launches import LaunchPlan, check_near, launches, scalars_of
+from ..runtime.launches import LaunchPlan, check_near, launches, resident_blocks, scalars_of
 from ..simulator import Global, simulate
 from ..target import Target
 from ..target.description import INDEX_BITS
@@ -58,7 +60,7 @@ class SimulatedCuda:
         return emit(program, target, strict=strict)
 
     def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:
-        return pickle.dumps((program, target.index_bits))
+        return pickle.dumps((program, target))
 
     @on_deep_stack
     def loaded(self, artifact: bytes) -> SimulatedExecutable:
@@ -68,13 +70,13 @@ class SimulatedCuda:
 class SimulatedExecutable:
     """A program whose host part and kernels are interpreted."""
 
-    def __init__(self, program: Program, index_bits: int) -> None:
-        self.program, self.index_bits = program, index_bits
+    def __init__(self, program: Program, target: Target) -> None:
+        self.program, self.target = program, target
 
     def prepare(
         self, inputs: Sequence[Any], outputs: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]
     ) -> SimulatedCall:
-        return SimulatedCall(self.program, self.index_bits, [*inputs, *outputs], labels)
+        return SimulatedCall(self.program, self.target, [*inputs, *outputs], labels)
 
 
 class SimulatedCall:
@@ -82,8 +84,8 @@ class SimulatedCall:
 
     enter = None
 
-    def __init__(self, program: Program, index_bits: int, arrays: Sequence[Any], labels: Mapping[str, str]) -> None:
-        self._program, self._index_bits, self._labels = program, index_bits, labels
+    def __init__(self, program: Program, target: Target, arrays: Sequence[Any], labels: Mapping[str, str]) -> None:
+        self._program, self._target, self._labels = program, target, labels
         self._shapes = [a.shape for a in arrays]
         self._strides = [element_strides(a) for a in arrays]
 
@@ -105,14 +107,15 @@ class SimulatedCall:
                 if a.begin == k < a.end:
                     memory[a.name] = Global.fresh(self._label(a.name), a.dtype, a.elements)
             buffers = [memory[name] for name in launch.buffers]
-            simulate(launch.kernel, launch.scalars, buffers, launch.blocks, self._index_bits)
+            simulate(launch.kernel, launch.scalars, buffers, launch.blocks, self._target.index_bits)
             for a in plan.allocations:
                 if a.begin < a.end == k + 1:
                     del memory[a.name]
 
     def _plan(self, numbers: Values) -> LaunchPlan:
-        plan = launches(self._program, scalars_of(self._program, self._shapes, self._strides, numbers))
-        if self._index_bits < INDEX_BITS:
+        scalars = scalars_of(self._program, self._shapes, self._strides, numbers)
+        plan = launches(self._program, scalars, partial(resident_blocks, machines.of_target(self._target)))
+        if self._target.index_bits < INDEX_BITS:
             check_near(plan)
         return plan
 

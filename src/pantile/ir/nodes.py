@@ -65,6 +65,7 @@ class For(Stmt):
     scratch: Expr | None = None  # parallel and block loops, once planned: bytes of arena per thread or block
     threads: int = 0  # block loops, once planned: threads per block
     cached: tuple[tuple[str, CacheOperator], ...] = ()  # block loops, once planned: how loads of buffers are cached
+    persistent: bool = False  # block loops, once planned: whether there are only as many blocks as the GPU holds
     digit: Digit | None = None  # loops over lanes: the digit of a lane's number that they count
 
 
@@ -216,6 +217,7 @@ class Kernel:
     body: Stmt
     threads: int = 0  # threads per block, on a GPU
     shared: int = 0  # bytes of shared memory per block
+    resident: str | None = None  # of persistent blocks: the scalar of the host that says how many the GPU holds
 
 
 @node()

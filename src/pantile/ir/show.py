@@ -92,7 +92,7 @@ def _block(s: For) -> str:
         return _scratch(s.scratch)
     shared = "" if s.scratch is None or _is_zero(s.scratch) else f", {show_expr(s.scratch)} bytes shared"
     cached = "".join(f", {buffer} by ld.{operator}" for buffer, operator in s.cached)
-    return f"  # {s.threads} threads each{shared}{cached}"
+    return f"  # {s.threads} threads each{shared}{cached}{', persistent' if s.persistent else ''}"
 
 
 def _by(b: CapturedBuffer) -> str:

@@ -123,6 +123,7 @@ class Verifier:
         self._inside: str | None = None  # the current thread loop
         self._scalars: dict[str, tuple[DType, int]] = {}
         self._buffers: dict[str, _Buffer] = {}
+        self._resident: list[str] = []  # scalars that the host part learns of kernels
         self._kernels: dict[str, Kernel] = {}  # those checked so far, which others may launch
         self._uses: dict[int, _FreeUses] = {}  # by id of an expression in which types and lanes agree
         self._variables: dict[tuple[str, tuple[DType, int]], _FreeUses] = {}
@@ -144,10 +145,13 @@ class Verifier:
                 self._add_scalar(b.stride(axis), INDEX, 1)
         for a in self._parameters:
             self._add_scalar(a.name, a.dtype, 1)
+        for name in self._resident:
+            self._add_scalar(name, INDEX, 1)
         self._statement(body)
 
     def check_program(self, program: Program, has: Collection[Property], after: str = "") -> None:
         """Check a program with its kernels."""
+        self._resident = [k.resident for k in program.kernels if k.resident is not None]
         self._kernels = {}
         for kernel in program.kernels:
             self.check_kernel(kernel, has, after)

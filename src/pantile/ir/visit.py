@@ -27,7 +27,9 @@ def _present(part: Any) -> tuple[Any, ...]:
 
 
 def _make_for(s: For, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
-    return For(s.var, e[0], e[1], s.kind, b[0], None if s.scratch is None else e[2], s.threads, s.cached, s.digit)
+    return For(
+        s.var, e[0], e[1], s.kind, b[0], None if s.scratch is None else e[2], s.threads, s.cached, s.persistent, s.digit
+    )
 
 
 def _make_store(s: Store, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:

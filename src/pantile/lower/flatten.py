@@ -115,7 +115,7 @@ class _Flattener:
         self.in_block = s.kind is Kind.BLOCK
         inside = self.visit(body, scope, arena)
         self.on_stack, self.in_block = around, False
-        return For(s.var, low, extent, s.kind, inside, simplify(arena.most(), self.facts), s.threads, s.cached)
+        return replace(s, min=low, extent=extent, body=inside, scratch=simplify(arena.most(), self.facts))
 
     def thread(self, s: For, scope: Scope, arena: _Arena | None) -> Stmt:
         """The body of a thread loop, in which buffers are private to each thread."""

@@ -68,7 +68,7 @@ def read(
         if loop.kind is Kind.BLOCK
         else []
     )
-    shape = (starts_at_zero(loop), loop.threads, *of_block, *reader.tokens, *meeting)
+    shape = (starts_at_zero(loop), loop.threads, loop.persistent, *of_block, *reader.tokens, *meeting)
     constants, scalars = tuple(reader.constants), tuple(reader.scalars.values())
     return SerializedLoop(shape, constants, tuple(reader.spots), tuple(reader.captures), scalars, tuple(buffers))
 

@@ -26,6 +26,7 @@ _OF_BUFFERS = frozenset(
 _OF_LOOPS = frozenset(
     {"min", "max", "lo", "at", "rest", "row", "column", "first", "steady", "steady_end", "edge"}
     | {"piece", "start", "whole", "begin", "constant", "block", "thread", "turn", "own", "early", "lane", "warp"}
+    | {"tiles", "blocks"}
 )
 _UPDATE = re.compile(r"u\d+")
 _EXTENT = re.compile(r"\.shape\.\d+$")

@@ -123,6 +123,7 @@ def _kernel(loop: For, family: Family, number: int, dtypes: Mapping[str, DType])
         body,
         loop.threads,
         int(loop.scratch.value) if loop.kind is Kind.BLOCK and isinstance(loop.scratch, Const) else 0,
+        f"{loop.var}.{number}.resident" if loop.persistent else None,
     )
 
 

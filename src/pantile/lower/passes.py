@@ -8,7 +8,8 @@ later passes to rely on; the runner names, times and verifies them.
                     -> unroll -> collect lanes -> promote accumulators -> share memory -> flatten storage -> simplify
                     -> tighten places -> pixels -> interleave channels -> associate sums -> carry values
                     on GPUs: without those for vectors of CPUs, and with blocks -> edges of blocks -> threads
-    outline         kernels, before code is made; on GPUs with one block loop each, wide places, and barriers
+    outline         kernels, before code is made; on GPUs with one block loop each, wide places, loops of persistent
+                    blocks, and barriers
 """
 
 from __future__ import annotations
@@ -230,6 +231,7 @@ PROGRAM_PASSES = (
     ProgramPass("outline", lambda p, debug: outline(p, not debug),
                 gives=frozenset({Property.NO_PARALLEL_LOOPS, Property.NO_BLOCK_LOOPS})),
     ProgramPass("widen_indices", lambda p, _: gpu.passes.widen_indices(p), on=GPU),
+    ProgramPass("persistent_blocks", lambda p, _: gpu.passes.persistent_blocks(p), on=GPU),
     ProgramPass("async_copies", lambda p, _: gpu.passes.async_copies(p), on=GPU),
     ProgramPass("insert_barriers", lambda p, _: gpu.passes.insert_barriers(p), on=GPU),
 )  # fmt: skip

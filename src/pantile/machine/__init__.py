@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .capabilities import occupancy_of as occupancy_of
     from .gpu import Gpu as Gpu
     from .gpus import GPUS as GPUS
+    from .gpus import of_target as of_target
     from .multiprocessor import MatrixInstruction as MatrixInstruction
     from .multiprocessor import Multiprocessor as Multiprocessor
     from .occupancy import Occupancy as Occupancy
@@ -36,9 +37,10 @@ else:
         Multiprocessor="multiprocessor",
         Occupancy="occupancy",
         occupancy_of="capabilities",
+        of_target="gpus",
     )
 
 __all__ = [
     "GPUS", "NAMED", "Cache", "Costs", "Cpu", "Gpu", "Issue", "Machine", "MatrixInstruction", "Multiprocessor",
-    "Occupancy", "calibrate", "detect", "named", "occupancy_of", "usable_cores",
+    "Occupancy", "calibrate", "detect", "named", "occupancy_of", "of_target", "usable_cores",
 ]  # fmt: skip

@@ -50,3 +50,7 @@ class Gpu(Machine):
         """How many blocks of so many threads, bytes of shared memory, and registers per thread a multiprocessor holds
         at a time, and what keeps more of them out."""
         return occupancy(self.multiprocessor, threads, shared, registers)
+
+    def resident_blocks(self, threads: int, shared: int, registers: int) -> int:
+        """How many of these blocks all multiprocessors hold at a time, at least one."""
+        return self.multiprocessors * max(1, self.occupancy(threads, shared, registers).blocks)

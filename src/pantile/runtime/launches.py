@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,9 +25,13 @@ from ..expr.nodes import Bits, Cast, Const, Expr, Number, Op, Var
 from ..expr.types import INDEX, INT32, DType
 from ..expr.visit import each_once
 from ..ir.nodes import Alloc, Block, For, If, Kernel, Launch, Let, Produce, Program, Stmt
+from ..ir.registers import estimated_registers
 from ..reference.floats import held, rounded
 from ..reference.operations import apply, convert, reinterpret
 from . import arguments
+
+if TYPE_CHECKING:
+    from ..machine.gpu import Gpu
 
 
 @dataclass(frozen=True)
@@ -77,10 +81,16 @@ def check_near(plan: LaunchPlan) -> None:
 _LARGEST = INT32.max
 
 
-def launches(program: Program, scalars: Mapping[str, Number]) -> LaunchPlan:
-    """The plan of the host part, given the call's scalars by name."""
+def launches(program: Program, scalars: Mapping[str, Number], resident: Callable[[Kernel], int]) -> LaunchPlan:
+    """The plan of the host part, given the call's scalars by name, and how many blocks of a kernel the GPU holds."""
+    counts = {k.resident: resident(k) for k in program.kernels if k.resident is not None}
     with np.errstate(all="ignore"):
-        return _Host(program, scalars).plan()
+        return _Host(program, {**scalars, **counts}).plan()
+
+
+def resident_blocks(gpu: Gpu, kernel: Kernel) -> int:
+    """How many blocks of a kernel a GPU holds at a time, with registers as estimated."""
+    return gpu.resident_blocks(kernel.threads, kernel.shared, estimated_registers(kernel))
 
 
 def scalars_of(

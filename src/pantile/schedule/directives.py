@@ -297,6 +297,19 @@ class StageSchedule:
         """
         return self._with("threads", self._number("threads", "number of threads", count, 1, MOST_THREADS))
 
+    def persistent(self) -> StageSchedule:
+        """On a GPU: launch as many blocks as the GPU holds at once, which loop over what would be blocks of their own.
+        block("yo", "xo").persistent(), on a GPU that holds 264 such blocks:
+
+            block for t in 0..n:               block for b in 0..min(n, 264):
+                tile t                 ->          for t in b, b + 264, b + 2*264, ... < n:
+                                                       tile t
+
+        How many these are is known at the launch: the number of multiprocessors, times the blocks that one holds by
+        their threads, shared memory and registers.
+        """
+        return self._with("persistent")
+
     def warp(self, *loops: Named) -> StageSchedule:
         """On a GPU: the warps of a block, 32 threads each, take the iterations of these loops, one each. A block has as
         many warps as the warp loops of its stage have iterations. Stages that are computed at such a loop, or in it

@@ -110,7 +110,7 @@ def _check_target(s: StageDraft, target: Target) -> None:
     for x in (x for nest in s.nests for x in nest.loops):
         if x.mark is not None and x.kind not in target.loops:
             raise s.no(x.mark, f"{target} has no {x.kind} loops", f"leave it serial; there are {_listed(target.loops)}")
-    of_blocks = next((d for d in (s.ahead, *(n.threads for n in s.nests)) if d is not None), None)
+    of_blocks = next((d for d in (s.ahead, *(d for n in s.nests for d in n.of_blocks)) if d is not None), None)
     if of_blocks is not None and not target.has_blocks:
         raise s.no(of_blocks, f"{target} has no blocks of threads", "leave it out")
     for d in s.cached.values() if not target.has_blocks else ():

@@ -31,7 +31,7 @@ def check_grid(drafts: dict[str, StageDraft], placement: Placement) -> None:
             for nest in s.nests:
                 _check_order(s, nest, placement)
                 _check_threads(s, nest)
-            _check_count(s)
+            _check_blocks(s)
             _check_cached(s, placement)
 
 
@@ -141,24 +141,22 @@ def _check_threads(s: StageDraft, nest: NestDraft) -> None:
         )
 
 
-def _check_count(s: StageDraft) -> None:
-    """Refuse a number of threads of no blocks, of those of another definition, or of a part of a warp."""
+def _check_blocks(s: StageDraft) -> None:
+    """Refuse directives about blocks where there are none, or those of another definition; and parts of warps."""
     for k, nest in enumerate(s.nests):
-        d = nest.threads
-        if d is None:
-            continue
         host = s.within.get(k, s.together)
         blocks = [x.name for x in nest.loops if x.kind is Kind.BLOCK]
-        if not blocks:
-            why = f"{nest.title} of {s.stage.name} has no block loops"
-            raise s.no(d, why, "write it for the definition whose loops the blocks are")
-        if host is not None:
-            why = f"{nest.title} of {s.stage.name} shares the loop {blocks[0]}, by {host}"
-            raise s.no(d, why, "write it for the definition whose loops these are")
-        count = int(d.args[0])
-        if count != whole_warps(count):
+        for d in (d for d in nest.of_blocks if d is not None):
+            if not blocks:
+                why = f"{nest.title} of {s.stage.name} has no block loops"
+                raise s.no(d, why, "write it for the definition whose loops the blocks are")
+            if host is not None:
+                why = f"{nest.title} of {s.stage.name} shares the loop {blocks[0]}, by {host}"
+                raise s.no(d, why, "write it for the definition whose loops these are")
+        count = 0 if nest.threads is None else int(nest.threads.args[0])
+        if nest.threads is not None and count != whole_warps(count):
             why = f"blocks consist of warps of {WARP_SIZE} threads"
-            raise s.no(d, why, f"use .threads({whole_warps(count)})")
+            raise s.no(nest.threads, why, f"use .threads({whole_warps(count)})")
 
 
 def _check_cached(s: StageDraft, placement: Placement) -> None:

@@ -50,6 +50,7 @@ class NestDraft:
     used: set[str] = field(default_factory=set)
     atomic: Directive | None = None
     threads: Directive | None = None
+    persistent: Directive | None = None
 
     @property
     def names(self) -> list[str]:
@@ -60,6 +61,11 @@ class NestDraft:
         if name not in self.names:
             raise self.no(d, f"{self.title} has no loop {name!r}", did_you_mean(name, self.names))
         return self.names.index(name)
+
+    @property
+    def of_blocks(self) -> tuple[Directive | None, ...]:
+        """The directives about its blocks as wholes."""
+        return self.threads, self.persistent
 
     @property
     def title(self) -> str:
@@ -75,6 +81,7 @@ class NestDraft:
             tuple(Loop(x.name, x.kind, x.partition, x.mark) for x in self.loops),
             self.atomic is not None,
             None if self.threads is None else int(self.threads.args[0]),
+            self.persistent is not None,
         )
 
 
@@ -290,6 +297,11 @@ def threads(nest: NestDraft, d: Directive) -> None:
     nest.threads = d
 
 
+def persistent(nest: NestDraft, d: Directive) -> None:
+    """Have as many blocks as a GPU holds."""
+    nest.persistent = d
+
+
 def _one_at_a_time(nest: NestDraft, d: Directive) -> UserError:
     return nest.no(d, f"{nest.title} is atomic, and combines one value at a time", "leave the loop serial")
 
@@ -336,6 +348,7 @@ DIRECTIVES = {
     "partition": partition,
     "atomic": atomic,
     "threads": threads,
+    "persistent": persistent,
     **dict.fromkeys(KINDS, mark),
 }
 

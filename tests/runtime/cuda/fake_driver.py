@@ -253,6 +253,9 @@ class FakeDriver:
     def _cuFuncGetAttribute(self, name: str, function: int) -> Any:
         return SUCCESS, self.limits.get(name, 1024)
 
+    def _cuOccupancyMaxActiveBlocksPerMultiprocessor(self, function: int, threads: int, shared: int) -> Any:
+        return SUCCESS, self.limits.get("RESIDENT", 1)
+
     def _cuFuncSetAttribute(self, function: int, name: str, value: int) -> Any:
         return (SUCCESS,)
 

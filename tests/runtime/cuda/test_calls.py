@@ -53,6 +53,20 @@ def test_several_kernels_are_one_graph(fake: FakeDriver) -> None:
     assert counted["cuGraphCreate"] == 1 and counted["cuGraphLaunch"] == 2
 
 
+def test_as_many_persistent_blocks_as_the_gpu_holds(fake: FakeDriver) -> None:
+    """Two on each of four multiprocessors."""
+    fake.limits["RESIDENT"] = 2
+    y, x = pt.vars("y x")
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    out[y, x] = img[y, x] + 1.0
+    rows = pt.on("out").split("x", "xo", "xi", 32).block("y", "xo").thread("xi").persistent()
+    p = pt.Pipeline(out, shape=img.shape, target="cuda", schedule=pt.Schedule(rows))
+    for shape, blocks in (((40, 70), 8), ((2, 40), 4)):
+        a = picture(*shape)
+        assert (p(img=a) == a + 1).all()
+        assert fake.named("cuLaunchKernel")[-1][1] == blocks
+
+
 def test_graphs_can_be_left_out(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "enabled", False)
     img, p = picture(40, 70), blur()

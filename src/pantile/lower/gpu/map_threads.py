@@ -53,11 +53,12 @@ def map_threads(body: Stmt, graph: Graph, plan: Plan, refuse: Refuse) -> Stmt:
 
 class _BlockThreads(NamedTuple):
     """The threads of the blocks that a loop makes: the thread or warp loops of its definition, their number where the
-    schedule states it, and how they load."""
+    schedule states it, how they load, and whether blocks are persistent."""
 
     own: frozenset[str] = frozenset()
     number: int | None = None
     cached: tuple[tuple[str, CacheOperator], ...] = ()  # of the kernel
+    persistent: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def _block_threads(graph: Graph, plan: Plan) -> dict[str, _BlockThreads]:
         cached = tuple((b, operator) for name, operator in operators.items() for b in _buffers(graph, name))
         for k, nest in enumerate(planned.nests if planned is not None else ()):
             own = frozenset(loop_name(stage, k, x.name) for x in nest.loops if x.kind in _SHARED_OUT)
-            of = _BlockThreads(own, nest.threads, cached)
+            of = _BlockThreads(own, nest.threads, cached, nest.persistent)
             blocks.update({loop_name(stage, k, x.name): of for x in nest.loops if x.kind is Kind.BLOCK})
     return blocks
 
@@ -101,7 +102,7 @@ def _in_block(s: For, plan: _ThreadPlan, scope: Scope) -> Stmt:
     count = of.number or _count(loops, of.own)
     ((body, inner),) = step(s, scope)
     mapper = _ThreadMapper(count, (depths for _, depths in loops), plan)
-    return replace(s, body=mapper.visit(body, inner), threads=count, cached=of.cached)
+    return replace(s, body=mapper.visit(body, inner), threads=count, cached=of.cached, persistent=of.persistent)
 
 
 def _count(loops: Iterable[tuple[str, _Depths]], own: frozenset[str]) -> int:

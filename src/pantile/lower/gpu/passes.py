@@ -12,6 +12,7 @@ from .map_lanes import map_lanes
 from .map_threads import map_threads
 from .map_warps import map_warps
 from .partition_blocks import partition_blocks
+from .persistent_blocks import persistent_blocks
 from .software_pipeline import software_pipeline
 from .widen_indices import widen_indices
 
@@ -28,6 +29,7 @@ __all__ = [
     "map_threads",
     "map_warps",
     "partition_blocks",
+    "persistent_blocks",
     "software_pipeline",
     "widen_indices",
 ]

@@ -112,6 +112,12 @@ def _handle(device: Device, module: Any, entry: KernelEntry) -> Any:
     return handle
 
 
+def resident_blocks(device: Device, function: DeviceFunction) -> int:
+    """How many blocks of a kernel the device holds at a time, at least one; its context is current."""
+    entry, of_one = function.entry, device.cu.cuOccupancyMaxActiveBlocksPerMultiprocessor
+    return device.multiprocessors * max(1, int(checked(of_one(function.handle, entry.threads, entry.shared))))
+
+
 def _check_limits(device: Device, entry: KernelEntry) -> None:
     name, threads, shared = entry.kernel, entry.threads, entry.shared
     if threads > device.most_threads:

@@ -19,7 +19,7 @@ from ...target.description import INDEX_BITS
 from ..arguments import AnyArray, NDArray, element_strides
 from ..launches import LaunchPlan, check_near, launches, scalars_of
 from . import graphs, staging, streams
-from .code import CudaCode, DeviceFunction, Functions
+from .code import CudaCode, DeviceFunction, Functions, resident_blocks
 from .device import Device, current, device
 from .graphs import CudaGraph, KernelLaunch, Launcher
 from .memory import pool
@@ -147,11 +147,13 @@ class CudaCall:
     def _plan(self, on: Device, staged: tuple[int, ...], numbers: Sequence[Any]) -> PlanExecution:
         program = self._loaded.code.program
         given: list[Any] = [n if k in self._loaded.deciding else ParamSlot(k) for k, n in enumerate(numbers)]
-        plan = launches(program, scalars_of(program, self._shapes, self._strides, given))
+        functions = self._loaded.functions.on(on)
+        scalars = scalars_of(program, self._shapes, self._strides, given)
+        plan = launches(program, scalars, lambda k: resident_blocks(on, functions[k.name]))
         if self._loaded.code.index_bits < INDEX_BITS:
             check_near(plan)
         sizes = [(k, _bytes(self._shapes[k], program.buffers[k].dtype)) for k in staged]
-        return PlanExecution(on, self._loaded.functions.on(on), plan, program, sizes)
+        return PlanExecution(on, functions, plan, program, sizes)
 
 
 class PlanExecution:
