@@ -13,7 +13,7 @@ LATER = (
     "islpy", "email", "html", "scipy", "PIL", "cuda",  # what takes long, and who imports that
     "pantile.analysis.polyhedra", "pantile.autoschedule.dp", "pantile.autoschedule.polymage",
     "pantile.autoschedule.posttile", "pantile.autoschedule.shapes", "pantile.autoschedule.autogpu",
-    "pantile.autoschedule.blocks",
+    "pantile.autoschedule.blocks", "pantile.autoschedule.polymage_gpu", "pantile.autoschedule.variants",
     "pantile.explain.page", "pantile.explain.text",
     "pantile.apps", "pantile.bench", "pantile.cli",
     "pantile.backends.cuda", "pantile.runtime.cuda", "pantile.machine.gpu", "pantile.machine.gpus",

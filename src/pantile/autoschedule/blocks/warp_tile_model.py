@@ -140,6 +140,10 @@ class WarpTileModel:
 
     # ---- the inputs of the algorithm
 
+    def inputs(self, group: AlignedGroup) -> FusedGroup:
+        """What the algorithm is told of a group."""
+        return self._fused(_TiledSpace(group))
+
     def _fused(self, space: _TiledSpace) -> FusedGroup:
         stages = tuple(self._stage(space, name) for name in space.group.names)
         return FusedGroup(stages, space.extents, space.plane_count)

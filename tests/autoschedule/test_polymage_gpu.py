@@ -1,0 +1,257 @@
+"""polymage_gpu: the facts of Jangda and Guha (PACT 2020), and that its schedules are legal and right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, seed, settings
+
+import pantile as pt
+from pantile.apps import APPS
+from pantile.autoschedule import VARIANTS, PolymageGpu, Report
+from pantile.autoschedule.blocks.warp_costs import TABLE_3, Algorithm2, FusedGroup, FusedStage, Weights
+from pantile.autoschedule.blocks.warp_tile_model import Form, WarpTileModel
+from pantile.autoschedule.blocks.warp_tiles import Blocks, candidates, warp_sizes, warp_tile
+from pantile.autoschedule.fusion.alignment import StageGraph
+from pantile.machine import named
+from tests.fuzz.harness import Trial, assert_agrees, pipeline_of, refused_call
+from tests.fuzz.isolate import isolated, isolated_together
+from tests.fuzz.kinds import KINDS
+from tests.fuzz.pipelines import Case, pipelines
+
+from .problems import TINY_GPU, problem_of
+
+V100 = named("Tesla V100")
+EXAMPLES = 4
+SIZES = (1, 2, 3, 5, 8, 13, 17, 40, 70)
+
+
+def blocks(tile: tuple[int, ...], block: tuple[int, ...], *, per_warp: bool = True) -> Blocks:
+    return Blocks(tuple(np.array([n]) for n in tile), tuple(np.array([n]) for n in block), per_warp)
+
+
+# ---- §4
+
+
+def test_warps_and_their_tiles() -> None:
+    """The example of §4."""
+    warp = warp_sizes((16, 8, 1))
+    assert tuple(map(int, warp)) == (16, 2, 1)
+    assert tuple(map(int, warp_tile((8, 4, 1), warp))) == (128, 8, 1)
+
+
+@pytest.mark.parametrize("block", [(64, 4, 1), (8, 8, 8), (4, 2, 32), (1, 1, 64), (32, 1, 1)])
+def test_a_warp_has_32_threads(block: tuple[int, ...]) -> None:
+    assert np.prod(warp_sizes(block)) == 32
+
+
+def test_the_size_of_scratchpads() -> None:
+    """⌈B_i / W_i⌉ (T_i W_i + O_i) along each dim: 1 (128 + 2) and 4 (8 + 4); all of a block high where warps are one
+    thread high; and one tile where it is that of the block."""
+    assert blocks((8, 4, 1), (16, 8, 1)).computed((1.0, 1.0, 1.0), (2, 4, 0)).tolist() == [130 * 4 * 12]
+    assert blocks((8, 2), (64, 4)).computed((1.0, 1.0), (2, 4)).tolist() == [2 * 258 * (8 + 4)]
+    assert blocks((8, 2), (64, 4), per_warp=False).computed((1.0, 1.0), (2, 4)).tolist() == [514 * 12]
+    assert blocks((8, 2), (64, 4), per_warp=False).computed((0.5, None), (2, 4)).tolist() == [257]
+
+
+def test_what_is_tried() -> None:
+    """§7.1: tile sizes from 1 to 32, and blocks of whole warps; smaller than the picture."""
+    tried = candidates((4256, 2832), per_warp=True, is_last=True)
+    assert all(set(t.tolist()) == set(range(1, 33)) for t in tried.tile)
+    assert not (tried.threads % 32).any() and tried.threads.max() == 1024
+    assert [tuple(map(int, (t[0] for t in tried.tile)))] == [(1, 1)]
+    small = candidates((40, 20), per_warp=True, is_last=True)
+    assert (small.extents[0] * small.tiles[0] < 40).all() and (small.extents[1] * small.tiles[1] < 20).all()
+
+
+# ---- Algorithm 2
+
+
+def blur_costs(fraction: float, *, printed: bool) -> dict[str, list[float]]:
+    """Figure 5: tiles of 8, blocks of 64 x 4, of a picture of 1024 x 512; by transaction sizes."""
+    where = {(32, 1): (4.0, 1.0)}
+    blur_x = FusedStage(4, where, (1.0, 1.0), (2.0, 0.0), registers=10, seconds=10e-9)
+    blur_y = FusedStage(4, {(32, 1): (0.0, 0.0)}, (1.0, 1.0), (0.0, 0.0), registers=12, seconds=10e-9)
+    group = FusedGroup((blur_x, blur_y), (1024, 512))
+    found = Algorithm2(V100, Weights(), group, blocks((8, 1), (64, 4)), (fraction,), printed)
+    return {name[:2]: np.broadcast_to(n, found.cost.shape)[0, 0].tolist() for name, n in found.terms.items()}
+
+
+def test_the_terms_mended() -> None:
+    """2 (256 + 2) 4 floats are 8256 bytes, half of them in 5 registers of 256 threads, which have 22 besides. 8 blocks
+    of 8 warps run, of 23 that shared memory has room for; of the 256 blocks, 80 multiprocessors get 4 at the most. A
+    warp has 5.625 GB/s: 8 transactions of 128 bytes take 182 ns, 8 points 160 ns. 16 of 2048 points are redone."""
+    terms = blur_costs(0.5, printed=False)
+    assert terms["w1"] == [50 * 4, 50 * 1]
+    assert terms["w2"] == [0, 0]
+    assert terms["w3"] == pytest.approx([60 * (1024 / 5.625) / 160] * 2)
+    assert terms["w4"] == pytest.approx([10 * (1 - 4128 * 8 / 98304)] * 2)
+    assert terms["w5"] == pytest.approx([2 * (1 - 27 * 2048 / 65536)] * 2)
+    assert terms["w6"] == pytest.approx([100 * 2 / 256] * 2)
+    assert terms["w7"] == [4, 4]
+
+
+def test_the_terms_as_printed() -> None:
+    """2048 elements, half of them, and a quarter of them in 2 registers of 256 threads. 32 blocks fit; 3 there are."""
+    terms = blur_costs(0.5, printed=True)
+    assert terms["w1"] == [50 * 8 * 4, 50 * 8 * 1]
+    assert terms["w3"] == pytest.approx([60 * 1024 / (900e9 * 32 / 80 * 64) / 160e-9] * 2)
+    assert terms["w4"] == pytest.approx([10 * (1 - 1024 * 32 / 98304)] * 2)
+    assert terms["w5"] == pytest.approx([2 * (1 - 24 * 2048 / 65536)] * 2)
+    assert terms["w6"] == pytest.approx([100 * 8 / 8] * 2)
+    assert terms["w7"] == [3, 3]
+
+
+@pytest.mark.parametrize("printed", [False, True])
+def test_without_shared_memory(printed: bool) -> None:
+    """At a fraction of 1, line 18 divides by zero: shared memory is no limit."""
+    assert blur_costs(1.0, printed=printed)["w4"] == [10, 10]
+    assert all(np.isfinite(both).all() for both in blur_costs(1.0, printed=printed).values())
+
+
+def test_redundant_computations_of_blur() -> None:
+    """§3: 0.8 % with tiles of 8, 0.4 % with tiles of 16."""
+    for tile, percent in ((8, 0.8), (16, 0.4)):
+        stage = FusedStage(4, {(32, 1): (1.0, 1.0)}, (1.0, 1.0), (2.0, 0.0), seconds=1e-9)
+        group = FusedGroup((stage, replace(stage, overlap=(0.0, 0.0))), (4096, 4096))
+        found = Algorithm2(V100, Weights(), group, blocks((tile, 1), (64, 4)))
+        assert round(100 * float(found.overlap[0, 0, 0]), 1) == percent
+
+
+def test_configurations_that_are_invalid() -> None:
+    """Lines 12 and 21, and, mended, blocks for all multiprocessors."""
+    stage = FusedStage(4, {(32, 1): (1.0, 1.0)}, (1.0, 1.0), (2.0, 2.0), registers=40, seconds=1e-9)
+    group = FusedGroup((stage, stage), (4096, 4096))
+    tile = blocks((8, 4), (64, 4), per_warp=False)
+    assert Algorithm2(V100, Weights(), group, tile).is_valid.all()
+    assert not Algorithm2(V100, Weights(), replace(group, stages=(stage,) * 12), tile).is_valid.any()
+    assert not Algorithm2(V100, Weights(), replace(group, extents=(1024, 256)), tile).is_valid.any()
+    hot = replace(stage, registers=128)
+    assert not Algorithm2(V100, Weights(), replace(group, stages=(hot, hot)), tile).is_valid.any()
+
+
+def test_weights_of_machines() -> None:
+    """Table 3; other GPUs have those of the V100, and given ones count."""
+    assert (TABLE_3["GTX 1080 Ti"].w3, TABLE_3["GTX 1080 Ti"].w4) == (45, 20)
+    chosen = [report("blur", PolymageGpu(w6=7.0), gpu).parameters for gpu in ("GTX 1080 Ti", "Tesla V100", "A100")]
+    assert [p["w3"] for p in chosen] == [45, 60, 60] and {p["w6"] for p in chosen} == {7.0}
+
+
+# ---- groups
+
+
+DEFAULT = PolymageGpu()
+
+
+def report(name: str, strategy: PolymageGpu = DEFAULT, gpu: str = "Tesla V100") -> Report:
+    app = APPS[name]
+    return strategy.find(problem_of(app.build(), named(gpu), **app.sizes["paper"])).report
+
+
+def test_coalesced_loads() -> None:
+    """Lines 14-17: 32 floats of a row are 4 transactions of 32 bytes or one of 128, 16 of each of two rows 4 or 2, and
+    those of a transposed picture one each."""
+    y, x = pt.vars("y x")
+    img, out, turned = pt.Input("img", "float32", ndim=2), pt.Func("out"), pt.Func("turned")
+    out[y, x] = img[y, x] * 2.0
+    turned[y, x] = img[x, y]
+    for func, wanted in ((out, {(32, 1): (4, 1), (16, 2): (4, 2)}), (turned, {(32, 1): (32, 32), (1, 32): (4, 1)})):
+        stages = StageGraph(problem_of(pt.Pipeline(func, shape=(1000, 1000)), V100, img=(1000, 1000)))
+        model = WarpTileModel(stages, V100, Weights(), Form(per_warp=False, fractions=(0.0,)))
+        aligned = stages.aligned(1)
+        assert aligned is not None
+        found = model.inputs(aligned).stages[0].transactions
+        assert {warp: found[warp] for warp in wanted} == wanted
+
+
+@pytest.mark.parametrize("name", ["blur", "unsharp_polymage", "harris_polymage"])
+def test_stencils_are_one_group(name: str) -> None:
+    """§3 fuses both stages of blur; §7.2.1 has tiles of Harris corners and of the unsharp mask as a whole."""
+    (group,) = report(name).groups
+    assert group.members and {"w1 transactions", "w7 extra blocks", "registers"} <= set(group.costs)
+
+
+def test_reductions_are_not_fused() -> None:
+    """§7.2: "Halide can fuse the histogram stage, which performs a reduction, [...] whereas PolyMage-GPU cannot"."""
+    graph = APPS["bilateral_grid_polymage"].build().graph
+    sums = {s.name for s in graph.stages if any(d.domain for d in s.definitions)}
+    groups = report("bilateral_grid_polymage").groups
+    fused = {name for g in groups if g.members for name in (*g.members, g.output)}
+    assert fused and fused.isdisjoint(sums)
+    assert any("reduction" in remark for g in groups for remark in g.remarks)
+
+
+def test_registers_of_blur() -> None:
+    """§3: "On a GTX 1080Ti, the code so far only uses 24 registers"; here that is estimated."""
+    (group,) = report("blur").groups
+    assert 20 <= group.costs["registers"] <= 28
+
+
+def test_tiles_and_blocks_are_written_as_chosen() -> None:
+    """A thread computes points that are as far apart as its block is wide."""
+    app = APPS["blur"]
+    found = PolymageGpu().find(problem_of(app.build(), V100, **app.sizes["paper"]))
+    (group,) = found.report.groups
+    (tile,) = group.levels
+    chain = found.schedule.on("blur_y")
+    splits = {d.args[0]: d.args[3] for d in chain.directives if d.verb == "split"}
+    assert {"y": splits["y"], "x": splits["x"]} == tile
+    assert ("blocks of" in group.remarks[0]) and not any("own" in r for r in found.report.remarks)
+
+
+def test_the_printed_lines_prefer_single_points() -> None:
+    """Line 35 counts all transactions of a warp, which are fewest where its threads have one point each."""
+    (group,) = report("copy", PolymageGpu(cost="printed")).groups
+    assert "x 1" in group.remarks[0].split("which compute")[1]
+    assert VARIANTS["polymage_gpu-printed"] == PolymageGpu(cost="printed")
+
+
+# ---- schedules
+
+
+@pytest.mark.parametrize("cost", ["mended", "printed"])
+@pytest.mark.parametrize("name", ["blur", "unsharp_polymage", "harris", "camera_pipe"])
+def test_apps(name: str, cost: str) -> None:
+    """On a GPU that a small picture has enough blocks for."""
+    app = APPS[name]
+    p = app.build().with_options(target="cuda-sim").with_schedule(PolymageGpu(cost=cost), machine=TINY_GPU)
+    arguments = app.arguments("small")
+    np.testing.assert_allclose(p(**arguments), p.reference(**arguments), rtol=2e-4, atol=1e-3)
+    assert any("compute_at" in p.schedule.on(s.name).verbs for s in p.graph.stages) or cost == "printed"
+
+
+def test_planes_are_tiles_of_their_own() -> None:
+    """Colours of the unsharp mask need nothing of each other: a block computes one of them."""
+    (group,) = report("unsharp_polymage").groups
+    assert group.levels[0]["c"] == 1
+
+
+def problem_asked(case: Case) -> Any:
+    pipeline = pipeline_of(case, target="cuda-sim")
+    inputs, params = case.values(pipeline.graph)
+    if refused_call(pipeline, inputs, params):
+        return None
+    asked = problem_of(pipeline, TINY_GPU, **{n: a.shape for n, a in inputs.items()}, **params)
+    return None if any(0 in shape for shape in asked.shapes.values()) else asked
+
+
+@pytest.mark.parametrize("focus", KINDS)
+def test_random_pipelines(focus: str) -> None:
+    """A schedule, the one that was found before, for each of them, and in the simulator what the reference says."""
+
+    def run(case: Case) -> None:
+        if (asked := problem_asked(case)) is not None:
+            found = PolymageGpu().find(asked)
+            assert PolymageGpu().find(asked) == found and str(found.report)
+            assert_agrees(Trial(case, found.schedule, None, 1, "cuda-sim"))
+
+    @seed(sum(map(ord, focus)))
+    @settings(max_examples=EXAMPLES)
+    @given(pipelines(focus, most=4, sizes=SIZES))
+    def each(case: Case) -> None:
+        isolated(lambda: run(case))
+
+    isolated_together(each)
