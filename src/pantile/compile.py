@@ -8,13 +8,14 @@ from . import progress, verification
 from .analysis.fingerprint import fingerprint
 from .backends import backend_of
 from .dataclass import dataclass
-from .errors import UserTypeError, shown
+from .errors import UserError, UserTypeError, shown
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
 from .graph.nodes import Graph
 from .graph.verify import verified
 from .ir.nodes import Program
-from .lower.passes import Trace, lower
+from .lower.block_memory import block_memory
+from .lower.passes import Trace, build, lower
 from .runtime import cache
 from .schedule.plan import Plan
 from .schedule.resolve import resolve
@@ -108,6 +109,17 @@ def lowered(graph: Graph, plan: Plan, variant: Variant, options: Options, trace:
     """Lower one variant of a pipeline to kernels."""
     options = _with_index_bits(options, variant)
     return to_kernels(to_loops(graph, replace(plan, target=options.target), variant, options, trace), options, trace)
+
+
+@on_deep_stack
+@rare_collections()
+def memory_of_blocks(graph: Graph, plan: Plan, variant: Variant, options: Options) -> dict[str, int | UserError]:
+    """The bytes of shared memory that blocks need where others are stored in them, by the stage that they compute, or
+    why they cannot have it."""
+    strides, aligned, trace = dict(variant.strides), dict(variant.aligned), trace_of(options)
+    return dict(
+        block_memory(build(graph, plan, strides, variant.facts(), trace, variant.small, options.strict, aligned))
+    )
 
 
 def _with_index_bits(options: Options, variant: Variant) -> Options:

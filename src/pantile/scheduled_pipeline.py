@@ -12,8 +12,9 @@ from collections.abc import Mapping
 
 from .backends import Executable, backend_of
 from .cached import cached_property
-from .compile import Options, compile_kernel, kernel_key, lowered, to_loops, to_plan, trace_of
+from .compile import Options, compile_kernel, kernel_key, lowered, memory_of_blocks, to_loops, to_plan, trace_of
 from .cost_model import Cost, Sizes, plan_cost
+from .errors import UserError
 from .graph.nodes import Graph
 from .ir.nodes import Program
 from .machine import Cpu
@@ -88,6 +89,10 @@ class ScheduledPipeline:
     def kernels(self, variant: Variant) -> Program:
         """The host part and the kernels of a variant."""
         return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
+
+    def memory_of_blocks(self) -> dict[str, int | UserError]:
+        """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute."""
+        return memory_of_blocks(self._resolved, self._plan, self.variants.usual, self.options)
 
     def _compile(self, variant: Variant) -> Executable:
         backend = backend_of(self.options.target)

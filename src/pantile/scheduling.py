@@ -26,6 +26,7 @@ from .schedule_reuse import reuse_schedule
 from .scheduled_pipeline import CallClass, ScheduledPipeline
 from .target import Target
 from .target.description import CUDA
+from .target.gpu import MOST_SHARED
 
 TUNING_RUNS = 3
 
@@ -82,8 +83,8 @@ class Scheduling:
         shapes, scalars = self.calls.sizes(arguments)
         graph = self.calls.graph_for(self.calls.known(arguments))
         measure = partial(self._seconds, graph, arguments)
-        lower = partial(lowered, graph, self.calls.options, self.for_machine)
-        return Problem(graph, shapes, scalars, self.for_machine, self.calls.options.strict, measure, lower)
+        refused = partial(refusals, self.calls.options, self.for_machine)
+        return Problem(graph, shapes, scalars, self.for_machine, self.calls.options.strict, measure, refused)
 
     def _reuse(
         self, call_class: CallClass, strategy: Strategy, problem: Problem, arguments: Mapping[str, Any]
@@ -141,15 +142,17 @@ class Scheduling:
         return min(times)
 
 
-def lowered(graph: Graph, options: Options, machine: Machine, schedule: Schedule) -> None:
-    """Lower a pipeline to kernels, and refuse those that the machine has too little memory for."""
-    scheduled = ScheduledPipeline(graph, schedule, options, {})
-    shared = max((k.shared for k in scheduled.kernels(scheduled.variants.usual).kernels), default=0)
-    if isinstance(machine, machines.Gpu) and shared > machine.multiprocessor.shared_per_block:
-        raise UserError(
-            f"a block would need {shared:,} bytes of shared memory, and one of {machine.name} has "
-            f"{machine.multiprocessor.shared_per_block:,} at most; make its tiles smaller"
-        )
+def refusals(options: Options, machine: Machine, graph: Graph, schedule: Schedule) -> dict[str, str]:
+    """Why blocks of a GPU cannot have the memory that a schedule wants of them, by the stage that they compute."""
+    most = machine.multiprocessor.shared_per_block if isinstance(machine, machines.Gpu) else MOST_SHARED
+    refused = {}
+    for stage, needed in ScheduledPipeline(graph, schedule, options, {}).memory_of_blocks().items():
+        if isinstance(needed, UserError):
+            refused[stage] = needed.reason
+        elif needed > most:
+            has = f"and one of {machine.name} has {most:,} at most; make its tiles smaller"
+            refused[stage] = f"a block would need {needed:,} bytes of shared memory, {has}"
+    return refused
 
 
 def checked_estimates(estimates: Any) -> dict[str, Any] | None:

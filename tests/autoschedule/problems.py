@@ -11,7 +11,7 @@ from pantile.autoschedule import STRATEGIES, Problem
 from pantile.graph.nodes import Graph
 from pantile.machine import Cache, named
 from pantile.machine.description import Machine
-from pantile.scheduling import lowered
+from pantile.scheduling import refusals
 
 HASWELL = named("haswell-e5-2630-v3")
 ORDINARY = named("neoverse-n1")
@@ -34,8 +34,9 @@ def problem_for(graph: Graph, pipeline: pt.Pipeline, machine: Machine, /, **argu
     """The problem for a graph that computes the same as the pipeline's."""
     shapes, scalars = pipeline._calls.sizes(arguments)
     options = replace(pipeline.options, target=machine.target)
-    lower = partial(lowered, graph, options, machine)
-    return Problem(graph, shapes, scalars, machine, pipeline.options.strict, lower=lower)
+    return Problem(
+        graph, shapes, scalars, machine, pipeline.options.strict, refusals=partial(refusals, options, machine)
+    )
 
 
 def matrix_product() -> pt.Pipeline:

@@ -145,10 +145,9 @@ def stored_without_limits(stage: Stage, box: Box, read: UnboundedRead | None = N
 
 def stored_beyond(stage: Stage, refusal: UserError) -> UserError:
     """The error for storing a stage that cannot be computed at all places where it may be read."""
-    why = str(refusal).removeprefix(f"{refusal.where}: ")
     return UserError(
         f"{describe(stage)} is computed before it is read, at all places that calls of any size may read it at, and "
-        f"not all of these can be computed in this one: {why}; or schedule {stage.name} with compute_inline"
+        f"not all of these can be computed in this one: {refusal.reason}; or schedule {stage.name} with compute_inline"
     )
 
 

@@ -32,12 +32,11 @@ import numpy as np
 
 from ..dataclass import dataclass
 from ..parameters import Count, OneOf, Weight
-from ..schedule.updates import constant
 from .blocks.group_costs import CostParameters, GroupCosts
 from .blocks.nested_fusion import nested
 from .blocks.tile_sizes import Sizes, tile_sizes
 from .common.inlining import inlining
-from .common.legalize import legal
+from .common.legalize import legal_choice
 from .common.marking import Part, Style
 from .common.shared_intervals import SharedIntervals
 from .common.tiles import TiledGroup, scheduled
@@ -76,12 +75,9 @@ class AutoGpu(Strategy):
         style = Style(points=self.points_per_thread)
         plain = [scheduled(search.problem, g.tiled, style) for g in groups]
         refined = [search.nested(g, part) for g, part in zip(groups, plain, strict=True)]
-        result = legal(problem, [part for part, _ in refined], inlined)
-        if any(best is not part for (best, _), part in zip(refined, plain, strict=True)) and not all(result.honoured):
-            parts = zip(result.honoured, refined, plain, strict=True)
-            refined = [best if honoured else (part, ()) for honoured, best, part in parts]
-            result = legal(problem, [part for part, _ in refined], inlined)
-        reports = tuple(g.report(remarks) for g, (_, remarks) in zip(groups, refined, strict=True))
+        result, is_refined = legal_choice(problem, [part for part, _ in refined], plain, inlined)
+        remarks = (of_group if is_best else () for is_best, (_, of_group) in zip(is_refined, refined, strict=True))
+        reports = tuple(map(_Group.report, groups, remarks))
         counts = {"merges evaluated": search.evaluations}
         report = Report(self.name, problem.gpu.name, asdict(self), reports, inlined, counts, result.remarks)
         return Found(result.schedule, report)
@@ -218,13 +214,8 @@ class _Search:
 
     def _can_be_tiled(self, members: tuple[str, ...]) -> bool:
         able = bool(self.facts.tileable(members[-1])) and all(map(self.facts.is_limited, members))
-        return able and not any(self._reads_by_unknown_extents(name, members) for name in members)
-
-    def _reads_by_unknown_extents(self, name: str, members: tuple[str, ...]) -> bool:
-        """Whether a reduction whose extent no code knows reads another member: shared memory has a constant size."""
-        unknown = (d for d in self.problem.graph.stage[name].updates if None in [constant(r.extent) for r in d.domain])
-        sources = {self.facts.source(load.buffer) for d in unknown for load in d.loads}
-        return not sources.isdisjoint(set(members) - {name})
+        unknown = (self.facts.read_by_unknown_extents(name) - {name} for name in members)
+        return able and all(sources.isdisjoint(members) for sources in unknown)
 
     def _costs(self, members: tuple[str, ...]) -> GroupCosts:
         output = members[-1]

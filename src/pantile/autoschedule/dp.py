@@ -26,7 +26,7 @@ from typing import Annotated, ClassVar
 from ..dataclass import dataclass
 from ..machine.description import Cpu
 from ..parameters import Count, OneOf, Weight
-from .common.legalize import legal
+from .common.legalize import legal_choice
 from .common.marking import Part, Style
 from .common.streaming import streams
 from .common.tiles import TiledGroup, scheduled
@@ -105,12 +105,9 @@ class Dp(Strategy):
         """The schedule; a group that is refused with shared loops or parallelograms gets plain tiles."""
         plain = [_plain(left, g) for g in groups]
         refined = [self._refine(left, g, part) for g, part in zip(groups, plain, strict=True)]
-        result = legal(problem, [part for part, _ in refined], inlined)
-        if not all(result.honoured):
-            parts = zip(result.honoured, refined, plain, strict=True)
-            refined = [best if honoured else (part, ()) for honoured, best, part in parts]
-            result = legal(problem, [part for part, _ in refined], inlined)
-        reports = tuple(_report(g, remarks) for g, (_, remarks) in zip(groups, refined, strict=True))
+        result, is_refined = legal_choice(problem, [part for part, _ in refined], plain, inlined)
+        remarks = (of_group if is_best else () for is_best, (_, of_group) in zip(is_refined, refined, strict=True))
+        reports = tuple(map(_report, groups, remarks))
         merges, states = grouping.merges, grouping.states
         searched = {"states explored": states} if merges is None else {"merges evaluated": merges}
         counts = {**searched, "stages": sum(1 + len(g.members) + len(g.inlined) for g in groups)}

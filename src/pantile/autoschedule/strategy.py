@@ -49,7 +49,8 @@ class Problem:
     machine: Machine
     strict: bool = False
     measure: Callable[[Schedule], float] | None = None  # seconds that a run takes here
-    lower: Callable[[Schedule], None] | None = None  # to loops; refuses what `resolve` cannot know
+    # Of lowering, on a GPU: why blocks cannot have the memory that a schedule wants of them, by the stage they compute.
+    refusals: Callable[[Graph, Schedule], Mapping[str, str]] | None = None
 
     @property
     def cpu(self) -> Cpu:

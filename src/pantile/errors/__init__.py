@@ -56,6 +56,11 @@ class UserError(PantileError, ValueError):
         self.where = where or here()
         super().__init__(f"{self.where}: {message}")
 
+    @property
+    def reason(self) -> str:
+        """The message without the line."""
+        return str(self).removeprefix(f"{self.where}: ")
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the error with its location: constructed anew in another process, it would name a line of that one."""
         return _restore_error, (type(self), self.args[0], self.where)

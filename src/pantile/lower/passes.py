@@ -263,21 +263,11 @@ def lower(
     strict: bool = False,
     aligned: Mapping[str, int] | None = None,
 ) -> Program:
-    """Run all passes.
-
-    `strides` has what is known of the strides of each input and output, `aligned` the bytes that their addresses and
-    strides are multiples of; for the other parameters see `LoweringRequest`.
-    """
-    buffers, scalars = arguments(graph, strides, aligned or {})
-    request, checked = LoweringRequest(buffers, facts, small, strict, tuple(_multiples(buffers))), graph
-    for step in GRAPH_PASSES:
-        before = graph
-        graph, plan = trace.run(step.name, step.run, graph, plan, request)
-        if trace.check and graph is not before:
-            trace.run("verify", verify_graph, graph, step.name)
-    nest = trace.run("nest", build_nest, graph, checked, plan, facts, small)
-    built = Built(graph, plan, nest, request, {"partition": [], "unroll": []})
-    body, verifier = nest.body, Verifier(graph.name, buffers, scalars)
+    """Run all passes; the parameters are those of `build`."""
+    built = build(graph, plan, strides, facts, trace, small, strict, aligned)
+    graph, plan, request, body = built.graph, built.plan, built.request, built.nest.body
+    scalars = arguments(graph, strides, {})[1]
+    verifier = Verifier(graph.name, request.buffers, scalars)
     device = Device.GPU if plan.target.has_blocks else Device.CPU
     guaranteed = GUARANTEED[device]
     if trace.check:
@@ -287,7 +277,33 @@ def lower(
         if trace.check:
             trace.run("verify", verifier.check, body, guaranteed[change.name], change.name)
     trace.refused = {loop for verb, names in built.no_room.items() for loop in refused_loops(graph, plan, verb, names)}
-    return Program(graph.name, buffers, scalars, body, multiples=request.multiples)
+    return Program(graph.name, request.buffers, scalars, body, multiples=request.multiples)
+
+
+def build(
+    graph: Graph,
+    plan: Plan,
+    strides: Mapping[str, Strides],
+    facts: Facts,
+    trace: Trace,
+    small: bool = False,
+    strict: bool = False,
+    aligned: Mapping[str, int] | None = None,
+) -> Built:
+    """Run the passes over the graph, and build the loops.
+
+    `strides` has what is known of the strides of each input and output, `aligned` the bytes that their addresses and
+    strides are multiples of; for the other parameters see `LoweringRequest`.
+    """
+    buffers, _ = arguments(graph, strides, aligned or {})
+    request, checked = LoweringRequest(buffers, facts, small, strict, tuple(_multiples(buffers))), graph
+    for step in GRAPH_PASSES:
+        before = graph
+        graph, plan = trace.run(step.name, step.run, graph, plan, request)
+        if trace.check and graph is not before:
+            trace.run("verify", verify_graph, graph, step.name)
+    nest = trace.run("nest", build_nest, graph, checked, plan, facts, small)
+    return Built(graph, plan, nest, request, {"partition": [], "unroll": []})
 
 
 def _multiples(buffers: tuple[BufferArg, ...]) -> Iterator[tuple[str, int]]:

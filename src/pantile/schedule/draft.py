@@ -247,8 +247,7 @@ def _specialize(s: StageDraft, d: Directive) -> None:
     try:
         s.conditions.append(parse(str(d.args[0]), s.graph))
     except UserError as error:
-        reason = str(error).removeprefix(f"{error.where}: ")
-        raise s.no(d, reason, "a condition is over the pipeline's params and input shapes") from error
+        raise s.no(d, error.reason, "a condition is over the pipeline's params and input shapes") from error
 
 
 def _of_update(s: StageDraft, d: Directive) -> None:

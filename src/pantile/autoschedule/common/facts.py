@@ -178,6 +178,12 @@ class PipelineFacts:
         dims = dict(zip(self.graph.stage[name].dims, self.extents(name), strict=True))
         return dims | {r: _extent(whole) for r, whole in self.reductions(name).items()}
 
+    @_memoized
+    def read_by_unknown_extents(self, name: str) -> frozenset[str]:
+        """What the reductions of a stage read whose extents no code knows: of it, no region has a constant size."""
+        unknown = (d for d in self.graph.stage[name].updates if None in [constant(r.extent) for r in d.domain])
+        return frozenset(self.source(load.buffer) for d in unknown for load in d.loads)
+
     # ---- neighbours
 
     @cached_property

@@ -41,11 +41,14 @@ class GpuMarking(Marking):
         return GpuDefaults(self.problem.graph, self.problem.strict, ())
 
     def at_root(self, stage: Stage) -> Part:
+        return tuple(self._defaults.at_root(stage))
+
+    def alone(self, stage: Stage) -> Part:
         tile = RegisterTile.of(self.problem, stage)
-        return tuple(self._defaults.at_root(stage)) if tile is None else tile.scheduled(self.problem)
+        return self.at_root(stage) if tile is None else tile.scheduled(self.problem)
 
     def in_parts(self, stage: Stage) -> Part:
-        part = tuple(self._defaults.at_root(stage))
+        part = self.at_root(stage)
         return part if len(part) > 1 else ()
 
     def is_alone(self, stage: Stage, is_tiled: bool) -> bool:

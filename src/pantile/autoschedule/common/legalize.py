@@ -6,7 +6,9 @@ own, at root, and a remark says why. So does a stage that nothing was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import compress
 
 from ...dataclass import dataclass
 from ...errors import UserError
@@ -36,32 +38,66 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
     alone: dict[str, Part] = {s.name: (on(s.name).compute_inline(),) for s in problem.graph.stages}
     alone |= {s.name: whole.get(s.name) or marks.at_root(s) for s in stages}
     parts = [whole.get(part[0].name, part) if len(part) == 1 else part for part in parts]
-    asked = {chain.name: chain for part in parts for chain in part}
-    each = [part if name in whole or name not in asked else (asked[name],) for name, part in alone.items()]
-    together = Schedule(*(chain for part in each for chain in part)).replace(*asked.values())
+    alone_at_root = Schedule(*(chain for part in alone.values() for chain in part))
     remarks = [f"reduced in parts, by threads and lanes: {', '.join(whole)}"] if whole else []
-    if _refusal(problem, together) is None:
-        return LegalSchedule(together, (True,) * len(parts), tuple(remarks))
-    schedule = Schedule(*(chain for part in alone.values() for chain in part))
-    honoured = []
-    for part in parts:
-        extended = schedule.replace(*part)
-        refusal = _refusal(problem, extended)
-        honoured.append(refusal is None)
-        if refusal is None:
-            schedule = extended
-        else:
-            names = ", ".join(chain.name for chain in part)
-            remarks.append(f"scheduled on their own: {names}, because {refusal}")
-    return LegalSchedule(schedule, tuple(honoured), tuple(remarks))
+    why: dict[int, str] = {}
+    checks = (partial(_resolved, problem), *([partial(_lowered, problem)] if problem.target.has_blocks else []))
+    for check in checks:
+        left = {k: part for k, part in enumerate(parts) if k not in why}
+        why |= _refused(alone_at_root, left, check)
+    for k in sorted(why):
+        remarks.append(f"scheduled on their own: {', '.join(chain.name for chain in parts[k])}, because {why[k]}")
+    honoured = tuple(k not in why for k in range(len(parts)))
+    return LegalSchedule(_with(alone_at_root, compress(parts, honoured)), honoured, tuple(remarks))
 
 
-def _refusal(problem: Problem, schedule: Schedule) -> str | None:
-    """Why a schedule cannot be honoured; on a GPU only lowering knows what the memory of a block must hold."""
-    try:
-        resolve(problem.graph, schedule, strict=problem.strict, target=problem.target, known=problem.drafts)
-        if problem.target.has_blocks and problem.lower is not None:
-            problem.lower(schedule)
-    except UserError as refusal:
-        return str(refusal).removeprefix(f"{refusal.where}: ")
-    return None
+def legal_choice(
+    problem: Problem, preferred: Sequence[Part], plain: Sequence[Part], inlined: Collection[str] = ()
+) -> tuple[LegalSchedule, tuple[bool, ...]]:
+    """The schedule with the preferred directives of each group, or its plain ones where these are refused, and which
+    groups have the preferred ones."""
+    result = legal(problem, preferred, inlined)
+    choices = list(zip(result.honoured, preferred, plain, strict=True))
+    if all(is_honoured or wanted == other for is_honoured, wanted, other in choices):
+        return result, result.honoured
+    chosen = [wanted if is_honoured else other for is_honoured, wanted, other in choices]
+    return legal(problem, chosen, inlined), result.honoured
+
+
+def _with(schedule: Schedule, parts: Iterable[Part]) -> Schedule:
+    return schedule.replace(*(chain for part in parts for chain in part))
+
+
+_Check = Callable[[Schedule], Mapping[str, str]]  # refusals by a stage of the part that they are about, or a UserError
+
+
+def _refused(schedule: Schedule, parts: Mapping[int, Part], check: _Check) -> dict[int, str]:
+    """The parts that a check refuses, and why: all are tried together, and where it is not said which of them is at
+    fault, one after the other beside those before it."""
+    why: dict[int, str] = {}
+    while parts:
+        try:
+            refusals = check(_with(schedule, parts.values()))
+        except UserError as refusal:
+            if len(parts) == 1:
+                return why | dict.fromkeys(parts, refusal.reason)
+            for k, part in parts.items():
+                refused = _refused(schedule, {k: part}, check)
+                schedule = schedule if refused else _with(schedule, [part])
+                why |= refused
+            return why
+        found = {k: refusals[chain.name] for k, part in parts.items() for chain in part if chain.name in refusals}
+        if not found:
+            return why
+        why |= found
+        parts = {k: part for k, part in parts.items() if k not in found}
+    return why
+
+
+def _resolved(problem: Problem, schedule: Schedule) -> Mapping[str, str]:
+    resolve(problem.graph, schedule, strict=problem.strict, target=problem.target, known=problem.drafts)
+    return {}
+
+
+def _lowered(problem: Problem, schedule: Schedule) -> Mapping[str, str]:
+    return {} if problem.refusals is None else problem.refusals(problem.graph, schedule)

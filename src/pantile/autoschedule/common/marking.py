@@ -122,7 +122,11 @@ class Marking(ABC):
 
     @abstractmethod
     def at_root(self, stage: Stage) -> Part:
-        """Schedule a stage on its own."""
+        """Schedule a stage on its own, in a way that is always legal."""
+
+    def alone(self, stage: Stage) -> Part:
+        """Schedule a stage on its own as well as possible."""
+        return self.at_root(stage)
 
     @abstractmethod
     def in_parts(self, stage: Stage) -> Part:

@@ -59,13 +59,13 @@ def scheduled(problem: Problem, group: TiledGroup, style: Style = PLAIN) -> Part
     graph, marks = problem.graph, marking(problem, style)
     output = _Output(problem, group, _levels(problem, group), marks)
     if marks.is_alone(output.stage, bool(output.levels)) or (group.members and not output.levels):
-        return tuple(chain for name in (group.output, *group.members) for chain in marks.at_root(graph.stage[name]))
+        return tuple(chain for name in (group.output, *group.members) for chain in marks.alone(graph.stage[name]))
     chains = [output.chain()]
     needed = boxes(problem.facts, group.stages, group.output, output.innermost) if group.members else {}
     for name in group.members:
         stage = graph.stage[name]
         if marks.is_alone(stage, is_tiled=True):
-            chains += marks.at_root(stage)
+            chains += marks.alone(stage)
             continue
         extents = {d: int(r.high - r.low + 1) for d, r in zip(stage.dims, needed[name], strict=True)}
         chains.append(marks.member(stage, on(name).compute_at(group.output, output.innermost_tile_loop), extents))

@@ -96,8 +96,7 @@ def copies(problem: Problem, whole: Collection[str] = ()) -> StageClones:
     try:
         graph = clone_stages(problem.graph, Schedule(*clones))[0]
     except UserError as refusal:
-        why = str(refusal).removeprefix(f"{refusal.where}: ")
-        return StageClones(problem, (), {}, frozenset(problem.graph.stage), (why,))
+        return StageClones(problem, (), {}, frozenset(problem.graph.stage), (refusal.reason,))
     return StageClones(problem.with_graph(graph) if clones else problem, clones, finder.parts, frozenset(whole))
 
 

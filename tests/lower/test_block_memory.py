@@ -1,0 +1,84 @@
+"""What blocks keep, stage by stage, is what their kernels have; and one lowering says so of all groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import pantile as pt
+from pantile.apps import APPS
+from pantile.autoschedule import AutoGpu, Greedy, Problem
+from pantile.autoschedule.common.legalize import legal
+from pantile.autoschedule.common.tiles import TiledGroup, scheduled
+from pantile.errors import UserError
+from pantile.graph.nodes import Graph
+from pantile.machine import named
+from pantile.scheduled_pipeline import ScheduledPipeline
+from tests.autoschedule.problems import problem_of
+
+H200 = named("H200")
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), AutoGpu()], ids=lambda s: s.name)
+@pytest.mark.parametrize("name", ["harris", "unsharp", "camera_pipe", "bilateral_grid"])
+def test_it_is_that_of_the_kernels(name: str, strategy: Greedy | AutoGpu) -> None:
+    pipeline = APPS[name].build().with_options(target="cuda-sim")
+    found = strategy.find(problem_of(pipeline, H200, **APPS[name].sizes["paper"]))
+    of = ScheduledPipeline(pipeline.graph, found.schedule, pipeline.options, {})
+    kept = of.memory_of_blocks()
+    assert {*kept} <= {g.output for g in found.report.groups if g.members}
+    assert sorted(map(int, filter(None, kept.values()))) == sorted(
+        {k.name.split(".")[0]: k.shared for k in of.kernels(of.variants.usual).kernels if k.shared}.values()
+    )
+
+
+def chain_of_pairs(count: int) -> pt.Pipeline:
+    """Pairs a0 -> b0 -> a1 -> b1 ..., of which b reads three rows of a."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    before: Any = pt.edge(img)
+    for k in range(count):
+        a, b = pt.Func(f"a{k}"), pt.Func(f"b{k}")
+        a[y, x] = pt.sqrt(before[y - 1, x] + before[y + 1, x])
+        b[y, x] = a[y - 1, x] + a[y, x] + a[y + 1, x]
+        before = b
+    return pt.Pipeline(before, shape=img.shape)
+
+
+def test_the_groups_that_are_refused_are_known_together() -> None:
+    """Every second group has whole rows, whose size is not constant: two lowerings say all, whatever their number."""
+    problem = problem_of(chain_of_pairs(6), H200, img=(1000, 1000))
+    asked: list[Mapping[str, str]] = []
+
+    def refusals(graph: Graph, schedule: pt.Schedule) -> Mapping[str, str]:
+        assert problem.refusals is not None
+        asked.append(problem.refusals(graph, schedule))
+        return asked[-1]
+
+    counted = Problem(problem.graph, problem.shapes, problem.scalars, problem.machine, refusals=refusals)
+    tiles = [{"y": 8, "x": 32} if k % 2 else {"y": 8} for k in range(6)]
+    groups = [TiledGroup(f"b{k}", (f"a{k}",), (tile,)) for k, tile in enumerate(tiles)]
+    inlined = problem.facts.trivial
+    result = legal(counted, [scheduled(problem.inlined(inlined), g) for g in groups], inlined)
+    assert result.honoured == (False, True) * 3
+    assert [sorted(r) for r in asked] == [["b0", "b2", "b4"], []]
+    assert all("has no constant size" in remark for remark in result.remarks)
+
+
+def test_what_lowering_refuses_as_a_whole_dissolves_what_is_at_fault() -> None:
+    """Refused without the name of a stage, groups are tried one after the other."""
+    problem = problem_of(chain_of_pairs(3), H200, img=(1000, 1000))
+
+    def refusals(_: Graph, schedule: pt.Schedule) -> Mapping[str, str]:
+        if "compute_at" in schedule.on("a1").verbs:
+            raise UserError("a1 cannot be there")
+        return {}
+
+    refused = Problem(problem.graph, problem.shapes, problem.scalars, problem.machine, refusals=refusals)
+    groups = [TiledGroup(f"b{k}", (f"a{k}",), ({"y": 8, "x": 32},)) for k in range(3)]
+    inlined = problem.facts.trivial
+    result = legal(refused, [scheduled(problem.inlined(inlined), g) for g in groups], inlined)
+    assert result.honoured == (True, False, True)
+    assert result.remarks == ("scheduled on their own: b1, a1, because a1 cannot be there",)
