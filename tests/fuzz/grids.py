@@ -290,13 +290,16 @@ def _beside_lanes(s: GridScheduler, stage: Stage) -> None:
     along = [s.pick([stage.dims[-1], *stage.dims]) if stage.dims else ""]
     along = list(stage.dims[-2:]) if s.chance(40) else along
 
-    def computed() -> StageSchedule:
-        chain = on(stage.name).compute_at(host, at)
+    def computed(memory: str = "auto") -> StageSchedule:
+        chain = on(stage.name).compute_at(host, at).store_in(memory)
         for k in range(len(stage.definitions)):
             chain = (chain.update(k - 1) if k else chain).lane(*along)
         return chain
 
-    if s.chance(30) and s.attempt(lambda: on(stage.name).compute_at(host, at)):
+    if s.chance(40) and s.attempt(lambda: computed("shared")):
+        if at != warp and s.chance(60):
+            s.attempt(lambda: s.chain(stage).store_at(host, warp))
+    elif s.chance(30) and s.attempt(lambda: on(stage.name).compute_at(host, at)):
         _rows_of_lanes(s, stage, 0)
     elif s.attempt(computed):
         if at != warp and s.chance(60):

@@ -132,7 +132,7 @@ _LATE = (
     "the lanes of a warp cannot share",
     "how many lanes it takes is not constant",
     "would be on the stack",
-    "bytes of memory that its threads share; a GPU has",
+    "bytes of memory that its threads share",
 )
 
 

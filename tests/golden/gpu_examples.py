@@ -74,6 +74,16 @@ WARPS = pt.Schedule(
     .lane("lane"),
     pt.on("rows").compute_at("out", "w").lane("x"),
 )
+OF_WARPS = pt.Schedule(
+    pt.on("out")
+    .tile("y", "x", "yo", "xo", "w", "lane", 8, 31)
+    .split("w", "w", "row", 2)
+    .reorder("yo", "xo", "w", "row", "lane")
+    .block("yo", "xo")
+    .warp("w")
+    .lane("lane"),
+    pt.on("rows").compute_at("out", "w").store_in("shared").lane("y", "x"),
+)
 PIXELS = pt.Schedule(pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi"))
 COLUMNS = pt.Schedule(
     pt.on("out")
@@ -114,6 +124,8 @@ OF_PARTS = {
     "lane_registers": "distribute_registers",
     "block_threads": "map_threads",
     "cache_loads": "outline",
+    "linearized_points": "map_warps",
+    "warp_memory": "flatten",
 }
 
 GPU_EXAMPLES = [
@@ -122,7 +134,10 @@ GPU_EXAMPLES = [
         ("make_blocks", "What no block loop was asked for is a block of its own.", blur, SERIAL, "unswitch"),
         ("partition_blocks", "A block that lies inside of the picture needs no clamps.", edges, PIXELS, "make_blocks"),
         ("decide_layouts", "Threads share the sums of a block.", product, PRODUCT, "split_storage"),
-        ("map_warps", "The lanes of a warp are threads.", window, WARPS, "promote"),
+        ("insert_warp_barriers", "Lanes wait before they read what others have stored in memory of their warp.", window,
+         OF_WARPS, "promote"),
+        ("map_warps", "The lanes of a warp are threads.", window, WARPS, "insert_warp_barriers"),
+        ("linearized_points", "Lanes take the points of a box in turn.", window, OF_WARPS, "insert_warp_barriers"),
         ("distribute_registers", "Sums of a block are those of its threads.", product, PRODUCT, "map_warps"),
         ("own_registers", "Registers are known by constant indices.", blur, IN_REGISTERS, "map_warps"),
         ("lane_registers", "Lanes have parts of a row, and get others by shuffles.", window, WARPS, "map_warps"),
@@ -132,6 +147,7 @@ GPU_EXAMPLES = [
         ("cache_loads", "Kernels know by which operator they load.", blur, THROUGH_L2, "flatten_grid"),
         ("software_pipeline", "The next piece of a matrix is copied beside the products of this one.", product, PRODUCT,
          "map_threads"),
+        ("warp_memory", "Each warp has shared memory of its own.", window, OF_WARPS, "software_pipeline"),
         ("hoist_loads", "Loads that a store does not change come before it.", scan, COLUMNS, "carry"),
         ("flatten_grid", "Two block loops become the number of a block.", edges, PIXELS, "hoist_loads"),
         ("widen_indices", "A place that data decides is computed in 64 bits.", looked_up, PIECES, "outline"),

@@ -12,11 +12,20 @@ from pantile.errors import InternalError
 from pantile.expr.build import cast
 from pantile.expr.nodes import Expr, Instruction, Load, Var, const, var
 from pantile.expr.types import FLOAT16, FLOAT32, INDEX, INT32
-from pantile.ir.instructions import INSTRUCTIONS, InstructionSpec, Operand, ThreadGroup, shuffle, wait_group
+from pantile.ir.instructions import (
+    INSTRUCTIONS,
+    WARP_BARRIER,
+    InstructionSpec,
+    Operand,
+    ThreadGroup,
+    shuffle,
+    wait_group,
+)
 from pantile.ir.nodes import Block, Evaluate, For, Program, Stmt, Store
 from pantile.ir.verify import verify
 from pantile.simulator.active import Active
 from pantile.simulator.instructions import execute
+from pantile.simulator.races import Epochs
 from pantile.target.kinds import Kind
 from pantile.target.layout import Digit, Layout, Unit
 
@@ -32,7 +41,7 @@ C = Layout(((Digit(8, LANE, 4), Digit(2, REGISTER, 2)), (Digit(2, REGISTER), Dig
 class Launch:
     """Where the instruction is executed, for messages."""
 
-    kernel_name, first_block, epochs = "k", 0, np.zeros(1, np.int64)
+    kernel_name, first_block, epochs = "k", 0, Epochs(np.zeros(1, np.int64), np.zeros((1, 1), np.int64))
 
 
 def loop(name: str, extent: int, body: Stmt) -> Stmt:
@@ -115,5 +124,6 @@ def test_immediates_are_numbers_and_effects_are_executed_by_all_threads() -> Non
         check(Evaluate(Instruction(INT32, 1, "wait_group", (Var(INDEX, 1, "b"),))))
     with pytest.raises(InternalError, match="in loop t a thread may wait"):
         check(threads(64, wait_group(0)))
+    check(threads(64, WARP_BARRIER))
     with pytest.raises(InternalError, match="is computed, and not used"):
         check(Evaluate(shuffle(load("img", Var(INDEX, 1, "b")), const(0, INDEX))))

@@ -181,12 +181,12 @@ REFUSED = [
     ),
     (
         [TILES, pt.on("blur_x").compute_root().store_in("shared")],
-        "blur_x is stored outside of all blocks, and threads of one block share this memory; store it at a block loop, "
-        "or at a loop between blocks and threads",
+        "blur_x is stored outside of all blocks, and threads of one block or warp share this memory; store it at a "
+        "block or warp loop, or at a loop between these and threads or lanes",
     ),
     (
         [TILES, pt.on("blur_x").compute_at("blur_y", "xi").store_in("shared")],
-        "blur_x is stored inside of a thread, and threads of one block share this memory",
+        "blur_x is stored inside of a thread, and threads of one block or warp share this memory",
     ),
     (
         [TILES, pt.on("blur_x").compute_root().store_in("register")],
@@ -208,7 +208,16 @@ REFUSED = [
     ),
     (
         [WARPS, pt.on("blur_x").compute_at("blur_y", "w").store_in("shared")],
-        "blur_x is stored inside of a warp, and threads of one block share this memory",
+        'the 32 lanes of a warp share this memory, and no loop of blur_x; mark its loops .lane("x"); lanes take more '
+        "than 32 points in turn",
+    ),
+    (
+        [WARPS, pt.on("blur_x").compute_at("blur_y", "xi").store_in("shared")],
+        "blur_x is stored inside of a lane, and threads of one block or warp share this memory",
+    ),
+    (
+        [WARPS, pt.on("blur_x").compute_at("blur_y", "w").split("x", "xo", "l", 64).lane("l")],
+        "loop l has 64 iterations, and a warp 32 lanes",
     ),
     (
         [pt.on("blur_y").block("y").lane("x")],

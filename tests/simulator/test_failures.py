@@ -10,7 +10,7 @@ import pytest
 
 from pantile.expr.nodes import Expr, op
 from pantile.expr.types import FLOAT32, UINT8
-from pantile.ir.instructions import BARRIER, COMMIT_GROUP, shuffle, wait_group
+from pantile.ir.instructions import BARRIER, COMMIT_GROUP, WARP_BARRIER, shuffle, wait_group
 from pantile.ir.nodes import Alloc, Block, If, Kernel, Manner, Stmt, Store
 from pantile.simulator import Global, SimulationError
 from pantile.target.kinds import Memory
@@ -49,6 +49,70 @@ def test_a_barrier_is_missing_before_the_next_write() -> None:
         kernel(body, bytes_shared=256),
         "kernel k, block 0, thread 0: writes s at element 0, read by thread 63 without a barrier in between",
     )
+
+
+def exchanged(*between: Stmt, turned: Expr = T - T % 32 + (T + 1) % 32) -> Kernel:
+    """A value goes to another thread, in memory that each warp has for itself if that is in the same one."""
+    body = store("s", T, load("img", T)), *between, store("out", B * 64 + T, load("s", turned))
+    return kernel(shared("s", 64, threads(64, *body)), bytes_shared=256)
+
+
+def test_lanes_wait_for_each_other() -> None:
+    img, out = floats(64), np.zeros(128, np.float32)
+    run(exchanged(WARP_BARRIER), 2, out, img)
+    np.testing.assert_array_equal(out.reshape(2, 2, 32), [np.roll(img.reshape(2, 32), -1, axis=1)] * 2)
+    missing = "kernel k, block 0, thread 0: reads s at element 1, written by thread 1 without a barrier in between"
+    assert_fails(exchanged(), missing)
+
+
+def test_barriers_of_warps_are_none_between_warps() -> None:
+    far = "kernel k, block 0, thread 0: reads s at element 32, written by thread 32 without a barrier in between"
+    assert_fails(exchanged(WARP_BARRIER, turned=(T + 32) % 64), far)
+    again = exchanged(WARP_BARRIER, store("s", (T + 32) % 64, number(1.0)))
+    written = "kernel k, block 0, thread 0: writes s at element 32, written by thread 32 without a barrier in between"
+    assert_fails(again, written)
+
+
+def test_who_has_read_before_a_warp_waited() -> None:
+    """Lanes that have read an element are waited for; those of another warp are not."""
+
+    def made(place: Expr, waits: bool) -> Kernel:
+        read = store("out", B * 64 + T, load("s", place))
+        last = If(T < 1, store("s", index(0), number(1.0)))
+        wait = [WARP_BARRIER] if waits else []
+        first = threads(64, store("s", T, load("img", T)))
+        body = first, BARRIER, threads(64, read, *wait, last)
+        return kernel(shared("s", 64, *body), bytes_shared=256)
+
+    run(made(T - T % 32, True), 2, np.zeros(128, np.float32), floats(64))
+    read = "kernel k, block 0, thread 0: writes s at element 0, read by several threads without a barrier in between"
+    assert_fails(made(T - T % 32, False), read)
+    assert_fails(made(ZERO, True), read)
+
+
+def test_all_lanes_come_to_a_barrier_of_their_warp() -> None:
+    text = "executes warp_barrier, which thread 40 of its warp does not take part in"
+    assert_fails(exchanged(If(T < 40, WARP_BARRIER)), f"kernel k, block 0, thread 32: {text}")
+    with pytest.raises(SimulationError, match="without a barrier in between"):
+        run(exchanged(If(T < 32, WARP_BARRIER)), 1, np.zeros(64, np.float32), floats(64))
+
+
+def test_pieces_of_warps() -> None:
+    """Each warp has as many elements, and none behind them."""
+
+    def made(elements: int, apart: int) -> Kernel:
+        body = store("s", T % 32, load("img", T)), WARP_BARRIER, store("out", B * 64 + T, load("s", (T + 1) % 32))
+        own = Alloc("s", FLOAT32, index(elements), Memory.SHARED, ZERO, Block(body), apart=apart)
+        return kernel(threads(64, own), bytes_shared=320)
+
+    img, out = floats(64), np.zeros(128, np.float32)
+    run(made(32, 192), 2, out, img)
+    np.testing.assert_array_equal(out.reshape(2, 2, 32), [np.roll(img.reshape(2, 32), -1, axis=1)] * 2)
+    outside = "kernel k, block 0, thread 31: s is written at element 31 of shared memory, where it has 31"
+    assert_fails(made(31, 192), outside)
+    assert_fails(made(32, 196), "kernel k, block 0: s is at bytes 0 .. 323 of shared memory, of which there are 320")
+    with pytest.raises(SimulationError, match="without a barrier in between"):
+        run(made(32, 64), 1, np.zeros(64, np.float32), floats(64))
 
 
 def test_a_barrier_is_missing_where_memory_is_shared() -> None:

@@ -17,7 +17,7 @@ from ..errors import InternalError
 from ..expr.nodes import Const, Expr, Var
 from ..ir.nodes import Alloc, For, Kernel, Stmt
 from ..ir.visit import walk
-from ..target.gpu import LONGEST_ACCESS, MOST_BLOCKS, REGISTERS
+from ..target.gpu import LONGEST_ACCESS, MOST_BLOCKS, REGISTERS, WARP_SIZE
 from ..target.kinds import Memory
 from .context import Context, Module
 from .entry import KernelFrame, global_pointer
@@ -80,15 +80,22 @@ def _number(module: Module, fn: Function, register: str, end: int) -> str:
     return number if module.index == "i32" else fn.value(f"zext i32 {number} to {module.index}")
 
 
-def shared_memory(ctx: Context, byte: int) -> str:
-    """A pointer into the shared memory of the block."""
+def shared_memory(ctx: Context, byte: int, apart: int = 0) -> str:
+    """A pointer into the shared memory of the block, so many bytes further for each warp."""
     fn = ctx.fn
     if _SHARED not in fn.names:
         start = fn.fresh("shared")
         fn.entry.append(f"  {start} = addrspacecast ptr addrspace(3) {SHARED} to ptr")
         fn.bind(_SHARED, start)
     start = fn.names[_SHARED]
-    return fn.value(f"getelementptr inbounds i8, ptr {start}, i32 {byte}") if byte else start
+    if byte:
+        start = fn.value(f"getelementptr inbounds i8, ptr {start}, i32 {byte}")
+    if not apart:
+        return start
+    index = ctx.module.index
+    warp = fn.value(f"udiv {index} {fn.names[_THREAD]}, {WARP_SIZE}")
+    far = fn.value(f"mul nuw nsw {index} {warp}, {apart}")
+    return fn.value(f"getelementptr inbounds i8, ptr {start}, {index} {far}")
 
 
 # Loops

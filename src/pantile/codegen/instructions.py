@@ -25,7 +25,7 @@ def write_evaluate(ctx: Context, s: Evaluate) -> None:
     if compute_capability(ctx.module.target.cpu) < spec.since:
         return
     ctx.fn.effect(spec.llvm.format(*(a.value for a in s.value.args if isinstance(a, Const))))
-    if spec.effect is Effect.BARRIER:  # other threads may have stored what is loaded after it
+    if spec.effect in (Effect.BARRIER, Effect.WARP_BARRIER):  # other threads may have stored what is loaded after it
         ctx.fn.forget_all_loads()
 
 

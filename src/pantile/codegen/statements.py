@@ -168,7 +168,7 @@ def _alloc_stack(ctx: Context, s: Alloc, size: str) -> None:
 
 def _alloc_shared(ctx: Context, s: Alloc, size: str) -> None:
     offset = 0 if s.offset is None else int_of(s.offset)
-    ctx.fn.bind(buffer_pointer(s.buffer), shared_memory(ctx, offset))
+    ctx.fn.bind(buffer_pointer(s.buffer), shared_memory(ctx, offset, s.apart))
     ctx.places.alignments[s.buffer] = gcd(LONGEST_ACCESS, offset)
     write_statement(ctx, s.body)
 

@@ -6,6 +6,7 @@ simulator and code generation read the table; none of them knows an instruction 
 
     shfl(value, lane)       for i in 0..32: result[i] = value[lane[i]]        a warp shuffle
     barrier()               no thread of the block continues before all have come
+    warp_barrier()          no lane of the warp continues before all have come
     commit_group()          the asynchronous copies that a thread has issued since the last commit form a group
     wait_group(n)           a thread continues when no more than the last n of its groups are in flight
 
@@ -38,6 +39,7 @@ class Effect(Enum):
 
     NONE = "none"
     BARRIER = "barrier"
+    WARP_BARRIER = "warp_barrier"
     COMMIT_GROUP = "commit_group"
     WAIT_GROUP = "wait_group"
 
@@ -97,6 +99,9 @@ _SHUFFLE = InstructionSpec(
 _BARRIER = InstructionSpec(
     "barrier", ThreadGroup.BLOCK, "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)", effect=Effect.BARRIER
 )
+_WARP_BARRIER = InstructionSpec(
+    "warp_barrier", ThreadGroup.WARP, "call void @llvm.nvvm.bar.warp.sync(i32 -1)", effect=Effect.WARP_BARRIER
+)
 _COMMIT_GROUP = InstructionSpec(
     "commit_group",
     ThreadGroup.THREAD,
@@ -112,7 +117,7 @@ _WAIT_GROUP = InstructionSpec(
     effect=Effect.WAIT_GROUP,
     since=FIRST_WITH_ASYNCHRONOUS_COPIES,
 )
-INSTRUCTIONS = {spec.name: spec for spec in (_SHUFFLE, _BARRIER, _COMMIT_GROUP, _WAIT_GROUP)}
+INSTRUCTIONS = {spec.name: spec for spec in (_SHUFFLE, _BARRIER, _WARP_BARRIER, _COMMIT_GROUP, _WAIT_GROUP)}
 
 
 def shuffle(value: Expr, lane: Expr) -> Instruction:
@@ -125,6 +130,7 @@ def _evaluated(spec: InstructionSpec, *immediates: int) -> Evaluate:
 
 
 BARRIER = _evaluated(_BARRIER)
+WARP_BARRIER = _evaluated(_WARP_BARRIER)
 COMMIT_GROUP = _evaluated(_COMMIT_GROUP)
 
 

@@ -18,7 +18,8 @@ A Program has a body and, once parallel loops are outlined, kernels:
 
 On a GPU each var is a block of `threads` threads, all of which run the body: what is not in a thread loop they all do
 alike. A thread loop counts from 0 to a constant, and thread t takes its iterations t, t + threads, t + 2*threads, ...
-Buffers in shared memory belong to the block; registers, allocated inside or outside of thread loops, to each thread.
+Buffers in shared memory belong to the block, those inside of thread loops to each warp; registers, allocated inside or
+outside of thread loops, to each thread.
 
 Names are unique within a program. Loop variables and let names are index `Var`s unless their value has another type.
 After `flatten`, every Load and Store has one index, counted in elements from the buffer's base pointer.
@@ -139,6 +140,7 @@ class Alloc(Stmt):
     offset: Expr | None
     body: Stmt
     slots: int = 1  # equal parts of multi-buffered memory: an access is at slot % slots * (size//slots) + ...
+    apart: int = 0  # SHARED inside of a thread loop: bytes from the memory of a warp to that of the next one
 
 
 @node()

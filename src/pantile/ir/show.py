@@ -149,6 +149,7 @@ def _show_realize(s: Realize) -> list[str]:
 
 def _show_alloc(s: Alloc) -> list[str]:
     at = "" if s.offset is None else f" at byte {show_expr(s.offset)}"
+    at += f" + {s.apart} per warp" if s.apart else ""
     return [f"alloc {s.buffer}: {s.dtype}[{show_expr(s.size)}]{_place(s.memory)}{at}", *_lines(s.body)]
 
 

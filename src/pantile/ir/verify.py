@@ -36,7 +36,7 @@ from ..expr.types import INDEX, DType
 from ..expr.visit import each_once, union, walk
 from ..target.kinds import WRITTEN_OUT, Kind, Memory
 from ..target.layout import Layout, Unit
-from .instructions import INSTRUCTIONS, Operand
+from .instructions import INSTRUCTIONS, Operand, ThreadGroup
 from .nodes import (
     Alloc,
     BufferArg,
@@ -241,11 +241,12 @@ class Verifier:
             raise self._fail(f"loop {s.var} never runs")
 
     def _evaluate(self, s: Evaluate) -> None:
-        if self._inside is not None:
+        spec = INSTRUCTIONS[s.value.name]
+        if self._inside is not None and spec.group is not ThreadGroup.WARP:
             raise self._fail(f"in loop {self._inside} a thread may wait for others that have left it")
-        if not self._threads:
+        if not self._threads and Property.THREAD_LOOPS in self._has:
             raise self._fail(f"{s.value} is where there are no threads of a block")
-        if INSTRUCTIONS[s.value.name].result is not None:
+        if spec.result is not None:
             raise self._fail(f"{s.value} is computed, and not used")
 
     def _let(self, s: Let) -> None:

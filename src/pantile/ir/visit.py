@@ -42,7 +42,7 @@ def _make_realize(s: Realize, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
 
 
 def _make_alloc(s: Alloc, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
-    return Alloc(s.buffer, s.dtype, e[0], s.memory, None if s.offset is None else e[1], b[0], s.slots)
+    return Alloc(s.buffer, s.dtype, e[0], s.memory, None if s.offset is None else e[1], b[0], s.slots, s.apart)
 
 
 def _make_launch(s: Launch, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:

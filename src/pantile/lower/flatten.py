@@ -25,7 +25,7 @@ from ..graph.nodes import Graph, Stage
 from ..ir import visit as ir
 from ..ir.nodes import Alloc, BufferArg, For, Let, Prefetch, Realize, Stmt, Store
 from ..schedule.plan import Plan
-from ..target.gpu import MOST_SHARED
+from ..target.gpu import MOST_SHARED, WARP_SIZE
 from ..target.kinds import Kind, Memory
 from .extent_bounds import most_kept
 from .footprint import step
@@ -36,6 +36,7 @@ from .vectorize import combined
 
 STACK_LIMIT = 16 * 1024  # bytes of a buffer that is put on the stack by default
 STACK_ROOM = 256 * 1024  # bytes of all buffers of one function: threads may have stacks of no more than twice that
+_ZERO = const(0, INDEX)
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class _Flattener:
         self.places: dict[tuple[int, ...], tuple[_Layout, tuple[Expr, ...], Expr]] = {}  # by the ids of the operands
         self.has_blocks = plan.target.has_blocks
         self.in_block = self.in_thread = False
+        self.warps = 0  # of the current block
+        self.of_warp = _Arena(_ZERO, [])  # the shared memory of a warp, in a thread loop
         self.on_stack = 0  # bytes of stack in the current function
         self.around_memory: set[int] = set()  # ids of statements that contain a Realize: scopes matter there
 
@@ -112,17 +115,22 @@ class _Flattener:
         low, extent = self.expression(s.min), self.expression(s.extent)
         ((body, scope),) = step(s, {})
         around, self.on_stack = self.on_stack, 0  # becomes a function of its own
-        self.in_block = s.kind is Kind.BLOCK
+        self.in_block, self.warps = s.kind is Kind.BLOCK, s.threads // WARP_SIZE
         inside = self.visit(body, scope, arena)
         self.on_stack, self.in_block = around, False
         return replace(s, min=low, extent=extent, body=inside, scratch=simplify(arena.most(), self.facts))
 
     def thread(self, s: For, scope: Scope, arena: _Arena | None) -> Stmt:
-        """The body of a thread loop, in which buffers are private to each thread."""
+        """The body of a thread loop, in which buffers are private to each thread, or to each warp."""
         ((body, inner),) = step(s, scope)
-        self.in_thread = True
+        self.in_thread, self.of_warp = True, _Arena(_ZERO, [])
         inside = self.visit(body, inner, arena)
         self.in_thread = False
+        if arena is not None and self.of_warp.peaks:
+            apart = simplify(self.of_warp.most())
+            assert isinstance(apart, Const)  # as all sizes in a block are
+            inside = _for_each_warp(inside, int(apart.value))
+            self.take(arena, apart * self.warps)
         return ir.rebuild(s, tuple(self.expression(e) for e in ir.expressions(s)), (inside,))
 
     def realize(self, s: Realize, scope: Scope, arena: _Arena | None) -> Stmt:
@@ -135,14 +143,20 @@ class _Flattener:
             inner[name] = interval(value, inner)
         memory = self.memory(s, size, arena)
         offset: Expr | None = None
-        if memory in (Memory.SCRATCH, Memory.SHARED) and arena is not None:
+        around = self.of_warp
+        if memory is Memory.SHARED and self.in_thread and arena is not None:
+            self.of_warp = self.take(around, size * s.dtype.bytes)
+            offset = simplify(arena.used + around.used)
+            self.check_shared(s, memory, simplify(arena.used + self.of_warp.used * self.warps), self.of_warp.used)
+        elif memory in (Memory.SCRATCH, Memory.SHARED) and arena is not None:
             largest = interval(size, inner).high
             if largest is None:
                 memory = Memory.HEAP
             else:
-                arena, offset = self.take(arena, expr(largest, INDEX), s.dtype), arena.used
+                arena, offset = self.take(arena, expr(largest, INDEX) * s.dtype.bytes), arena.used
                 self.check_shared(s, memory, arena.used)
         result: Stmt = Alloc(s.buffer, s.dtype, size, memory, offset, self.visit(s.body, inner, arena), s.slots)
+        self.of_warp = around
         for name, value in reversed(lets):
             result = Let(name, value, result)
         return result
@@ -158,14 +172,15 @@ class _Flattener:
         """The stage that a buffer belongs to."""
         return self.graph.producer[made_for(s.buffer)]
 
-    def check_shared(self, s: Realize, memory: Memory, used: Expr) -> None:
+    def check_shared(self, s: Realize, memory: Memory, used: Expr, of_warp: Expr = _ZERO) -> None:
         """Refuse buffers that exceed the shared memory of a block."""
         if memory is Memory.SHARED and isinstance(used, Const) and int(used.value) > MOST_SHARED:
-            raise too_large_for_a_block(self.stage(s), int(used.value), MOST_SHARED)
+            each = (self.warps, int(of_warp.value)) if isinstance(of_warp, Const) and int(of_warp.value) else None
+            raise too_large_for_a_block(self.stage(s), int(used.value), MOST_SHARED, each)
 
-    def take(self, arena: _Arena, size: Expr, dtype: DType) -> _Arena:
+    def take(self, arena: _Arena, bytes_: Expr) -> _Arena:
         """The arena inside a new buffer's lifetime."""
-        end = simplify(arena.used + (size * dtype.bytes + (self.line - 1)) // self.line * self.line, self.facts)
+        end = simplify(arena.used + (bytes_ + (self.line - 1)) // self.line * self.line, self.facts)
         arena.peaks[:] = [p for p in arena.peaks if p is not arena.used] + [end]  # replaces the peak it extends
         return _Arena(end, arena.peaks)
 
@@ -184,10 +199,12 @@ class _Flattener:
         return Memory.HEAP if arena is None else Memory.SCRATCH
 
     def of_gpu(self, s: Realize, number: int | None) -> Memory:
-        """The memory of a buffer on a GPU: private inside of threads, shared inside of blocks, else global."""
+        """The memory of a buffer on a GPU: private inside of threads unless it is to be that of a warp, shared inside
+        of blocks, else global."""
         if not self.in_block or number is None:
             return Memory.HEAP
-        return self.take_stack(s, Memory.REGISTER, number) if self.in_thread else Memory.SHARED
+        is_shared = s.memory is Memory.SHARED or not self.in_thread
+        return Memory.SHARED if is_shared else self.take_stack(s, Memory.REGISTER, number)
 
     def take_stack(self, s: Realize, memory: Memory, number: int) -> Memory:
         """Reserve stack memory of the function; registers that lowering itself introduces are few."""
@@ -263,6 +280,15 @@ class _Flattener:
         if known is None:
             known = self.places[key] = layout, indices, _offset(layout, indices)
         return known[2]
+
+
+def _for_each_warp(s: Stmt, apart: int) -> Stmt:
+    """The body of a thread loop in which shared memory is that of each warp, so many bytes apart."""
+
+    def change(s: Stmt) -> Stmt | None:
+        return replace(s, apart=apart) if isinstance(s, Alloc) and s.memory is Memory.SHARED else None
+
+    return ir.transform(s, change)
 
 
 def _offset(layout: _Layout, indices: tuple[Expr, ...]) -> Expr:

@@ -206,7 +206,8 @@ LOOP_PASSES = (
     LoopPass("collect", lambda body, of: collect(body, [b for b in of.request.buffers if not b.writable])),
     LoopPass("promote", lambda body, of: promote(body)),
     LoopPass("share_memory", lambda body, of: share_memory(body, of.facts), on=CPU),
-    LoopPass("map_warps", lambda body, of: gpu.passes.map_warps(body), on=GPU),
+    LoopPass("insert_warp_barriers", lambda body, of: gpu.passes.insert_warp_barriers(body, of.graph), on=GPU),
+    LoopPass("map_warps", lambda body, of: gpu.passes.map_warps(body, of.not_of_lanes), on=GPU),
     LoopPass("distribute_registers", lambda body, of: gpu.passes.distribute_registers(
         body, of.not_of_threads, lambda s, why: of.not_of_lanes(s.buffer, why), of.request.small),
         gives=frozenset({Property.OF_THREADS}), on=GPU),

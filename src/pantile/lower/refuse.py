@@ -100,10 +100,12 @@ def not_of_lanes(stage: Stage | None, buffer: str, why: str) -> UserError:
     )
 
 
-def too_large_for_a_block(stage: Stage, size: int, room: int) -> UserError:
-    """The error for buffers that exceed the shared memory of a block."""
+def too_large_for_a_block(stage: Stage, size: int, room: int, each: tuple[int, int] | None = None) -> UserError:
+    """The error for buffers that exceed the shared memory of a block; `each` is its number of warps and the bytes of
+    each, where warps have memory of their own."""
+    of_warps = "" if each is None else f", {each[1]:,} for each of its {each[0]} warps"
     return UserError(
-        f"the block that computes {stage.name} would need {size:,} bytes of memory that its threads share; a GPU has "
-        f"{room:,} at most: cut its tiles smaller, or compute at root what is kept there",
+        f"the block that computes {stage.name} would need {size:,} bytes of memory that its threads share{of_warps}; a "
+        f"GPU has {room:,} at most: cut its tiles smaller, or compute at root what is kept there",
         stage.where,
     )

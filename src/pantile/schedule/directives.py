@@ -331,6 +331,8 @@ class StageSchedule:
         Several loops, directly inside each other, make a warp of rows and columns; lane("y", "x") over 2 x 16 points:
         lanes 0 to 15 are those of the first row. A single loop over which a sum, a minimum or the like is taken may be
         one, too: lanes combine their terms in pairs.
+
+        Of what is stored in "shared" memory inside of a warp, lanes take any number of points in turn.
         """
         return self._of_several("lane", loops)
 
@@ -481,7 +483,8 @@ class StageSchedule:
 
     def store_in(self, memory: str) -> StageSchedule:
         """Choose the kind of memory: "heap", "stack", "register" (all indices constant after unrolling) or "auto". On a
-        GPU, "shared" is the memory of a block of threads, "register" that of a thread, and "heap" is global memory.
+        GPU, "shared" is the memory of a block of threads, or of a warp inside of one; "register" that of a thread, and
+        "heap" is global memory.
 
         alloc g[8] on heap    ->    alloc g[8] in registers
         """

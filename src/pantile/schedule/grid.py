@@ -102,6 +102,8 @@ def _check_lanes(s: StageDraft, nest: NestDraft, around: set[Kind]) -> None:
             f"all lanes of a warp combine the terms of loop {summed.name}, and share another loop",
             "leave one of them serial",
         )
+    if summed is None and s.memory is not None and Memory(s.memory.args[0]) is Memory.SHARED and Kind.WARP in around:
+        return  # lanes take the points in turn
     unknown = next((x for x in lanes[1:] if x.extent is None and not x.inferred), None)
     if unknown is not None:
         raise unknown_lanes(s.stage, unknown.mark, unknown.name)
@@ -204,13 +206,19 @@ def _check_memory(s: StageDraft, placement: Placement) -> None:
 def _check_memory_inside(s: StageDraft, d: Directive, kinds: set[Kind]) -> None:
     """Refuse memory that cannot be allocated inside of loops of these kinds."""
     memory = Memory(d.args[0])
-    inside = next((k for k in (Kind.THREAD, Kind.WARP) if k in kinds), None)
+    inside = next((k for k in (Kind.THREAD, Kind.LANE) if k in kinds), None)
     if memory is Memory.SHARED and (Kind.BLOCK not in kinds or inside is not None):
         where = "outside of all blocks" if inside is None else f"inside of a {inside}"
         raise s.no(
             d,
-            f"{s.stage.name} is stored {where}, and threads of one block share this memory",
-            "store it at a block loop, or at a loop between blocks and threads",
+            f"{s.stage.name} is stored {where}, and threads of one block or warp share this memory",
+            "store it at a block or warp loop, or at a loop between these and threads or lanes",
+        )
+    if memory is Memory.SHARED and Kind.WARP in kinds and all(x.kind is not Kind.LANE for x in s.nests[0].loops):
+        raise s.no(
+            d,
+            f"the {WARP_SIZE} lanes of a warp share this memory, and no loop of {s.stage.name}",
+            f'mark its loops .lane("{s.nests[0].loops[-1].name}"); lanes take more than {WARP_SIZE} points in turn',
         )
     atomic = next((nest.atomic for nest in s.nests if nest.atomic is not None), None)
     if memory in (Memory.REGISTER, Memory.STACK) and atomic is not None:

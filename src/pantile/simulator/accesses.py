@@ -11,7 +11,7 @@ from ..expr.types import DType
 from ..reference.floats import from_bfloat_bits, held, to_bfloat_bits
 from .active import Active, Array, Touch
 from .failures import SimulationError
-from .races import Clash
+from .races import Clash, Epochs
 
 
 class Around(Protocol):
@@ -19,7 +19,7 @@ class Around(Protocol):
 
     kernel_name: str
     first_block: int
-    epochs: Array  # per block, the number of barriers so far
+    epochs: Epochs  # of blocks, and of the warps of each block
 
 
 class ThreadAccess(NamedTuple):
@@ -81,9 +81,9 @@ def refuse(around: Around, access: ThreadAccess, wrong: Array, message: Callable
         raise failure(around, block, thread, message(index))
 
 
-def who(around: Around, touch: Touch) -> tuple[Array, Array]:
-    """The block of each entry, counted in the launch, and its epoch."""
-    return touch.block + around.first_block, around.epochs[touch.block]
+def who(around: Around, touch: Touch) -> tuple[Array, Epochs]:
+    """The block of each entry, counted in the launch, and its epochs."""
+    return touch.block + around.first_block, around.epochs.of(touch.block, touch.thread)
 
 
 def race(around: Around, name: str, touch: Touch, clash: Clash, verb: str) -> SimulationError:

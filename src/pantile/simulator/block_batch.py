@@ -13,16 +13,18 @@ import numpy as np
 from ..errors import InternalError
 from ..expr.nodes import Const, Expr
 from ..ir.atomic import combined
-from ..ir.instructions import INSTRUCTIONS, Effect
+from ..ir.instructions import INSTRUCTIONS, WARP_BARRIER, Effect
 from ..ir.nodes import Alloc, Block, Evaluate, For, If, Kernel, Let, Manner, Prefetch, Produce, Stmt, Store
+from ..target.gpu import WARP_SIZE
 from ..target.kinds import Kind, Memory
 from .accesses import Buffer, ThreadAccess, failure
 from .active import Active, Array
 from .counts import Counts
 from .expressions import Expressions, Scope
 from .global_memory import Global, GlobalInLaunch
+from .instructions import check_whole
 from .private_memory import Private
-from .races import Accesses
+from .races import Accesses, Epochs
 from .shared_memory import SharedBuffer, SharedMemory
 
 
@@ -41,7 +43,8 @@ class BlockBatch:
         counts: Counts | None,
     ) -> None:
         self.kernel_name, self.first_block, self.epoch = kernel.name, first_block, epoch
-        self.epochs: Array = np.full(blocks, epoch, np.int64)
+        warps = kernel.threads // WARP_SIZE
+        self.epochs = Epochs(np.full(blocks, epoch, np.int64), np.full((blocks, warps), epoch, np.int64))
         self._kernel, self._shape = kernel, (blocks, kernel.threads)
         self._expressions, self._numbers, self._counts = expressions, numbers, counts
         self._traffic = None if counts is None else counts.traffic
@@ -146,7 +149,7 @@ class BlockBatch:
             raise InternalError(f"{s.buffer} of kernel {self.kernel_name} has no constant size and place")
         elements, offset = int(s.size.value), 0 if s.offset is None else int(s.offset.value)
         if s.memory is Memory.SHARED:
-            made: Buffer = SharedBuffer(self._shared, s.buffer, s.dtype, elements, offset, self, self._traffic)
+            made: Buffer = SharedBuffer(self._shared, s.buffer, s.dtype, elements, offset, self, self._traffic, s.apart)
         elif s.memory in (Memory.STACK, Memory.REGISTER):
             made = Private(s.buffer, s.dtype, elements, self._shape, self)
         else:
@@ -174,9 +177,13 @@ class BlockBatch:
             text = f"waits at a barrier that thread {absent} does not come to"
             raise failure(self, block, present, text)
         self.epoch += 1
-        self.epochs[all_] = self.epoch
+        self.epochs.block[all_] = self.epochs.warp[all_] = self.epoch
         if self._counts is not None:
             self._counts.barriers += int(all_.sum())
+
+    def _warp_barrier(self, _: list[int], active: Active) -> None:
+        self.epoch += 1
+        self.epochs.warp[check_whole(INSTRUCTIONS[WARP_BARRIER.value.name], active, self)] = self.epoch
 
 
 _STATEMENTS: dict[type[Stmt], Callable[[BlockBatch, Any, Active], None]] = {
@@ -192,6 +199,7 @@ _STATEMENTS: dict[type[Stmt], Callable[[BlockBatch, Any, Active], None]] = {
 }
 _EFFECTS: dict[Effect, Callable[[BlockBatch, list[int], Active], None]] = {
     Effect.BARRIER: BlockBatch._barrier,
+    Effect.WARP_BARRIER: BlockBatch._warp_barrier,
     Effect.COMMIT_GROUP: lambda batch, _, active: batch._shared.copies.end_group(active),
     Effect.WAIT_GROUP: BlockBatch._wait_group,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .active import Active, Array, Touch
-from .races import Accesses
+from .races import Accesses, Epochs
 
 
 class Copies:
@@ -33,12 +33,12 @@ class Copies:
     def end_group(self, active: Active) -> None:
         self._ended[active.mask] += 1
 
-    def wait(self, active: Active, groups: int, epochs: Array, accesses: Accesses) -> None:
+    def wait(self, active: Active, groups: int, epochs: Epochs, accesses: Accesses) -> None:
         """Complete all but the last groups of these threads; others see their elements as written at this time."""
         coming = np.flatnonzero(self.group)
         block, thread = coming // self._units, self._thread[coming]
         arrived = active.mask[block, thread] & (self.group[coming] <= self._ended[block, thread] - groups)
         place = coming[arrived]
         self.group[place] = 0
-        accesses.arrived(place, thread[arrived], epochs[block[arrived]])
+        accesses.arrived(place, thread[arrived], epochs.of(block[arrived], thread[arrived]))
         self._any = bool(self.group.any())

@@ -36,7 +36,7 @@ def execute(e: Instruction, args: list[Array], active: Active, around: Around) -
     if spec.meaning is None or spec.result is None or spec.result.layout is None:
         raise InternalError(f"{e} computes nothing")
     if spec.group is ThreadGroup.WARP:
-        _check_whole(spec, active.mask, around)
+        check_whole(spec, active, around)
     work = _Execution(spec, active, around)
     for operand, arg in zip(spec.operands, args, strict=True):
         if operand.layout is not None:
@@ -49,11 +49,12 @@ def execute(e: Instruction, args: list[Array], active: Active, around: Around) -
     return _distributed(result, layout).reshape(*active.mask.shape, *lanes)
 
 
-def _check_whole(spec: InstructionSpec, mask: Array, around: Around) -> None:
-    warps = mask.reshape(mask.shape[0], -1, WARP_SIZE)
+def check_whole(spec: InstructionSpec, active: Active, around: Around) -> Array:
+    """Refuse an instruction that not all lanes of a warp execute; the warps of each block that do."""
+    warps = active.mask.reshape(active.mask.shape[0], -1, WARP_SIZE)
     broken = np.argwhere(warps.any(axis=2) != warps.all(axis=2))
     if not len(broken):
-        return
+        return np.asarray(warps.all(axis=2))
     block, warp = (int(n) for n in broken[0])
     present, absent = (warp * WARP_SIZE + int(np.argmax(m)) for m in (warps[block, warp], ~warps[block, warp]))
     text = f"executes {spec.name}, which thread {absent} of its warp does not take part in"

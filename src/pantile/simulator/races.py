@@ -1,6 +1,7 @@
 """Data race detection: the last accesses of each element of memory.
 
-Two threads of a block race where both touch a place, at least one of them writes it, and no barrier is in between. Two
+Two threads of a block race where both touch a place, at least one of them writes it, and no barrier is in between; if
+they are lanes of one warp, a barrier of that warp will do. Two
 blocks race where both touch a place in one launch and one of them writes it, whatever barriers there are. What several
 write is no race where it does not matter who is the last: threads of a block may write equal bits in one and the same
 thread loop, and blocks may write equal bits, which overlapping tiles do. Nor do threads and blocks race that combine a
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..target.gpu import WARP_SIZE
 from .active import Array, Touch
 
 _NOBODY, _MANY = -1, -2
@@ -27,15 +29,29 @@ class Clash(NamedTuple):
     thread: int | None  # None for several, or for another block
 
 
+class Epochs(NamedTuple):
+    """When the last barriers of blocks and of their warps were, as all barriers are counted; or those of each entry."""
+
+    block: Array
+    warp: Array
+
+    def of(self, block: Array, thread: Array) -> Epochs:
+        """Those of threads."""
+        return Epochs(self.block[block], self.warp[block, thread // WARP_SIZE])
+
+
 class Accesses:
     """The last accesses of each element.
 
-    A thread's mark is `epoch*(threads + 1) + thread`, where epochs are counted by barriers and thread number `threads`
-    stands for several; marks grow with time.
+    The mark of an access is `epoch*_who + who`, where the epoch is that of the thread's last barrier; marks grow with
+    time. A thread is itself, number `threads + w` stands for several threads of warp w, and the last number for threads
+    of several warps.
     """
 
     def __init__(self, places: int, threads: int, across_blocks: bool) -> None:
         self._threads, self._across = threads, across_blocks
+        self._many = threads + threads // WARP_SIZE
+        self._who = self._many + 1
         self._written = np.zeros(places, np.int64)
         self._loop = np.zeros(places, np.int32)
         self._combined: Array | None = None  # whether an element was last written atomically, once one is
@@ -43,21 +59,20 @@ class Accesses:
         self._read: Array | None = None  # allocated at the first read
         self._reader = np.zeros(0, np.int32)
 
-    def read(self, place: Array, by: Touch, block: Array, epoch: Array) -> Clash | None:
-        """Note reads; `block` and `epoch` are those of each entry."""
-        now, mark = self._marks(by, epoch)
-        clash = self._clash_with_writes(place, block, now, mark, np.True_)
+    def read(self, place: Array, by: Touch, block: Array, epochs: Epochs) -> Clash | None:
+        """Note reads; `block` and `epochs` are those of each entry."""
+        clash = self._clash_with_writes(place, block, by, epochs, np.True_)
         if clash is None:
-            self._note_reads(place, block, now, mark)
+            self._note_reads(place, block, by, epochs)
         return clash
 
-    def write(self, place: Array, by: Touch, block: Array, epoch: Array, loop: int, same: Array) -> Clash | None:
+    def write(self, place: Array, by: Touch, block: Array, epochs: Epochs, loop: int, same: Array) -> Clash | None:
         """Note writes in a thread loop; `same` tells where they change nothing."""
-        now, mark = self._marks(by, epoch)
+        mark = self._mark(by.thread, epochs)
         unlike = ~same
-        clash = self._clash_with_writes(place, block, now, mark, unlike | (self._loop[place] != loop), unlike)
+        clash = self._clash_with_writes(place, block, by, epochs, unlike | (self._loop[place] != loop), unlike)
         if clash is None and self._read is not None:
-            clash = self._clash_with_reads(place, block, now, mark)
+            clash = self._clash_with_reads(place, block, by, epochs)
         if clash is None:
             self._written[place] = mark
             self._loop[place] = loop
@@ -67,17 +82,16 @@ class Accesses:
                 self._writer[place] = block
         return clash
 
-    def combine(self, place: Array, by: Touch, block: Array, epoch: Array) -> Clash | None:
+    def combine(self, place: Array, by: Touch, block: Array, epochs: Epochs) -> Clash | None:
         """Note atomic writes, of which several threads may make some to one element."""
         if self._combined is None:
             self._combined = np.zeros(len(self._written), np.bool_)
-        now, mark = self._marks(by, epoch)
         plain = ~self._combined[place]
-        clash = self._clash_with_writes(place, block, now, mark, plain, plain)
+        clash = self._clash_with_writes(place, block, by, epochs, plain, plain)
         if clash is None and self._read is not None:
-            clash = self._clash_with_reads(place, block, now, mark)
+            clash = self._clash_with_reads(place, block, by, epochs)
         if clash is None:
-            _mark(self._written, place, now, mark, now + self._threads)
+            self._note(self._written, place, by, epochs)
             self._combined[place] = True
             if self._across:
                 writer = self._writer[place]
@@ -85,55 +99,87 @@ class Accesses:
                 self._writer[place[self._writer[place] != block]] = _MANY
         return clash
 
-    def overwritten(self, place: Array, by: Touch, block: Array, epoch: Array, unlike: Array) -> Clash | None:
+    def overwritten(self, place: Array, by: Touch, block: Array, epochs: Epochs, unlike: Array) -> Clash | None:
         """After writes: an entry whose element another entry has changed, as the mask `unlike` tells."""
         if not unlike.any():
             return None
-        _, mark = self._marks(by, epoch)
-        others = self._written[place] != mark
+        others = self._written[place] != self._mark(by.thread, epochs)
         if self._across:
             others |= self._writer[place] != block
         return self._found(unlike & others, "written", place, block)
 
-    def arrived(self, place: Array, thread: Array, epoch: Array) -> None:
+    def arrived(self, place: Array, thread: Array, epochs: Epochs) -> None:
         """Note asynchronous copies as writes when threads wait for them."""
-        self._written[place] = epoch * (self._threads + 1) + thread
+        self._written[place] = self._mark(thread, epochs)
 
-    def _marks(self, by: Touch, epoch: Array) -> tuple[Array, Array]:
-        now = epoch * (self._threads + 1)
-        return now, now + by.thread
+    def _mark(self, who: Array, epochs: Epochs) -> Array:
+        mark: Array = epochs.warp * self._who + who
+        return mark
+
+    def _is_unordered(self, last: Array, by: Touch, epochs: Epochs) -> Array:
+        """Whether no barrier is between the accesses with these marks and those of other threads now."""
+        unordered: Array = last >= epochs.block * self._who
+        if (epochs.warp != epochs.block).any():
+            is_before = last < epochs.warp * self._who
+            unordered &= ~(is_before & (self._warp(last % self._who) == by.thread // WARP_SIZE))
+        unordered &= last != self._mark(by.thread, epochs)
+        return unordered
+
+    def _warp(self, who: Array) -> Array:
+        """The warp of a thread or of several threads; -1 for several warps."""
+        warp = np.where(who < self._threads, who // WARP_SIZE, who - self._threads)
+        return np.where(who == self._many, -1, warp)
+
+    def _note(self, marks: Array, place: Array, by: Touch, epochs: Epochs) -> None:
+        """Note accesses of which several threads may make some to one element."""
+        mine, warp = self._mark(by.thread, epochs), by.thread // WARP_SIZE
+        last = marks[place]
+        unordered = self._is_unordered(last, by, epochs)
+        if unordered.any():
+            is_mine = self._warp(last % self._who) == warp
+            several = self._mark(np.where(is_mine, self._threads + warp, self._many), epochs)
+            mine = np.where(unordered, several, mine)
+        marks[place] = mine
+        won = marks[place]
+        lost = np.flatnonzero(won != mine)  # another entry has the same element
+        if len(lost):
+            won, warp = won[lost], self._warp(mine[lost] % self._who)
+            is_same = (self._warp(won % self._who) == warp) & (warp >= 0)
+            marks[place[lost]] = won - won % self._who + np.where(is_same, self._threads + warp, self._many)
+            apart = lost[~is_same]
+            marks[place[apart]] = won[~is_same] - won[~is_same] % self._who + self._many
 
     def _clash_with_writes(
         self,
         place: Array,
         block: Array,
-        now: Array,
-        mark: Array,
+        by: Touch,
+        epochs: Epochs,
         matters: Array | np.bool_,
         across_matters: Array | np.bool_ = np.True_,
     ) -> Clash | None:
         last = self._written[place]
-        clash = (last >= now) & (last != mark) & matters
+        clash = self._is_unordered(last, by, epochs) & matters
         if self._across:
             writer = self._writer[place]
             others = (writer != _NOBODY) & (writer != block)
             clash = np.where(others, across_matters, clash)
         return self._found(clash, "written", place, block)
 
-    def _clash_with_reads(self, place: Array, block: Array, now: Array, mark: Array) -> Clash | None:
+    def _clash_with_reads(self, place: Array, block: Array, by: Touch, epochs: Epochs) -> Clash | None:
         assert self._read is not None
         last = self._read[place]
-        clash = (last >= now) & (last != mark)
+        clash = self._is_unordered(last, by, epochs)
         if self._across:
             reader = self._reader[place]
             clash = np.where((reader != _NOBODY) & (reader != block), True, clash)
         return self._found(clash, "read", place, block)
 
-    def _note_reads(self, place: Array, block: Array, now: Array, mark: Array) -> None:
+    def _note_reads(self, place: Array, block: Array, by: Touch, epochs: Epochs) -> None:
         if self._read is None:
             self._read = np.zeros(len(self._written), np.int64)
             self._reader = np.full(len(self._writer), _NOBODY, np.int32)
-        _mark(self._read, place, now, mark, now + self._threads)
+        self._note(self._read, place, by, epochs)
         if self._across:
             reader = self._reader[place]
             mine = np.where((reader == _NOBODY) | (reader == block), block, _MANY)
@@ -147,15 +193,6 @@ class Accesses:
         marks = self._written if before == "written" or self._read is None else self._read
         owners = self._writer if before == "written" else self._reader
         other = int(owners[place[entry]]) if self._across else int(block[entry])
-        thread = int(marks[place[entry]] % (self._threads + 1))
+        thread = int(marks[place[entry]] % self._who)
         alone = thread < self._threads and other == block[entry]
         return Clash(entry, before, other, thread if alone else None)
-
-
-def _mark(marks: Array, place: Array, now: Array, mark: Array, several: Array) -> None:
-    """Note accesses of which several threads may make some to one element in one epoch."""
-    last = marks[place]
-    mine = np.where((last >= now) & (last != mark), several, mark)
-    marks[place] = mine
-    lost = marks[place] != mine  # another entry has the same element
-    marks[place[lost]] = several[lost]

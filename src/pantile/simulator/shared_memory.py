@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..expr.types import DType
+from ..target.gpu import WARP_SIZE
 from .accesses import COMBINE, Around, ThreadAccess, bits, failure, from_memory, race, refuse, to_memory, who
 from .active import Array, Touch
 from .copies import Copies
@@ -18,7 +19,7 @@ class SharedMemory:
     """The shared memory of all blocks of a batch, in units that are as long as the smallest element in it."""
 
     def __init__(self, blocks: int, size: int, unit: int, threads: int) -> None:
-        self.size, self.unit = size, unit
+        self.size, self.unit, self.warps = size, unit, threads // WARP_SIZE
         self.units = -(-size // unit)
         self.bytes = np.zeros((blocks, size), np.uint8)
         self.owner = np.zeros(blocks * self.units, np.int32)  # the buffer whose value a unit holds; 0 for none
@@ -39,16 +40,19 @@ class SharedBuffer:
         offset: int,
         around: Around,
         traffic: Traffic | None,
+        apart: int = 0,
     ) -> None:
+        """With `apart`, each warp has as much of it, so many bytes behind that of the warp before."""
         self._memory, self._around, self._traffic = memory, around, traffic
         self._name, self._dtype, self._elements, self._offset = name, dtype, elements, offset
-        end = offset + elements * dtype.bytes
+        end = offset + elements * dtype.bytes + apart * (memory.warps - 1)
         if offset < 0 or end > memory.size:
             text = f"{name} is at bytes {offset} .. {end - 1} of shared memory, of which there are {memory.size}"
             raise failure(around, 0, None, text)
-        if offset % dtype.bytes:
+        if offset % dtype.bytes or apart % dtype.bytes:
             raise failure(around, 0, None, f"{name}, of {dtype}, is at byte {offset} of shared memory: not aligned")
         self._data = memory.bytes[:, offset:end].view(dtype.numpy)
+        self._apart = apart // dtype.bytes
         self._parts = dtype.bytes // memory.unit  # units of an element
         self._number = len(memory.names)
         memory.names.append(name)
@@ -67,15 +71,15 @@ class SharedBuffer:
                 raise race(self._around, self._name, touch, clash, "reads")
         if self._traffic is not None:
             self._traffic.of_shared("load", access, self._offset, self._dtype.bytes)
-        return touch.spread(from_memory(self._data[touch.block, touch.element], self._dtype))
+        return touch.spread(from_memory(self._data[touch.block, self._at(touch)], self._dtype))
 
     def store(self, access: ThreadAccess, value: Array, loop: int, asynchronous: bool = False) -> None:
         touch = self._touch(access, "written")
         by, places = who(self._around, touch), self._places(touch)
         new = to_memory(touch.values(value), self._dtype)
-        same = bits(self._data[touch.block, touch.element]) == bits(new)
-        self._data[touch.block, touch.element] = new
-        unlike = bits(self._data[touch.block, touch.element]) != bits(new)
+        same = bits(self._data[touch.block, self._at(touch)]) == bits(new)
+        self._data[touch.block, self._at(touch)] = new
+        unlike = bits(self._data[touch.block, self._at(touch)]) != bits(new)
         for place in places:
             if self._memory.copies.are_coming(place):
                 raise self._too_early(touch, self._memory.copies.group[place] > 0, "writes")
@@ -100,7 +104,7 @@ class SharedBuffer:
             clash = self._memory.accesses.combine(place, touch, *by)
             if clash is not None:
                 raise race(self._around, self._name, touch, clash, "combines")
-        COMBINE[name](self._data, (touch.block, touch.element), to_memory(touch.values(value), self._dtype))
+        COMBINE[name](self._data, (touch.block, self._at(touch)), to_memory(touch.values(value), self._dtype))
         if self._traffic is not None:
             self._traffic.of_shared("store", access, self._offset, self._dtype.bytes)
 
@@ -110,9 +114,14 @@ class SharedBuffer:
         refuse(self._around, access, outside, lambda k: f"{self._name} is {action} at element {k} {where}")
         return access.touch()
 
+    def _at(self, touch: Touch) -> Array:
+        """The elements, counted from that of the first warp."""
+        at: Array = touch.element + touch.thread // WARP_SIZE * self._apart
+        return at
+
     def _places(self, touch: Touch) -> list[Array]:
         """The units of each entry: all first ones, all second ones, and so on."""
-        first = touch.block * self._memory.units + self._offset // self._memory.unit + touch.element * self._parts
+        first = touch.block * self._memory.units + self._offset // self._memory.unit + self._at(touch) * self._parts
         return [first + part for part in range(self._parts)]
 
     def _too_early(self, touch: Touch, wrong: Array, verb: str) -> SimulationError:

@@ -6,7 +6,8 @@ before:  thread for p in 0..340: g[p] = ...        after:  thread for p in 0..34
 
 Each statement is compared with the accesses since the last barrier; those at the end of a loop body also with those at
 its beginning. In multi-buffered memory, slots of different iterations do not alias (`software_pipeline` has inserted
-the barrier that makes it so).
+the barrier that makes it so). Within a thread loop, barriers for the shared memory of each warp are there already
+(`insert_warp_barriers`); where a warp goes through such a loop again, its own lanes wait for each other.
 """
 
 from __future__ import annotations
@@ -18,20 +19,22 @@ from typing import NamedTuple
 from ...expr.linear import linear
 from ...expr.nodes import Const, Expr, Op, Ramp, Var
 from ...expr.visit import walk_loads
-from ...ir.instructions import BARRIER, Effect, effect_of
+from ...ir.instructions import BARRIER, WARP_BARRIER, Effect, effect_of
 from ...ir.nodes import Alloc, Block, For, If, Program, Stmt, Store
 from ...ir.visit import block, children, expressions, rebuild, walk
+from ...target.gpu import WARP_SIZE
 from ...target.kinds import Kind, Memory
 
 
-class _SharedBytes(NamedTuple):
+class SharedBytes(NamedTuple):
     """Memory that the threads of a block share: bytes of the block's own, or a buffer outside of it."""
 
     buffer: str
     begin: int = 0
     end: int = 0
+    apart: int = 0  # bytes of each warp, where it is divided among them
 
-    def overlaps(self, other: _SharedBytes) -> bool:
+    def overlaps(self, other: SharedBytes) -> bool:
         if self.end and other.end:
             return self.begin < other.end and other.begin < self.end
         return self.buffer == other.buffer
@@ -49,12 +52,14 @@ class _Slot(NamedTuple):
 
 
 class _Access(NamedTuple):
-    place: _SharedBytes
+    place: SharedBytes
     stores: bool
     alone: bool  # by the first thread alone
     slot: _Slot | None = None  # None for any slot
 
     def needs_barrier(self, after: _Access) -> bool:
+        if self.place == after.place and self.place.apart:
+            return False
         if self.place == after.place and self.slot is not None and self.slot.is_apart(after.slot):
             return False
         return (self.stores or after.stores) and not (self.alone and after.alone) and self.place.overlaps(after.place)
@@ -70,39 +75,57 @@ class _Access(NamedTuple):
         return self if self.slot is None or self.slot.loop != loop else self._replace(slot=None)
 
 
-_Accesses = frozenset[_Access]
-_NOTHING: _Accesses = frozenset()
+Accesses = frozenset[_Access]
+NOTHING: Accesses = frozenset()
 
 
 def insert_barriers(program: Program) -> Program:
     """Insert the barriers that the kernels need."""
-    kernels = [replace(k, body=_Barriers().visit(k.body, _NOTHING)[0]) for k in program.kernels]
+    kernels = [replace(k, body=_BlockBarriers(k.threads).visit(k.body, NOTHING)[0]) for k in program.kernels]
     return replace(program, kernels=tuple(kernels))
 
 
-class _Barriers:
+class Barriers:
+    """Inserts a barrier of some threads, which take the iterations of loops of a kind concurrently."""
+
+    barrier, kind = BARRIER, Kind.THREAD
+
     def __init__(self) -> None:
-        self.places: dict[str, _SharedBytes | None] = {}  # memory of the kernel's own buffers; None for a thread's
+        self.places: dict[str, SharedBytes | None] = {}  # memory of the kernel's own buffers; None for a thread's
         self.slots: dict[str, tuple[int, int]] = {}  # multi-buffered: number of slots, and elements of each
 
-    def visit(self, s: Stmt, open_: _Accesses) -> tuple[Stmt, _Accesses]:
+    def visit(self, s: Stmt, open_: Accesses) -> tuple[Stmt, Accesses]:
         """The statement with barriers, and the accesses since the last of them; `open_` are those before the
         statement."""
         if effect_of(s) is Effect.BARRIER:
-            return s, _NOTHING
-        if isinstance(s, For) and s.kind is Kind.THREAD or not children(s) and not isinstance(s, Block):
+            return s, NOTHING
+        self.note(s)
+        if self.is_unit(s):
             own = self.accesses(s)
-            return (block(BARRIER, s), own) if _must_wait(own, open_) else (s, open_ | own)
+            waits = _must_wait(own, open_)
+            made = self.unit(s, NOTHING if waits else open_)
+            return (block(self.barrier, made), own) if waits else (made, open_ | own)
+        own = self.loaded(s)  # what all threads load for conditions and bounds
+        waits = _must_wait(own, open_)
+        made, after = self.inside(s, own if waits else open_ | own)
+        return block(self.barrier, made) if waits else made, after
+
+    def note(self, s: Stmt) -> None:
+        """Note where the buffers are that a statement allocates."""
         if isinstance(s, Alloc):
             self.places[s.buffer] = _place(s)
             if s.slots > 1 and isinstance(s.size, Const):
                 self.slots[s.buffer] = s.slots, int(s.size.value) // s.slots
-        own = self.loaded(s)  # what all threads load for conditions and bounds
-        waits = _must_wait(own, open_)
-        made, after = self.inside(s, own if waits else open_ | own)
-        return block(BARRIER, made) if waits else made, after
 
-    def inside(self, s: Stmt, open_: _Accesses) -> tuple[Stmt, _Accesses]:
+    def is_unit(self, s: Stmt) -> bool:
+        """Whether no barrier is needed inside of a statement, or possible."""
+        return isinstance(s, For) and s.kind is self.kind or not children(s) and not isinstance(s, Block)
+
+    def unit(self, s: Stmt, open_: Accesses) -> Stmt:
+        """Such a statement, behind the accesses since the last barrier."""
+        return s
+
+    def inside(self, s: Stmt, open_: Accesses) -> tuple[Stmt, Accesses]:
         if isinstance(s, Block):
             stmts = list[Stmt]()
             for c in s.stmts:
@@ -125,23 +148,27 @@ class _Barriers:
                 return rebuild(s, expressions(s), (made,)), frozenset([a.outside(s.var) for a in after]) | open_
             before |= again
 
-    def accesses(self, s: Stmt) -> _Accesses:
+    def accesses(self, s: Stmt) -> Accesses:
         """The accesses of threads in a statement to memory that other threads see."""
         alone = isinstance(s, For) and isinstance(s.extent, Const) and int(s.extent.value) == 1
-        own = {i.buffer for i in walk(s) if isinstance(i, Alloc)}
+        own = {i.buffer for i in walk(s) if isinstance(i, Alloc) and not i.apart}
         stored = {(i.buffer, self.slot(i.buffer, i.indices)) for i in walk(s) if isinstance(i, Store)}
         read = {(e.buffer, self.slot(e.buffer, e.indices)) for i in walk(s) for e in walk_loads(*expressions(i))}
         return frozenset([*self.of(stored, own, True, alone), *self.of(read, own, False, alone)])
 
-    def loaded(self, s: Stmt) -> _Accesses:
+    def loaded(self, s: Stmt) -> Accesses:
         loads = {(e.buffer, self.slot(e.buffer, e.indices)) for e in walk_loads(*expressions(s))}
         return frozenset(self.of(loads, (), False, False))
 
     def of(
         self, accesses: Iterable[tuple[str, _Slot | None]], own: Collection[str], stores: bool, alone: bool
     ) -> list[_Access]:
-        places = [(self.places.get(b, _SharedBytes(b)), slot) for b, slot in accesses if b not in own]
+        places = [(self.place(b), slot) for b, slot in accesses if b not in own]
         return [_Access(p, stores, alone, slot) for p, slot in places if p is not None]
+
+    def place(self, buffer: str) -> SharedBytes | None:
+        """The memory of a buffer; None if other threads do not see it."""
+        return self.places.get(buffer, SharedBytes(buffer))
 
     def slot(self, buffer: str, indices: tuple[Expr, ...]) -> _Slot | None:
         """The slot that is accessed, where it is known: (loop + distance) % slots * elements + ..."""
@@ -158,21 +185,59 @@ class _Barriers:
         return None
 
 
+class _BlockBarriers(Barriers):
+    """Those of the threads of a block."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__()
+        self.threads = threads
+
+    def note(self, s: Stmt) -> None:
+        super().note(s)
+        for i in _of_warps(s) if isinstance(s, For) and s.kind is Kind.THREAD else ():
+            self.places[i.buffer] = self.of_warps(s)
+
+    def of_warps(self, s: Stmt) -> SharedBytes | None:
+        """The shared memory that warps have in a thread loop."""
+        parts = _of_warps(s)
+        begin = min([int_of(i.offset) for i in parts], default=0)
+        apart = max([i.apart for i in parts], default=0)
+        return SharedBytes("", begin, begin + apart * (self.threads // WARP_SIZE), apart) if parts else None
+
+    def unit(self, s: Stmt, open_: Accesses) -> Stmt:
+        """A thread loop; where a warp may have gone through it before, its lanes wait for each other."""
+        mine = self.of_warps(s)
+        if not isinstance(s, For) or mine is None:
+            return s
+        is_again = int_of(s.extent) > self.threads or any(a.place == mine for a in open_)
+        return replace(s, body=block(WARP_BARRIER, s.body)) if is_again else s
+
+
+def _of_warps(s: Stmt) -> list[Alloc]:
+    return [i for i in walk(s) if isinstance(i, Alloc) and i.apart]
+
+
 def _is(e: Expr, number: int) -> bool:
     return isinstance(e, Const) and int(e.value) == number
 
 
-def _must_wait(own: _Accesses, open_: _Accesses) -> bool:
+def int_of(e: Expr | None) -> int:
+    """The value of what lowering has made constant in a kernel of blocks."""
+    assert isinstance(e, Const)
+    return int(e.value)
+
+
+def _must_wait(own: Accesses, open_: Accesses) -> bool:
     return any(a.needs_barrier(b) for a in own for b in open_)
 
 
-def _all(branches: Iterable[tuple[Stmt, _Accesses]]) -> _Accesses:
-    return _NOTHING.union(*(after for _, after in branches))
+def _all(branches: Iterable[tuple[Stmt, Accesses]]) -> Accesses:
+    return NOTHING.union(*(after for _, after in branches))
 
 
-def _place(s: Alloc) -> _SharedBytes | None:
+def _place(s: Alloc) -> SharedBytes | None:
     if s.memory is not Memory.SHARED:
         return None
     assert isinstance(s.offset, Const) and isinstance(s.size, Const)
     begin = int(s.offset.value)
-    return _SharedBytes("", begin, begin + int(s.size.value) * s.dtype.bytes)
+    return SharedBytes("", begin, begin + int(s.size.value) * s.dtype.bytes)

@@ -24,11 +24,11 @@ from ...expr.build import broadcast, minimum, select
 from ...expr.linear import Linear, simplify
 from ...expr.nodes import Const, Expr, Instruction, Load, Op, Var, const, neutral, op, var
 from ...expr.types import INDEX
-from ...expr.visit import each_once, loaded, same, transform, walk, walk_loads
+from ...expr.visit import each_once, loaded, same, transform, union, walk, walk_loads
 from ...expr.visit import rebuild as rebuild_expr
 from ...ir.instructions import shuffle
 from ...ir.nodes import For, If, Let, Realize, Stmt, Store
-from ...ir.visit import expressions, rebuild
+from ...ir.visit import children, expressions, rebuild
 from ...ir.visit import walk as statements
 from ...schedule.updates import ASSOCIATIVE
 from ...target.gpu import WARP_SIZE
@@ -36,6 +36,7 @@ from ...target.kinds import Kind
 from ..extent_bounds import most
 from ..footprint import step
 from ..names import of_buffer
+from .insert_warp_barriers import shared_by_lanes
 from .let_sums import Named
 from .own_registers import ZERO, Indices
 from .thread_context import At, first_lane, without
@@ -64,10 +65,11 @@ class _Warp:
 
     def __init__(self, lane: str, refuse: Refuse, body: Stmt, held: frozenset[str]) -> None:
         self.lane, self.refuse, self.body = var(lane), refuse, body
-        self.own = held.union(i.buffer for i in statements(body) if isinstance(i, Realize))
+        self.shared = shared_by_lanes(body)  # where lanes wait for each other
+        self.own = held.union(i.buffer for i in statements(body) if isinstance(i, Realize)) - self.shared
         self.parts = set(held)  # those of which each lane has its own values
         self.others: dict[str, list[_Access]] = {}  # accesses of buffers that are not the warp's own
-        self.changed = set[str]()  # those that the warp both stores to and reads
+        self.changed = _updated(body, self.shared)  # those that the warp both stores to and reads
         self.count = 0
 
     def made(self, named: Named, scope: Scope) -> Stmt:
@@ -104,9 +106,9 @@ class _Warp:
         accesses = [(e.buffer, e.indices, False) for e in walk_loads(*expressions(s))]
         accesses += [(s.buffer, s.indices, True)] if isinstance(s, Store) else []
         for buffer, indices, is_store in accesses:
-            if buffer not in self.own:
+            if buffer not in self.own and buffer not in self.shared:
                 self.others.setdefault(buffer, []).append(_Access(indices, at, is_store))
-        if isinstance(s, Realize) and (at.loops or s.layout is not None):
+        if isinstance(s, Realize) and s.buffer not in self.shared and (at.loops or s.layout is not None):
             self.parts.add(s.buffer)
         for c, scope in step(s, at.scope):
             self.note(c, at.inside(s, scope))
@@ -167,7 +169,7 @@ class _Warp:
                 return n if guarded or at.all_lanes_work else self.masked(n, at.works(self.lane))
             if guarded and not at.loops:
                 return n
-            return shuffle(self.masked(n, self.lane < 1), ZERO)
+            return n if n.buffer in self.shared else shuffle(self.masked(n, self.lane < 1), ZERO)
 
         return transform(e, load, concerns=lambda n: not self.changed.isdisjoint(loaded(n)))
 
@@ -237,6 +239,14 @@ class _Access(NamedTuple):
     indices: Indices
     at: At
     is_store: bool
+
+
+def _updated(s: Stmt, shared: set[str]) -> set[str]:
+    """Those of some buffers that one lane loop both stores to and reads: lanes do not wait for each other inside."""
+    if not isinstance(s, For) or s.kind is not Kind.LANE:
+        return set[str]().union(*(_updated(c, shared) for c in children(s)))
+    stored = {i.buffer for i in statements(s) if isinstance(i, Store)}
+    return shared.intersection(stored, union([loaded(e) for i in statements(s) for e in expressions(i)]))
 
 
 class _Accumulated(NamedTuple):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ...analysis.interval import Scope
 from ...dataclass import dataclass
-from ...expr.nodes import Const, Expr, const, var
+from ...expr.nodes import const, var
 from ...expr.types import INDEX
 from ...graph.nodes import Graph
 from ...ir.nodes import Alloc, For, If, Let, Produce, Realize, Stmt, Store
@@ -29,17 +29,15 @@ from ...ir.visit import all_loads, children, expressions, rebuild, walk
 from ...schedule.plan import Plan
 from ...target.gpu import MOST_THREADS, whole_warps
 from ...target.kinds import CacheOperator, Kind, Memory
-from ..extent_bounds import most
 from ..footprint import step
 from ..names import loop_name, of_buffer, of_loop
+from .linearized_points import LinearizedPoints, TripCounts, deepest, trip_counts
 from .own_registers import Refuse
 
 _DEFAULT_THREADS = 256  # of a block, where no loop has a constant extent
-_LARGEST = 1 << 20  # points that are distributed to threads by constant bounds
 _ZERO, _ONE = const(0, INDEX), const(1, INDEX)
 _OF_A_THREAD = (Memory.STACK, Memory.REGISTER)
 _SHARED_OUT = (Kind.THREAD, Kind.WARP)
-_Depths = list[int | None]  # bounds of the trip counts of nested loops, None where there is none
 
 
 def map_threads(body: Stmt, graph: Graph, plan: Plan, refuse: Refuse) -> Stmt:
@@ -105,7 +103,7 @@ def _in_block(s: For, plan: _ThreadPlan, scope: Scope) -> Stmt:
     return replace(s, body=mapper.visit(body, inner), threads=count, cached=of.cached, persistent=of.persistent)
 
 
-def _count(loops: Iterable[tuple[str, _Depths]], own: frozenset[str]) -> int:
+def _count(loops: Iterable[tuple[str, TripCounts]], own: frozenset[str]) -> int:
     """The number of threads of a block, in whole warps: those of its own stage's loops if it has any, else of all
     loops.
     """
@@ -115,35 +113,13 @@ def _count(loops: Iterable[tuple[str, _Depths]], own: frozenset[str]) -> int:
     return min(MOST_THREADS, whole_warps(points))
 
 
-def _outermost(s: Stmt, scope: Scope) -> Iterator[tuple[str, _Depths]]:
+def _outermost(s: Stmt, scope: Scope) -> Iterator[tuple[str, TripCounts]]:
     """The outermost thread loops in program order, with bounds of the trip counts at each depth."""
     if isinstance(s, For) and s.kind is Kind.THREAD:
-        depths: _Depths = []
-        _bounds(s, scope, 0, depths)
-        yield s.var, depths
+        yield s.var, trip_counts(s, scope)
         return
     for c, inner in step(s, scope):
         yield from _outermost(c, inner)
-
-
-def _most(extent: Expr, scope: Scope) -> int | None:
-    """An upper bound of a loop's trip count, if it is small enough for threads to share."""
-    bound = most(extent, scope)
-    return max(bound, 1) if bound is not None and bound <= _LARGEST else None
-
-
-@dataclass(frozen=True)
-class _LinearizedPoints:
-    """The points of nested loops in one numbering: the name that counts them, and a trip count per depth."""
-
-    name: str
-    most: tuple[int, ...]
-
-    def digit(self, depth: int) -> Expr:
-        """The coordinate of a point at a depth, from 0 on."""
-        inside, outside = math.prod(self.most[depth + 1 :]), math.prod(self.most[:depth])
-        number: Expr = var(self.name) if inside == 1 else var(self.name) // inside
-        return number if outside == 1 else number % self.most[depth]
 
 
 class _ThreadMapper:
@@ -152,7 +128,7 @@ class _ThreadMapper:
     `depths` are those of its thread loops in order.
     """
 
-    def __init__(self, count: int, depths: Iterator[_Depths], plan: _ThreadPlan) -> None:
+    def __init__(self, count: int, depths: Iterator[TripCounts], plan: _ThreadPlan) -> None:
         self.count, self.depths, self.plan = count, depths, plan
         self.held: dict[str, Realize] = {}  # buffers of which each thread has its part
 
@@ -172,7 +148,7 @@ class _ThreadMapper:
             return False
         return _is_one_piece(s) and not any(isinstance(i, Produce) and i.stage in self.plan.ahead for i in walk(s))
 
-    def mapped(self, s: For, depths: _Depths) -> Stmt:
+    def mapped(self, s: For, depths: TripCounts) -> Stmt:
         known = tuple(n for n in depths if n is not None)
         if len(known) < len(depths):
             return self.strided(s, len(depths) - 1)
@@ -181,8 +157,9 @@ class _ThreadMapper:
         if accessed:
             why = f"{points} threads would, and a block has {self.count}"
             raise self.plan.refuse(self.held[accessed[0]], why)
-        shared = _LinearizedPoints(of_loop(s.var, "thread"), known)
-        return For(shared.name, _ZERO, const(points, INDEX), Kind.THREAD, _points(s, shared, 0))
+        name = of_loop(s.var, "thread")
+        made = LinearizedPoints(var(name), known, Kind.THREAD).of(s)
+        return For(name, _ZERO, const(points, INDEX), Kind.THREAD, made)
 
     def strided(self, s: For, last: int) -> Stmt:
         """Every thread runs the outer loops and takes the innermost iterations in strides of the number of threads.
@@ -192,7 +169,7 @@ class _ThreadMapper:
         name = of_loop(s.var, "thread")
 
         def visit(s: Stmt, depth: int) -> Stmt:
-            if depth <= last and _deepest(s) <= last - depth and _is_one_piece(s):
+            if depth <= last and deepest(s) <= last - depth and _is_one_piece(s):
                 alone = _one_after_another(s)
                 return If(var(name) < 1, alone) if any(isinstance(i, Store) for i in walk(s)) else alone
             if isinstance(s, For) and s.kind is Kind.THREAD:
@@ -214,12 +191,6 @@ def _touches(s: Stmt, buffer: str) -> bool:
     return stores or any(e.buffer == buffer for e in all_loads(s))
 
 
-def _deepest(s: Stmt) -> int:
-    """The nesting depth of thread loops."""
-    own = int(isinstance(s, For) and s.kind is Kind.THREAD)
-    return own + max([_deepest(c) for c in children(s)], default=0)
-
-
 def _one_after_another(s: Stmt) -> Stmt:
     """The thread loops as serial loops of one thread."""
     s = rebuild(s, expressions(s), tuple([_one_after_another(c) for c in children(s)]))
@@ -229,35 +200,3 @@ def _one_after_another(s: Stmt) -> Stmt:
 def _is_one_piece(s: Stmt) -> bool:
     """Whether one thread does all of the statement; it may not allocate memory of the block then."""
     return not any(isinstance(i, (Realize, Alloc)) and i.memory not in _OF_A_THREAD for i in walk(s))
-
-
-def _bounds(s: Stmt, scope: Scope, depth: int, bounds: _Depths) -> None:
-    """Update the upper bounds of trip counts, per depth of nested thread loops."""
-    if isinstance(s, For) and s.kind is Kind.THREAD:
-        here = _most(s.extent, scope)
-        if depth == len(bounds):
-            bounds.append(here)
-        else:
-            before = bounds[depth]
-            bounds[depth] = None if here is None or before is None else max(before, here)
-        depth += 1
-    for c, inner in step(s, scope):
-        _bounds(c, inner, depth, bounds)
-
-
-def _points(s: Stmt, shared: _LinearizedPoints, depth: int) -> Stmt:
-    """The work of one point of nested thread loops.
-
-    Statements in fewer loops, such as the tails of splits, are done by the first of the points that differ only in the
-    others.
-    """
-    if not (isinstance(s, For) and s.kind is Kind.THREAD):
-        others = math.prod(shared.most[depth:])
-        if others > 1 and not _deepest(s) and any(isinstance(i, Store) for i in walk(s)):
-            return If(var(shared.name) % others < 1, s)
-        return rebuild(s, expressions(s), tuple([_points(c, shared, depth) for c in children(s)]))
-    digit, most = shared.digit(depth), shared.most[depth]
-    body = _points(s.body, shared, depth + 1)
-    own = Let(s.var, s.min + digit, body)
-    certain = isinstance(s.extent, Const) and int(s.extent.value) == most
-    return own if certain else If(digit < s.extent, own)

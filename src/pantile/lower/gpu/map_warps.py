@@ -11,9 +11,13 @@ Tiling for Image Processing Programs on GPUs, PACT 2020). `distribute_registers`
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TypeGuard
 
+from ...analysis.interval import Scope
+from ...expr.build import minimum
+from ...expr.linear import simplify
 from ...expr.nodes import const, var
 from ...expr.types import INDEX
 from ...ir.nodes import Block, For, Let, Realize, Stmt, Store
@@ -22,17 +26,53 @@ from ...ir.visit import walk as statements
 from ...target.gpu import WARP_SIZE
 from ...target.kinds import Kind, Memory
 from ...target.layout import Digit, Unit
+from ..footprint import step
 from ..names import of_loop
+from .insert_warp_barriers import shared_by_lanes
+from .linearized_points import LinearizedPoints, trip_counts
+from .map_lanes import Refuse
 
 _ZERO = const(0, INDEX)
 _LANES = Digit(WARP_SIZE, Unit.THREAD)
 _OF_BLOCKS = (Kind.BLOCK, Kind.WARP, Kind.THREAD, Kind.LANE)
 
 
-def map_warps(body: Stmt) -> Stmt:
+def map_warps(body: Stmt, refuse: Refuse) -> Stmt:
     """Replace warp loops by thread loops."""
     has_lanes = any(isinstance(s, For) and s.kind in (Kind.WARP, Kind.LANE) for s in statements(body))
+    if any(isinstance(s, For) and s.kind is Kind.WARP and shared_by_lanes(s) for s in statements(body)):
+        body = _taken_in_turn(body, {}, frozenset(), refuse)
     return _visit(body, frozenset()) if has_lanes else body
+
+
+def _taken_in_turn(s: Stmt, scope: Scope, shared: frozenset[str], refuse: Refuse) -> Stmt:
+    """A statement whose lanes take the points of `shared` buffers in turn, where these are not one for each of them."""
+    if isinstance(s, For) and s.kind is Kind.WARP:
+        shared = frozenset(shared_by_lanes(s))
+    if not isinstance(s, For) or s.kind is not Kind.LANE:
+        inside = [_taken_in_turn(c, inner, shared, refuse) for c, inner in step(s, scope)]
+        return rebuild(s, expressions(s), tuple(inside))
+    own = {i.buffer for i in statements(s) if isinstance(i, Realize)}
+    stored = [i.buffer for i in statements(s) if isinstance(i, Store) and i.buffer not in own]
+    counts = trip_counts(s, scope)
+    known = tuple(n for n in counts if n is not None)
+    points = math.prod(known)
+    if len(known) == len(counts) and shared.issuperset(stored):
+        return s if points <= WARP_SIZE and len(known) == 1 else _turns(s, known, points)
+    if len(counts) > 1 and s.digit is None:
+        raise refuse(stored[0], f"there are an unknown number of iterations for {WARP_SIZE} lanes")
+    return s
+
+
+def _turns(s: For, counts: tuple[int, ...], points: int) -> Stmt:
+    """The lanes take one point of nested lane loops after the other."""
+    turn, lane = var(of_loop(s.var, "turn")), var(of_loop(s.var, "own"))
+    turns = -(-points // WARP_SIZE)
+    whole = const(WARP_SIZE, INDEX)
+    extent = whole if points % WARP_SIZE == 0 else minimum(whole, points - turn * WARP_SIZE)
+    body = LinearizedPoints(turn * WARP_SIZE + lane, counts, Kind.LANE).of(s)
+    lanes = For(lane.name, _ZERO, simplify(extent), Kind.LANE, body, digit=_LANES)
+    return For(turn.name, _ZERO, const(turns, INDEX), Kind.SERIAL, lanes)
 
 
 def _visit(s: Stmt, shared: frozenset[str]) -> Stmt:

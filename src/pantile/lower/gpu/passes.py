@@ -7,6 +7,7 @@ from .distribute_registers import distribute_registers
 from .flatten_grid import flatten_grid
 from .hoist_loads import hoist_loads
 from .insert_barriers import insert_barriers
+from .insert_warp_barriers import insert_warp_barriers
 from .make_blocks import make_blocks
 from .map_lanes import map_lanes
 from .map_threads import map_threads
@@ -24,6 +25,7 @@ __all__ = [
     "flatten_grid",
     "hoist_loads",
     "insert_barriers",
+    "insert_warp_barriers",
     "make_blocks",
     "map_lanes",
     "map_threads",

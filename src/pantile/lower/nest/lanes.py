@@ -13,18 +13,21 @@ from ...expr.nodes import Const
 from ...schedule.plan import Split
 from ...schedule.refuse import unknown_lanes
 from ...target.gpu import WARP_SIZE
-from ...target.kinds import Kind
+from ...target.kinds import Kind, Memory
 from ...target.layout import Digit, Unit
 from .loops import DefinitionLoops
 
 
-def lane_digit(loops: DefinitionLoops, depth: int) -> Digit | None:
-    """The digit of a lane's number that the loop at `depth` counts; None if it is no lane loop."""
+def lane_digit(loops: DefinitionLoops, depth: int, memory: Memory) -> Digit | None:
+    """The digit of a lane's number that the loop at `depth` counts; None if it is no lane loop, or if that is not
+    known and lanes may take its points in turn, since these lie in shared memory."""
     first, *inner = (x for x in loops.nest.loops[depth:] if x.name not in loops.gone)
     if loops.kind(first) is not Kind.LANE:
         return None
     inside = [x for x in inner if loops.kind(x) is Kind.LANE]
     sizes = [_iterations(loops, x.name) for x in inside]
+    if None in sizes and memory is Memory.SHARED:
+        return None
     if None in sizes:
         unknown = inside[sizes.index(None)]
         raise unknown_lanes(loops.stage, unknown.mark, unknown.name)

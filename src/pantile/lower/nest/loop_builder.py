@@ -24,7 +24,7 @@ from ...ir.nodes import Block, For, If, Let, Manner, Produce, Stmt
 from ...schedule.loop_tree import LoopTree
 from ...schedule.plan import Loop, Nest, Site, Split
 from ...schedule.updates import pure_dims
-from ...target.kinds import WRITTEN_OUT, Kind
+from ...target.kinds import WRITTEN_OUT, Kind, Memory
 from ..coverage import Coverage, Range
 from ..names import loop_name, region_names, site_variable
 from .constant import is_constant
@@ -148,7 +148,10 @@ class LoopBuilder:
 
     def _manner(self, loops: DefinitionLoops) -> Manner:
         """How the definition stores. Threads that share an update's iterations may store to the same element."""
-        if loops.nest.atomic and any(x.kind in (Kind.BLOCK, Kind.THREAD) for x in loops.nest.loops):
+        shared_out = [Kind.BLOCK, Kind.THREAD]
+        if self._plan.stages[loops.stage.name].memory is Memory.SHARED:  # not registers of lanes
+            shared_out.append(Kind.LANE)
+        if loops.nest.atomic and any(x.kind in shared_out for x in loops.nest.loops):
             return Manner.ATOMIC
         return Manner.NONTEMPORAL if self._plan.stages[loops.stage.name].nontemporal else Manner.PLAIN
 
@@ -185,7 +188,8 @@ class LoopBuilder:
         if loops.index > 0 or opened.starts:
             self.ordered.add(name)
         if not opened.starts:
-            return For(name, r.low, extent, kind, body, digit=lane_digit(loops, depth))
+            memory = self._plan.stages[loops.stage.name].memory
+            return For(name, r.low, extent, kind, body, digit=lane_digit(loops, depth, memory))
         return self._start_early(loops, opened, r, extent, kind, body)
 
     def _start_early(
