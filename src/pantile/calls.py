@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import machine as machines
 from .algebra import RewrittenGraph, rewritten
 from .analysis.bounds import check_regions, region_scalars
 from .analysis.channels import LEAST_AXES, few_along
@@ -25,6 +23,7 @@ from .analysis.work import Work, count_work
 from .autoschedule import size_class
 from .backends import PreparedCall, backend_of
 from .backends.backend import Enter, Values
+from .backends.launch_report import LaunchReport, launched
 from .cached import cached_property
 from .compile import Options
 from .cost_model import Cost, Sizes, predict_cost
@@ -47,13 +46,11 @@ from .runtime.arguments import (
     known_strides,
 )
 from .runtime.arrays import Arrays, New
-from .runtime.launch_report import LaunchReport, launched
 from .runtime.launches import LaunchPlan, WideIndicesNeeded, check_near, launches, resident_blocks, scalars_of
 from .runtime.outputs import Shape, check_output, check_shape, stated_shape
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled_pipeline import CallClass, Known, ScheduledPipeline, Timings
-from .target import Target
 from .variant import Variant
 
 _MOST_KINDS = 256  # a param that decides regions may make any number of them
@@ -345,9 +342,7 @@ class Calls:
                 plan = by._plan(scheduled, inputs, arrays, numbers, far=True)
         names = [a.name for a in (*by.arguments.arrays, *by.outputs)]
         sizes = {name: a.size * a.dtype.itemsize for name, a in zip(names, arrays, strict=True)}
-        target = self.options.target
-        occupancy = partial(machines.occupancy_of, target.cpu)
-        return launched(self.graph.name, _described(target), plan, sizes, occupancy)
+        return launched(self.graph.name, self.options.target, plan, sizes)
 
     def _plan(
         self,
@@ -492,10 +487,6 @@ class Calls:
         """The labels of buffers in messages."""
         stages = {b: describe(s) for s in self.rewritten.graph.stages for b in s.buffers}
         return stages | {a.name: a.label for a in self.arguments.arrays}
-
-
-def _described(target: Target) -> str:
-    return f"{target.architecture} ({target.cpu})"
 
 
 def _argument(i: InputInfo, arrays: Arrays) -> Array:

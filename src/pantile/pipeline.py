@@ -13,6 +13,7 @@ from .analysis.ranges import with_ranges
 from .analysis.rounding import EXACT, Rounding, roundings
 from .analysis.work import Work
 from .autoschedule import Found, Problem, Report, Strategy
+from .backends.launch_report import LaunchReport
 from .backends.targets import target_named
 from .compile import Options, to_assembly, to_kernels, to_llvm, trace_of
 from .cost_model import Cost, limits
@@ -34,7 +35,6 @@ from .lang.variables import Param
 from .machine import Machine
 from .parameters import plain
 from .reference.evaluate import evaluate
-from .runtime.launch_report import LaunchReport
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled_pipeline import CallClass, ScheduledPipeline
@@ -247,7 +247,7 @@ class Pipeline:
         `p.predict(img=(1080, 1920, 3), gain=1.0).seconds`: a shape stands for an array. `print` shows the causes. The
         prediction is for the machine that the pipeline is scheduled for, and for all of its threads unless
         `num_threads=` is given. For GPUs no time is predicted: the result lists the launched kernels with their blocks,
-        threads and memory.
+        threads, memory, and the bytes that they move.
         """
         member, given = self._member(arguments)
         if member is not self:

@@ -18,9 +18,9 @@ from pantile.autoschedule.blocks.tile_sizes import bounds, tile_sizes, tiled_dim
 from pantile.autoschedule.common.legalize import legal
 from pantile.autoschedule.common.marking import Part
 from pantile.autoschedule.common.tiles import TiledGroup, scheduled
+from pantile.backends.launch_report import LaunchReport
 from pantile.machine import named
 from pantile.machine.gpus import of_target
-from pantile.runtime.launch_report import LaunchReport
 from pantile.target import NAMED
 from tests.fuzz.harness import Trial, assert_agrees, pipeline_of, refused_call
 from tests.fuzz.isolate import isolated, isolated_together

@@ -7,11 +7,11 @@ from typing import Any
 
 from ..algebra import RewrittenGraph
 from ..autoschedule import Report
+from ..backends.launch_report import LaunchReport
 from ..calls import MeasuredTime
 from ..cost_model import Cost, Limits
 from ..dataclass import dataclass
 from ..expr.nodes import Number
-from ..runtime.launch_report import LaunchReport
 from ..scheduled_pipeline import ScheduledPipeline
 
 

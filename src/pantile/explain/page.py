@@ -9,10 +9,10 @@ from typing import Any
 
 from ..analysis.interval import Interval
 from ..analysis.regions import required
+from ..backends.launch_report import LaunchReport
 from ..cost_model import Causes, StageCost
 from ..cost_model.result import named, time
 from ..errors import UserError, shown
-from ..runtime.launch_report import LaunchReport
 from ..schedule.groups import Group, groups
 from .diagram import Look, diagram
 from .differences import differences

@@ -5,10 +5,33 @@ with counting() as counts:          every launch meanwhile adds its Counts
 print(table(counts))
 """
 
-from ..machine.occupancy import Occupancy
-from .counts import Counts, counting, occupancy, table
-from .failures import SimulationError
-from .global_memory import Global
-from .launch import simulate
+from typing import TYPE_CHECKING
 
-__all__ = ["Counts", "Global", "Occupancy", "SimulationError", "counting", "occupancy", "simulate", "table"]
+from ..lazy_imports import imported_later
+
+if TYPE_CHECKING:
+    from ..machine.occupancy import Occupancy
+    from .counts import Counts, counting, occupancy, table
+    from .failures import SimulationError
+    from .global_memory import Global
+    from .launch import simulate
+    from .sampled_launch import MovedBytes, moved_bytes
+else:
+    __getattr__, __dir__ = imported_later(
+        __name__,
+        Counts="counts",
+        Global="global_memory",
+        MovedBytes="sampled_launch",
+        Occupancy="counts",
+        SimulationError="failures",
+        counting="counts",
+        moved_bytes="sampled_launch",
+        occupancy="counts",
+        simulate="launch",
+        table="counts",
+    )
+
+__all__ = [
+    "Counts", "Global", "MovedBytes", "Occupancy", "SimulationError", "counting", "moved_bytes", "occupancy",
+    "simulate", "table",
+]  # fmt: skip

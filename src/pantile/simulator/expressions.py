@@ -25,6 +25,7 @@ from ..expr.nodes import (
     Expr,
     Instruction,
     Load,
+    Number,
     Op,
     Ramp,
     Shuffle,
@@ -100,10 +101,13 @@ class Expressions:
             raise InternalError(f"no threads can evaluate the {type(e).__name__} {e}")
         return make(self, e)
 
+    def number(self, value: Number | Array, dtype: DType) -> Array:
+        """A number for all threads, or one for each block, in its type."""
+        t, number = self._type(dtype), np.asarray(value).reshape(-1, 1)
+        return rounded(number.astype(np.float64), t) if t.is_float else number.astype(held(t))
+
     def _const(self, e: Const) -> _Rule:
-        t = self._type(e.dtype)
-        number = np.asarray(e.value)
-        value = (rounded(number, t) if t.is_float else number.astype(held(t))).reshape((1,) * (2 + (e.lanes > 1)))
+        value = self.number(e.value, e.dtype).reshape((1,) * (2 + (e.lanes > 1)))
         return lambda scope, args: value
 
     def _var(self, e: Var) -> _Rule:

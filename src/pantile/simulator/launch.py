@@ -8,13 +8,11 @@ import numpy as np
 
 from ..errors import InternalError
 from ..expr.nodes import Const, Number
-from ..expr.types import INDEX, DType
+from ..expr.types import INDEX
 from ..ir.nodes import Alloc, Kernel, Store
 from ..ir.visit import walk
-from ..reference.floats import held, rounded
 from ..target.gpu import MOST_THREADS, WARP_SIZE
 from ..target.kinds import Memory
-from .active import Array
 from .block_batch import BlockBatch
 from .counts import new_counts
 from .expressions import Expressions
@@ -45,9 +43,8 @@ class _Launch:
         self._kernel, self._blocks = kernel, blocks
         self._counts = new_counts(kernel, blocks)
         self._expressions = Expressions(index_bits)
-        self._index = DType("int", index_bits)
         values = zip(kernel.scalars, scalars, strict=True)
-        self._scalars = {v.name: self._scalar(number, v.dtype) for v, number in values}
+        self._scalars = {v.name: self._expressions.number(n, v.dtype) for v, n in values}
         self._buffers = dict(zip((b.name for b in kernel.buffers), buffers, strict=True))
         self._accesses = _accesses(kernel, self._buffers)
 
@@ -59,15 +56,10 @@ class _Launch:
         numbers = {id(s): k for k, s in enumerate(walk(kernel.body), 1)}
         epoch = 1
         for begin, end in _batches(self._blocks, kernel):
-            block = np.arange(first + begin, first + end).astype(held(self._index)).reshape(-1, 1)
+            block = self._expressions.number(np.arange(first + begin, first + end), INDEX)
             batch = BlockBatch(kernel, begin, end - begin, unit, epoch, self._expressions, numbers, self._counts)
             batch.run({**self._scalars, kernel.var: block}, self._buffers, self._accesses)
             epoch = batch.epoch + 1
-
-    def _scalar(self, value: Number, dtype: DType) -> Array:
-        t = self._index if dtype is INDEX else dtype
-        number = np.asarray(value)
-        return (rounded(number.astype(np.float64), t) if t.is_float else number.astype(held(t))).reshape(1, 1)
 
 
 def _batches(blocks: int, kernel: Kernel) -> Iterable[tuple[int, int]]:

@@ -32,12 +32,9 @@ class Traffic:
 
     def of_global(self, kind: str, access: ThreadAccess, size: int) -> None:
         for bytes_, width in _requests(access, 0, size):
-            warps = bytes_.reshape(-1, WARP_SIZE)
-            active = warps != _NOTHING
-            # The first and the last sector: an access is no longer than a sector.
-            ends = np.concatenate([warps, np.where(active, warps + width - 1, _NOTHING)], axis=1)
+            active = bytes_.reshape(-1, WARP_SIZE) != _NOTHING
             self.global_accesses[kind] += int(active.any(axis=1).sum())
-            self.global_sectors[kind] += int(_distinct(np.where(ends == _NOTHING, _NOTHING, ends // SECTOR)).sum())
+            self.global_sectors[kind] += int(_sectors(bytes_, width).sum())
             self.global_bytes[kind] += int(active.sum()) * width
 
     def of_shared(self, kind: str, access: ThreadAccess, offset: int, size: int) -> None:
@@ -51,6 +48,18 @@ class Traffic:
             self.shared_accesses[kind] += int((bytes_.reshape(-1, WARP_SIZE) != _NOTHING).any(axis=1).sum())
             self.shared_passes[kind] += int(passes.sum())
             self.bank_conflicts[kind] += int(np.maximum(passes - 1, 0).sum())
+
+
+def sectors(access: ThreadAccess, size: int) -> Array:
+    """How many sectors of global memory each warp requests."""
+    return sum((_sectors(bytes_, width) for bytes_, width in _requests(access, 0, size)), np.array(0))
+
+
+def _sectors(bytes_: Array, width: int) -> Array:
+    warps = bytes_.reshape(-1, WARP_SIZE)
+    # The first and the last sector: an access is no longer than a sector.
+    ends = np.concatenate([warps, np.where(warps == _NOTHING, _NOTHING, warps + width - 1)], axis=1)
+    return _distinct(np.where(ends == _NOTHING, _NOTHING, ends // SECTOR))
 
 
 def _requests(access: ThreadAccess, offset: int, size: int) -> list[tuple[Array, int]]:
