@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import machine as machines
 from .algebra import RewrittenGraph, rewritten
 from .analysis.bounds import check_regions, region_scalars
 from .analysis.channels import LEAST_AXES, few_along

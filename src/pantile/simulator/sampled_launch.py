@@ -23,6 +23,7 @@ from ..target.kinds import Kind
 from .accesses import ThreadAccess
 from .active import Active, Array
 from .expressions import Expressions, Scope
+from .races import Epochs
 from .traffic import sectors
 
 _THREADS = 1 << 13  # in the blocks that are gone through, at least; of kernels with few accesses
@@ -73,7 +74,8 @@ class _Sample:
         self._accesses_of: dict[int, int] = {}
         threads = max(_THREADS, _ACCESSES // max(1, self._accesses(kernel.body)))
         number = max(1, min(blocks, threads // kernel.threads))
-        self.epochs: Array = np.zeros(number, np.int64)
+        warps = -(-kernel.threads // WARP_SIZE)
+        self.epochs = Epochs(np.zeros(number, np.int64), np.zeros((number, warps), np.int64))
         self._kernel, self._blocks, self._shape = kernel, blocks, (number, kernel.threads)
 
     def run(self) -> None:
