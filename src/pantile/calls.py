@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import backends
 from . import machine as machines
 from .algebra import RewrittenGraph, rewritten
 from .analysis.bounds import check_regions, region_scalars
@@ -25,7 +26,6 @@ from .analysis.work import Work, count_work
 from .autoschedule import size_class
 from .backends import PreparedCall, backend_of
 from .backends.backend import Enter, Values
-from .backends.launch_report import LaunchReport, launched
 from .cached import cached_property
 from .compile import Options
 from .cost_model import Cost, Sizes, predict_cost
@@ -329,7 +329,7 @@ class Calls:
         strict = self.options.strict
         return predict_cost(scheduled.graph, scheduled.schedule, sizes, machine, strict=strict, threads=threads)
 
-    def launched(self, given: Mapping[str, Any]) -> LaunchReport:
+    def launched(self, given: Mapping[str, Any]) -> backends.LaunchReport:
         """The report of the launches of such a call on a GPU; a shape may stand for an array."""
         inputs, numbers = self._match(given)
         by, shapes = self._runner_of(inputs, numbers)
@@ -344,7 +344,7 @@ class Calls:
                 plan = by._plan(scheduled, inputs, arrays, numbers, far=True)
         names = [a.name for a in (*by.arguments.arrays, *by.outputs)]
         sizes = {name: a.size * a.dtype.itemsize for name, a in zip(names, arrays, strict=True)}
-        return launched(self.graph.name, self.options.target, plan, sizes)
+        return backends.launched(self.graph.name, self.options.target, plan, sizes)
 
     def _plan(
         self,

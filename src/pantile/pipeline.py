@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from . import explain
+from . import backends, explain
 from .analysis.messages import readable
 from .analysis.ranges import with_ranges
 from .analysis.rounding import EXACT, Rounding, roundings
 from .analysis.work import Work
 from .autoschedule import Found, Problem, Report, Strategy
-from .backends.launch_report import LaunchReport
 from .backends.targets import target_named
 from .compile import Options, to_assembly, to_kernels, to_llvm, trace_of
 from .cost_model import Cost, limits
@@ -241,7 +240,7 @@ class Pipeline:
         member, given = self._member(arguments)
         return member._calls.work(given)
 
-    def predict(self, /, num_threads: int | None = None, **arguments: Any) -> Cost | LaunchReport:
+    def predict(self, /, num_threads: int | None = None, **arguments: Any) -> Cost | backends.LaunchReport:
         """The predicted time of such a call under the pipeline's schedule, and its causes; nothing is compiled or run.
 
         `p.predict(img=(1080, 1920, 3), gain=1.0).seconds`: a shape stands for an array. `print` shows the causes. The

@@ -63,7 +63,7 @@ FEW = {"polymage_tuned": {"tile_sizes": (8, 64)}}
 @pytest.mark.parametrize(("strategy", "field"), PARAMETERS)
 def test_of_a_strategy(strategy: type[Strategy], field: Field[Any]) -> None:
     tried, others = 0, FEW.get(strategy.name, {})
-    for value in ODD:
+    for value in (*ODD, field.default):
         found = made(lambda value=value: strategy(**{**others, field.name: value}))
         if found is not None:
             assert_finds(found, MACHINE if strategy.for_cpus else GPU)

@@ -21,7 +21,7 @@ def bits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made = cuda_sim.SimulatedExecutable.prepare
 
     def prepare(self: cuda_sim.SimulatedExecutable, *args: object) -> cuda_sim.SimulatedCall:
-        seen.append(self.index_bits)
+        seen.append(self.target.index_bits)
         return made(self, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(cuda_sim.SimulatedExecutable, "prepare", prepare)

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ..forks import importing
+from ..lazy_imports import imported_later
 from ..target import Target
 from ..target.description import CUDA, SIMULATED
 from .backend import Backend, Executable, PreparedCall
 from .cpu import CpuBackend
 
-__all__ = ["Backend", "Executable", "PreparedCall", "backend_of"]
+if TYPE_CHECKING:
+    from .launch_report import LaunchReport as LaunchReport
+    from .launch_report import launched as launched
+else:
+    __getattr__, __dir__ = imported_later(__name__, LaunchReport="launch_report", launched="launch_report")
+
+__all__ = ["Backend", "Executable", "LaunchReport", "PreparedCall", "backend_of", "launched"]
 
 _CPU = CpuBackend()
 

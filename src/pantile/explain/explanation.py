@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .. import backends
 from ..algebra import RewrittenGraph
 from ..autoschedule import Report
-from ..backends.launch_report import LaunchReport
 from ..calls import MeasuredTime
 from ..cost_model import Cost, Limits
 from ..dataclass import dataclass
@@ -43,5 +43,5 @@ class Explanation:
     report: Report | None
     rewritten: RewrittenGraph
     timing: Timing | None
-    launched: LaunchReport | None = None
+    launched: backends.LaunchReport | None = None
     measured: MeasuredTime | None = None

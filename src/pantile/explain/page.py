@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from .. import backends
 from ..analysis.interval import Interval
 from ..analysis.regions import required
-from ..backends.launch_report import LaunchReport
 from ..cost_model import Causes, StageCost
 from ..cost_model.result import named, time
 from ..errors import UserError, shown
@@ -71,7 +71,7 @@ def _head(e: Explanation) -> Markup:
     return tag("header", *parts)
 
 
-def _kernels(launched: LaunchReport | None) -> Iterator[Markup]:
+def _kernels(launched: backends.LaunchReport | None) -> Iterator[Markup]:
     """The kernels that a call launches on a GPU."""
     if launched is not None:
         head, *others = launched.rows

@@ -73,8 +73,8 @@ def test_each_warp_has_a_piece() -> None:
     p = chain(tiles(2), in_warp("g"), in_warp("f"))
     (kernel,) = kernels(p)
     parts = {(i.buffer, i.memory, str(i.offset), i.apart) for i in walk(kernel.body) if isinstance(i, Alloc)}
-    assert parts == {("f", Memory.SHARED, "0", 1536), ("g", Memory.SHARED, "768", 1536)}
-    assert kernel.shared == 4 * 1536
+    assert parts == {("f", Memory.SHARED, "0", 1408), ("g", Memory.SHARED, "768", 1408)}, "5 x 35 and 4 x 34 floats"
+    assert kernel.shared == 4 * 1408
 
 
 def test_lanes_wait_before_they_read_and_before_they_store_again() -> None:

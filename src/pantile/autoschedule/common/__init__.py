@@ -1,1 +1,12 @@
 """What strategies share: facts about stages, footprints of tiles, inlining, and from groups to a legal schedule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...lazy_imports import imported_later
+
+if TYPE_CHECKING:
+    from .gpu_marking import GpuMarking as GpuMarking
+else:
+    __getattr__, __dir__ = imported_later(__name__, GpuMarking="gpu_marking")

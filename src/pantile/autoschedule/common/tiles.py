@@ -23,10 +23,10 @@ from ...graph.nodes import Definition, Stage
 from ...schedule.directives import StageSchedule, on
 from ...schedule.names import fresh
 from ...schedule.updates import loop_names
+from .. import common
 from ..strategy import Problem
 from .cpu_marking import CpuMarking
 from .footprint import boxes
-from .gpu_marking import GpuMarking
 from .marking import PLAIN, DefinitionLoops, Marking, Part, Style, sharing_last
 
 _LEVELS, _INSIDE = ("_o", "_m", "_n"), "_i"  # suffixes of tile loops by level, and of the loops inside
@@ -51,7 +51,7 @@ class TiledGroup:
 
 def marking(problem: Problem, style: Style = PLAIN, inlined: Collection[str] = ()) -> Marking:
     """How loops are marked on the machine of a problem, of which these stages are inlined."""
-    return (GpuMarking if problem.target.has_blocks else CpuMarking)(problem, style, inlined)
+    return (common.GpuMarking if problem.target.has_blocks else CpuMarking)(problem, style, inlined)
 
 
 def scheduled(problem: Problem, group: TiledGroup, style: Style = PLAIN) -> Part:
