@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import platform
 import re
 from pathlib import Path
 
@@ -37,6 +38,13 @@ def _installed() -> None:
         halide.find_python()
     except Unavailable as reason:
         pytest.skip(str(reason))
+
+
+@pytest.fixture(autouse=True)
+def _short_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest sizes are less than what published schedules compute at once in vectors of 64 bytes."""
+    if platform.machine() == "x86_64":
+        monkeypatch.setenv("HL_JIT_TARGET", "x86-64-linux-sse41-avx-avx2-f16c-fma")
 
 
 # Half a minute to compile; `pantile bench` compares it, as all, before it times it.

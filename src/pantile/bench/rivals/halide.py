@@ -18,7 +18,7 @@ from .process import ProcessContender
 from .rival import Task
 
 SCHEDULES = ("manual", "mullapudi2016", "adams2019")
-GPU_SCHEDULES = ("manual", "anderson2021")
+GPU_SCHEDULES = ("manual", "mullapudi2016", "li2018", "anderson2021")
 
 INSTALL_HINT = (
     "no Python with Halide's bindings was found; install them with `apt install python3-halide` or `pip install halide`"

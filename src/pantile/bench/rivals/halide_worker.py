@@ -22,9 +22,16 @@ import halide as hl
 
 from .serving import Preparation, runs_ms, serve
 
-AUTOSCHEDULERS = {"mullapudi2016": "Mullapudi2016", "adams2019": "Adams2019", "anderson2021": "Anderson2021"}
+AUTOSCHEDULERS = {
+    "mullapudi2016": "Mullapudi2016",
+    "li2018": "Li2018",
+    "adams2019": "Adams2019",
+    "anderson2021": "Anderson2021",
+}
 CACHE_BYTES = 1 << 20
 LOAD_COST = 40
+# Parallelism and bytes of cache of Mullapudi2016 on GPUs: those of its paper, and of Halide's benchmarks on newer ones.
+ON_GPUS = ((128, 48 << 10), (4096, 10_000))
 
 # Type strings of the .npy format, as item formats of struct and memoryview and as Halide types.
 ELEMENT_TYPES = {
@@ -41,6 +48,8 @@ ELEMENT_TYPES = {
     "<f4": ("f", hl.Float(32)),
     "<f8": ("d", hl.Float(64)),
 }
+
+Settings = dict[str, int]  # of an autoscheduler
 
 NPY_MAGIC = b"\x93NUMPY"
 HUGE_PAGE = 2 << 20  # bytes
@@ -148,16 +157,32 @@ class HalideWorker:
         for array, origin in zip(self._outputs, origins, strict=True):
             array.buffer.set_min(list(origin))
 
+        settings = _settings(wanted, self._target, getattr(module, "BEAM_SIZE", None))
+        if len(settings) > 1:
+            settings = [min(settings, key=lambda s: self._ms(module, wanted.schedule, origins, s))]
+        return self._compiled(module, wanted.schedule, origins, settings[0])
+
+    def _ms(self, module: ModuleType, schedule: str, origins: Sequence[tuple[int, ...]], settings: Settings) -> float:
+        """The time of a call under these settings of an autoscheduler; infinite if Halide cannot compile or run it."""
+        try:
+            self._compiled(module, schedule, origins, settings)
+            self.run()
+            return min(runs_ms(self.run, 3))
+        except Exception:  # of Halide, whose kinds depend on the release
+            return math.inf
+
+    def _compiled(
+        self, module: ModuleType, schedule: str, origins: Sequence[tuple[int, ...]], settings: Settings
+    ) -> dict[str, Any]:
+        """Build, schedule and compile the pipeline to run."""
         start = time.perf_counter()
-        manual = wanted.schedule == "manual"
         parameters = {name: parameter for name, (parameter, _) in self._images.items()}
-        built = module.build(parameters, self._target, manual=manual)
+        built = module.build(parameters, self._target, manual=schedule == "manual")
         funcs = list(built) if isinstance(built, (list, tuple)) else [built]
         _estimate(funcs, self._outputs, origins)
         self._pipeline = hl.Pipeline(funcs)
-        if not manual:
-            beam_size = getattr(module, "BEAM_SIZE", None)
-            _autoschedule(self._pipeline, self._target, wanted.schedule, wanted.threads, beam_size)
+        if schedule != "manual":
+            _autoschedule(self._pipeline, self._target, schedule, settings)
         scheduled = time.perf_counter()
         self._pipeline.compile_jit(self._target)
         compiled = time.perf_counter()
@@ -211,23 +236,32 @@ def _bind_image(name: str, array: HalideArray) -> tuple[hl.ImageParam, HalideArr
     return parameter, array
 
 
-def _autoschedule(pipeline: hl.Pipeline, target: hl.Target, name: str, threads: int, beam_size: int | None) -> None:
-    """Let the autoscheduler `name` schedule `pipeline`; those that search have a `beam_size`, None for their own."""
+def _settings(wanted: Preparation, target: hl.Target, beam_size: int | None) -> list[Settings]:
+    """The settings of an autoscheduler; where there are several, the fastest is to be found. Those that search have a
+    `beam_size`, None for their own."""
+    if wanted.schedule == "mullapudi2016" and target.has_gpu_feature():
+        return [{"experimental_gpu_schedule": 1, "parallelism": p, "last_level_cache_size": c} for p, c in ON_GPUS]
+    settings = {"parallelism": wanted.threads}
+    if wanted.schedule == "mullapudi2016":
+        settings |= {"last_level_cache_size": CACHE_BYTES, "balance": LOAD_COST}
+    elif beam_size is not None and wanted.schedule in ("adams2019", "anderson2021"):
+        settings["beam_size"] = beam_size
+    return [settings]
+
+
+def _autoschedule(pipeline: hl.Pipeline, target: hl.Target, name: str, settings: Settings) -> None:
+    """Let the autoscheduler `name` schedule `pipeline`."""
     if name not in AUTOSCHEDULERS:
         raise ValueError(f"unknown schedule {name!r}; known: manual, {', '.join(AUTOSCHEDULERS)}")
     hl.load_plugin(_plugin_path(name))
     if hasattr(hl, "MachineParams"):  # Up to Halide 14.
-        if beam_size is not None:
-            os.environ["HL_BEAM_SIZE"] = str(beam_size)
-        machine = hl.MachineParams(threads, CACHE_BYTES, LOAD_COST)
+        if "beam_size" in settings:
+            os.environ["HL_BEAM_SIZE"] = str(settings["beam_size"])
+        machine = hl.MachineParams(settings["parallelism"], CACHE_BYTES, LOAD_COST)
         pipeline.auto_schedule(AUTOSCHEDULERS[name], target, machine)
         return
-    settings = {"parallelism": str(threads)}
-    if name == "mullapudi2016":
-        settings |= {"last_level_cache_size": str(CACHE_BYTES), "balance": str(LOAD_COST)}
-    elif beam_size is not None:
-        settings["beam_size"] = str(beam_size)
-    pipeline.apply_autoscheduler(target, hl.AutoschedulerParams(AUTOSCHEDULERS[name], settings))
+    texts = {parameter: str(value) for parameter, value in settings.items()}
+    pipeline.apply_autoscheduler(target, hl.AutoschedulerParams(AUTOSCHEDULERS[name], texts))
 
 
 def _plugin_path(name: str) -> str:
