@@ -1,7 +1,7 @@
 """Run update definitions: over the reduction domain in order, and over the pure dims all at once.
 
 A plain accumulation f[i] = f[i] op g takes many points of the domain per step, through NumPy's `ufunc.at`, which
-applies them one after the other in the same order.
+applies them one after the other in the same order. An update that is stored where it is computed needs no positions.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class Points:
     names: tuple[str, ...]  # of the reduction dims
     low: tuple[int, ...]
     extents: tuple[int, ...]
+    dims: int  # of the stage
 
     @staticmethod
     def of(stage: Stage, definition: Definition, box: Box, reduction: Sequence[tuple[str, int, int]]) -> Points:
@@ -48,7 +49,7 @@ class Points:
         part = Box(tuple(box.low[k] for k in pure), tuple(box.high[k] for k in pure))
         names, low, extents = zip(*reduction, strict=True) if reduction else ((), (), ())
         coordinates = dict(zip((stage.dims[k] for k in pure), part.coordinates(), strict=True))
-        return Points(coordinates, names, low, tuple(max(0, n) for n in extents))
+        return Points(coordinates, names, low, tuple(max(0, n) for n in extents), len(stage.dims))
 
     def all(self) -> dict[str, Array]:
         """All points, as coordinates that broadcast together, with reduction dims outermost."""
@@ -67,6 +68,11 @@ class Points:
             from_low = [p + low for p, low in zip(places, self.low, strict=True)]
             reduction = {n: p.reshape(-1, *inner) for n, p in zip(self.names, from_low, strict=True)}
             yield {**reduction, **self.pure}
+
+    @property
+    def are_places(self) -> bool:
+        """Whether every point of the pure dims is the place that is written there."""
+        return len(self.pure) == self.dims
 
     @property
     def inner_size(self) -> int:
@@ -90,6 +96,9 @@ def run_update(
             continue
         evaluator = evaluator_at(active)
         shape = np.broadcast_shapes((), *(a.shape for a in active.values()))
+        if points.are_places and active is coordinates and prod(shape) <= points.inner_size**2:
+            _elementwise(update, accumulation, evaluator, shape, arrays)
+            continue
         indices = tuple(np.broadcast_to(evaluator.value(i), shape) for i in update.indices)
         inside = np.broadcast_to(box.contains(indices), shape)
         places = _flat(box, [i[inside] for i in indices], int(inside.sum()))
@@ -100,6 +109,25 @@ def run_update(
             values = [_masked(evaluator.value(v), inside) for v in update.values]
             for array, value in zip(arrays, values, strict=True):
                 array.reshape(-1)[places] = value
+
+
+def _elementwise(
+    update: Definition,
+    accumulation: tuple[np.ufunc, Expr] | None,
+    evaluator: PointEvaluator,
+    shape: tuple[int, ...],
+    arrays: list[Array],
+) -> None:
+    """Store values where they are computed, one point of the reduction domain after the other."""
+    if accumulation:
+        ufunc, term = accumulation
+        steps = prod(shape[: len(shape) - arrays[0].ndim])
+        for value in np.broadcast_to(evaluator.value(term), shape).reshape(steps, *arrays[0].shape):
+            arrays[0][...] = ufunc(arrays[0], value)
+    else:
+        values = [np.broadcast_to(evaluator.value(v), shape) for v in update.values]
+        for array, value in zip(arrays, values, strict=True):
+            array[...] = value.reshape(array.shape)
 
 
 def _flat(box: Box, indices: Sequence[Array], count: int) -> Array:
