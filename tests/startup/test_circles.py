@@ -11,6 +11,7 @@ from pathlib import Path
 import pantile
 
 ROOT = Path(pantile.__file__).parent
+PARTS = ("body", "orelse", "finalbody", "handlers", "cases")  # fields of statements that hold others
 # What only some commands or targets need, and what takes long to import: late, but not for the sake of a circle.
 LATE = {"pantile.backends", "pantile.cli.command", "pantile.cli.optional"}
 
@@ -28,10 +29,12 @@ def packages() -> set[str]:
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:
     """Every statement in a node, however deep, with clauses such as `except`; imports are statements."""
-    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for part in getattr(node, field, ()):
-            yield part
-            yield from statements(part)
+    left = [node]
+    while left:
+        node = left.pop()
+        parts = [part for field in PARTS if field in node._fields for part in getattr(node, field)]
+        yield from parts
+        left += parts
 
 
 def imported(name: str) -> Iterator[str]:
