@@ -105,7 +105,7 @@ class BlockBatch:
         if s.kind is not Kind.SERIAL:
             raise InternalError(f"loop {s.var} of kernel {self.kernel_name} is {s.kind}")
         first, extent = self._value(s.min, active), self._value(s.extent, active)
-        most = int(np.broadcast_to(extent, self._shape)[active.mask].max())
+        most = int(extent.item() if extent.size == 1 else np.broadcast_to(extent, self._shape)[active.mask].max())
         for k in range(most):
             inside = active if extent.size == 1 else active.where(k < extent)
             self._scalars[s.var] = first + first.dtype.type(k)
