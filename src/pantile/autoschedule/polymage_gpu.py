@@ -13,23 +13,22 @@ The steps, and where they are:
     Algorithms 1 and 5 of polymage-plus, grouping            fusion/grouping, fusion/bounded_grouping
     directives                                               `_part` below
 
-What differs from the paper: intermediate values lie in shared memory of the block, so tiles are those of blocks, which
-is what the cost is of; tiles of single warps, in shared memory or partly in registers (Algorithm 1), have no directives
-yet. A group has one live-out. Registers and times of stages are estimated. What has no valid tile, and reductions, are
-scheduled as without a strategy.
+What differs from the paper: a group has one live-out. Registers and times of stages are estimated. Where tiles of
+warps are refused, those of a group are of blocks. What has no valid tile, and reductions, are scheduled as without a
+strategy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Annotated, ClassVar
 
 from ..dataclass import dataclass
 from ..parameters import Count, OneOf, Weight
 from .blocks.warp_costs import TABLE_3, Weights
 from .blocks.warp_tile_model import Form, WarpTiledGroup, WarpTileModel
-from .common.legalize import legal
+from .common.legalize import LegalSchedule, legal
 from .common.marking import Part, Style
 from .common.tiles import TiledGroup, scheduled
 from .fusion.alignment import StageGraph
@@ -38,8 +37,11 @@ from .fusion.crops import cropped
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 
-BLOCK = "block"
-FORMS = {BLOCK: Form(per_warp=False, fractions=(0.0,))}  # those of Figure 9 that have directives
+BLOCK, WARP = "block", "warp"
+FORMS = {  # those of Figure 9
+    BLOCK: Form(per_warp=False, fractions=(0.0,)),
+    WARP: Form(per_warp=True, fractions=(0.0,)),
+}
 PRINTED, MENDED = LINES = ("printed", "mended")
 
 
@@ -59,7 +61,7 @@ class PolymageGpu(Strategy):
     w5: Weight | None = None
     w6: Weight | None = None
     w7: Weight | None = None
-    tiles: Annotated[str, OneOf(*FORMS)] = BLOCK
+    tiles: Annotated[str, OneOf(*FORMS)] = WARP
     cost: Annotated[str, OneOf(*LINES)] = MENDED  # the lines of Algorithm 2
     group_limit: Count | None = None  # as of `dp`
     step: Count | None = None
@@ -74,7 +76,7 @@ class PolymageGpu(Strategy):
         model = WarpTileModel(stages, problem.gpu, weights, FORMS[self.tiles], self.cost == PRINTED)
         grouping = grouped(stages.dag, model, self.group_limit, self.step, self.most_states)
         groups = [model.evaluated(g, is_last=True) for g in grouping.groups]
-        result = legal(problem, [_part(left, g) for g in groups], before)
+        result = _legal(problem, left, groups, before)
         counts = {"states explored": grouping.states} if grouping.merges is None else {"merges": grouping.merges}
         remarks = (*self._bounds(grouping), *result.remarks)
         parameters = asdict(self) | asdict(weights)
@@ -87,18 +89,38 @@ class PolymageGpu(Strategy):
 
     def _bounds(self, grouping: Grouping) -> tuple[str, ...]:
         """Remarks about what is not considered."""
-        of_tiles = "tiles are of blocks, in shared memory: those of single warps have no directives yet"
         if grouping.merges is not None:
-            return of_tiles, f"more than {self.most_states} states: merged greedily, up to {MOST_MERGED} stages"
+            return (f"more than {self.most_states} states: merged greedily, up to {MOST_MERGED} stages",)
         bounded = [f"{n} stages" for n in grouping.limits if n is not None]
-        return (of_tiles, f"Algorithm 5: groups of at most {', then '.join(bounded)}") if bounded else (of_tiles,)
+        return (f"Algorithm 5: groups of at most {', then '.join(bounded)}",) if bounded else ()
+
+
+def _legal(problem: Problem, left: Problem, groups: Sequence[WarpTiledGroup], before: tuple[str, ...]) -> LegalSchedule:
+    """The schedule of all groups, in tiles of blocks where those of warps are refused."""
+    parts = [_part(left, g) for g in groups]
+    result = legal(problem, parts, before)
+    refused = [k for k, is_honoured in enumerate(result.honoured) if not is_honoured and groups[k].warp]
+    if not refused:
+        return result
+    for k in refused:
+        parts[k] = _part(left, replace(groups[k], warp={}))
+    why = tuple(r.replace("scheduled on their own", "in tiles of blocks, not of warps") for r in result.remarks)
+    result = legal(problem, parts, before)
+    return replace(result, remarks=(*(w for w in why if w not in result.remarks), *result.remarks))
 
 
 def _part(problem: Problem, group: WarpTiledGroup) -> Part:
     """The directives of a group: how its tiles are marked is decided here, and only here."""
     tile = {dim: n * group.block[dim] for dim, n in group.tile.items()}
-    style = Style(threads={dim: n for dim, n in group.block.items() if tile[dim] > 1})
-    return scheduled(problem, TiledGroup(group.output, group.members, (tile,) if tile else ()), style)
+    levels = (tile,) if tile else ()
+    if not group.warp or not group.members:
+        style = Style(threads={dim: n for dim, n in group.block.items() if tile[dim] > 1})
+        return scheduled(problem, TiledGroup(group.output, group.members, levels), style)
+    warp = {dim: n * group.tile[dim] for dim, n in group.warp.items()}
+    row = max(group.warp, key=list(group.warp).index)
+    of_warp = {dim: n for dim, n in warp.items() if n < tile[dim] or dim == row}
+    style = Style(lanes={dim: n for dim, n in group.warp.items() if n > 1})
+    return scheduled(problem, TiledGroup(group.output, group.members, levels, of_warp=of_warp), style)
 
 
 def _report(group: WarpTiledGroup) -> GroupReport:
@@ -106,7 +128,14 @@ def _report(group: WarpTiledGroup) -> GroupReport:
     remarks = (group.remark,) if group.remark else ()
     if group.tile:
         levels = ({dim: n * group.block[dim] for dim, n in group.tile.items()},)
-        of_block = " x ".join(f"{dim} {n}" for dim, n in group.block.items())
-        of_thread = " x ".join(f"{dim} {n}" for dim, n in group.tile.items())
-        remarks = (f"blocks of {of_block} threads, which compute {of_thread} points each", *remarks)
+        remarks = (
+            f"blocks of {_by_dim(group.block)} threads, which compute {_by_dim(group.tile)} points each",
+            *remarks,
+        )
+        if group.warp and group.members:
+            remarks = (f"tiles of warps of {_by_dim(group.warp)} lanes", *remarks)
     return GroupReport(group.output, group.members, levels, {"cost": group.cost, **group.terms}, remarks)
+
+
+def _by_dim(sizes: Mapping[str, int]) -> str:
+    return " x ".join(f"{dim} {n}" for dim, n in sizes.items())

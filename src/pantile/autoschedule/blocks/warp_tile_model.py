@@ -52,6 +52,7 @@ class WarpTiledGroup:
     members: tuple[str, ...] = ()  # the others
     tile: Mapping[str, int] = field(default_factory=dict)
     block: Mapping[str, int] = field(default_factory=dict)
+    warp: Mapping[str, int] = field(default_factory=dict)  # its lanes, where tiles are those of warps
     fraction: float = 0.0  # in registers
     terms: Mapping[str, float] = field(default_factory=dict)
     remark: str = ""
@@ -67,7 +68,7 @@ class WarpTileModel:
     form: Form
     printed: bool = False
     _found: dict[Group, WarpTiledGroup] = field(default_factory=dict)
-    _blocks: dict[tuple[tuple[int, ...], bool], Blocks] = field(default_factory=dict)
+    _blocks: dict[tuple[tuple[int, ...], tuple[bool, ...], bool], Blocks] = field(default_factory=dict)
     _transactions: dict[object, Mapping[tuple[int, ...], tuple[float, ...]]] = field(default_factory=dict)
 
     def cost(self, group: Group) -> float:
@@ -102,14 +103,16 @@ class WarpTileModel:
     def _tiled(self, group: AlignedGroup, is_last: bool) -> WarpTiledGroup:
         """The minimum of §6 over tiles, blocks, fractions and transaction sizes."""
         space = _TiledSpace(group)
-        blocks = self._candidates(space.extents, is_last) if space.tiled else None
+        blocks = self._candidates(space, is_last) if space.tiled else None
         if blocks is None or not len(blocks.warp_kind):
             return self._untiled(group, space)
         found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, self.form.fractions, self.printed)
         at = np.unravel_index(int(np.argmin(found.cost)), found.cost.shape)
         if np.isinf(found.cost[at]):
             return self._untiled(group, space)
-        tile, block = (space.by_dim([int(n[at[0]]) for n in of]) for of in (blocks.tile, blocks.block))
+        tile, block, warp = (
+            space.by_dim([int(n[at[0]]) for n in of]) for of in (blocks.tile, blocks.block, blocks.warp)
+        )
         terms = {name: float(np.broadcast_to(n, found.cost.shape)[at]) for name, n in found.terms.items()}
         terms |= {
             "transaction bytes": TRANSACTION_SIZES[at[2]],
@@ -119,7 +122,8 @@ class WarpTileModel:
         }
         *members, output = group.names
         fraction, cost = self.form.fractions[at[1]], float(found.cost[at])
-        return WarpTiledGroup(cost, output, tuple(members), tile, block, fraction, terms)
+        of_warps = warp if self.form.per_warp else {}
+        return WarpTiledGroup(cost, output, tuple(members), tile, block, of_warps, fraction, terms)
 
     def _untiled(self, group: AlignedGroup, space: _TiledSpace) -> WarpTiledGroup:
         """A stage that has no valid tile, by itself, at the cost of one that leaves multiprocessors idle."""
@@ -133,10 +137,13 @@ class WarpTileModel:
         found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, printed=self.printed)
         return WarpTiledGroup(float(found.sum.min()), group.output, remark=why)
 
-    def _candidates(self, extents: tuple[int, ...], is_last: bool) -> Blocks:
-        if (extents, is_last) not in self._blocks:
-            self._blocks[extents, is_last] = candidates(extents, per_warp=self.form.per_warp, is_last=is_last)
-        return self._blocks[extents, is_last]
+    def _candidates(self, space: _TiledSpace, is_last: bool) -> Blocks:
+        """The blocks to try: all, or those whose warps can have tiles of their own."""
+        overlapping = space.overlapping if self.form.per_warp else ()
+        if (space.extents, overlapping, is_last) not in self._blocks:
+            blocks = candidates(space.extents, is_last=is_last, per_warp=self.form.per_warp)
+            self._blocks[space.extents, overlapping, is_last] = blocks.of_single_warps(overlapping)
+        return self._blocks[space.extents, overlapping, is_last]
 
     # ---- the inputs of the algorithm
 
@@ -269,6 +276,11 @@ class _TiledSpace:
     def overlap(self, name: str) -> tuple[float, ...]:
         reach = self._shape.reach(name)
         return tuple(reach[k] for k in self.tiled)
+
+    @property
+    def overlapping(self) -> tuple[bool, ...]:
+        """Along which of x, y and z some stages overlap."""
+        return tuple(any(o) for o in zip(*map(self.overlap, self.group.names), strict=True))
 
     def fixed(self, name: str) -> int:
         """The points of a stage at one point of the dims that are tiled, in one tile."""

@@ -9,7 +9,7 @@ threads have consecutive points. Sizes are in the order x, y, z, the innermost d
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import compress, product
 from math import ceil, prod
 from typing import Any
 
@@ -61,6 +61,14 @@ class Blocks:
     def points(self) -> Numbers:
         """The points that one thread computes, of a tile without its overlap."""
         return prod(self.tile)
+
+    def of_single_warps(self, overlapping: Sequence[bool]) -> Blocks:
+        """Those whose warps need nothing of each other, for stages that overlap along some dims: where warps are one
+        thread wide, there are no tiles of single warps, so that a block is one thread wide as well."""
+        alone = np.ones_like(self.points, dtype=bool)
+        for threads, width in compress(zip(self.block, self.warp, strict=True), overlapping):
+            alone &= (width > 1) | (threads == 1)
+        return Blocks(tuple(n[alone] for n in self.tile), tuple(n[alone] for n in self.block), self.per_warp)
 
     @cached_property
     def tiles(self) -> tuple[Numbers, ...]:
