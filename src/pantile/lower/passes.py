@@ -152,7 +152,8 @@ class Built:
             tile = self.plan.stages[stage.name].hybrid
             if tile is not None:
                 no = partial(not_in_two_memories, stage, tile.directive)
-                split = gpu.passes.TileSplit(stage.dims.index(tile.dim), tile.first, tile.lanes, no)
+                lanes = {stage.dims.index(dim): n for dim, n in tile.lanes.items()}
+                split = gpu.passes.TileSplit(stage.dims.index(tile.dim), tile.first, lanes, no)
                 splits |= dict.fromkeys(stage.buffers, split)
         return splits
 

@@ -252,6 +252,10 @@ def _check_hybrid(s: StageDraft, placement: Placement) -> None:
         raise s.no(d, why, 'compute it at a warp loop, by lanes, and add .store_in("shared")')
     if s.store is not None or s.folds or s.storage_splits or len(s.nests) > 1:
         raise s.no(d, f"not all of {name} is stored at once", "leave out updates, sliding windows, and split storage")
+    part = next((n for n in lanes if n not in s.stage.dims), None)
+    if part is not None or d.args[0] not in lanes:
+        why = f"loop {part} is a part of a dim" if part is not None else f"loop {d.args[0]} is no lane loop"
+        raise s.no(d, why, f"mark its loops over whole dims .lane(...), {d.args[0]} among them")
     widths = [int(n) for n in d.args[2:]]
     if len(widths) != len(lanes) or math.prod(widths) != WARP_SIZE:
         why = f"{' x '.join(map(str, widths))} lanes are stated for {len(lanes)} lane loops of a warp of {WARP_SIZE}"

@@ -7,6 +7,7 @@ Nest       = rewrites of the definition's loops (in order), and the loops that r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import NamedTuple
 
@@ -88,11 +89,11 @@ class StorageSplit:
 
 @dataclass(frozen=True)
 class HybridTile:
-    """From an entry of a dim on, a warp's tile is in registers of its lanes, so many along each lane loop."""
+    """From an entry of a dim on, a warp's tile is in registers of its lanes; so many share each dim."""
 
     dim: str
     first: int
-    lanes: tuple[int, ...]
+    lanes: Mapping[str, int]
     directive: Directive = field(compare=False, repr=False)
 
 

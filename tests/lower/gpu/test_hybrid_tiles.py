@@ -171,7 +171,9 @@ INLINED = pt.on("f").compute_inline()
         (pt.on("g").store_at("out", "w").compute_at("out", "yt").store_in("shared").lane("x").registers_from("x", 34),
          "not all of g is stored at once"),
         (pt.on("g").compute_at("out", "w").store_in("shared").split("x", "xo", "xl", 32).lane("xl")
-         .registers_from("x", 34), "its lane loops do not go over all that a warp has of it"),
+         .registers_from("x", 34), "loop xl is a part of a dim; mark its loops over whole dims"),
+        (in_shared("g", "out", "y").registers_from("x", 34), "loop x is no lane loop; mark its loops over whole dims "
+                                                             ".lane(...), x among them"),
     ],
 )  # fmt: skip
 def test_what_is_refused(g: StageSchedule, why: str) -> None:

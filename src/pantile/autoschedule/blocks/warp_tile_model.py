@@ -53,6 +53,8 @@ class WarpTiledGroup:
     tile: Mapping[str, int] = field(default_factory=dict)
     block: Mapping[str, int] = field(default_factory=dict)
     warp: Mapping[str, int] = field(default_factory=dict)  # its lanes, where tiles are those of warps
+    registers: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # stage -> the last so many entries of a dim
+    lanes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # stage -> those of a warp, by its dims
     fraction: float = 0.0  # in registers
     terms: Mapping[str, float] = field(default_factory=dict)
     remark: str = ""
@@ -106,7 +108,8 @@ class WarpTileModel:
         blocks = self._candidates(space, is_last) if space.tiled else None
         if blocks is None or not len(blocks.warp_kind):
             return self._untiled(group, space)
-        found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, self.form.fractions, self.printed)
+        fractions = self.form.fractions if space.is_of_one_size else (0.0,)
+        found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, fractions, self.printed)
         at = np.unravel_index(int(np.argmin(found.cost)), found.cost.shape)
         if np.isinf(found.cost[at]):
             return self._untiled(group, space)
@@ -118,12 +121,19 @@ class WarpTileModel:
             "transaction bytes": TRANSACTION_SIZES[at[2]],
             "occupancy": float(np.broadcast_to(found.occupancy, found.cost.shape)[at]),
             "registers": int(np.broadcast_to(found.registers, found.cost.shape)[at]),
-            "shared bytes": int(found.tile_bytes[at[0], 0, 0] * (1 - self.form.fractions[at[1]])),
+            "shared bytes": int(np.broadcast_to(found.shared_per_block, found.cost.shape)[at]),
         }
         *members, output = group.names
-        fraction, cost = self.form.fractions[at[1]], float(found.cost[at])
-        of_warps = warp if self.form.per_warp else {}
-        return WarpTiledGroup(cost, output, tuple(members), tile, block, of_warps, fraction, terms)
+        cost, registers = float(found.cost[at]), dict[str, tuple[str, int]]()
+        if not self.form.per_warp:
+            return WarpTiledGroup(cost, output, tuple(members), tile, block, terms=terms)
+        lanes = {name: space.lanes(name, warp) for name in group.names}
+        for k, whole in zip(space.tiled, blocks.whole_tiles(np.array([fractions[at[1]]])), strict=True):
+            if whole[at[0], 0] > 0:
+                each = {name: space.dim(name, k) for name in members}
+                registers = {name: (dim, int(whole[at[0], 0]) * lanes[name][dim]) for name, dim in each.items()}
+        fraction = fractions[at[1]] if registers else 0.0
+        return WarpTiledGroup(cost, output, tuple(members), tile, block, warp, registers, lanes, fraction, terms)
 
     def _untiled(self, group: AlignedGroup, space: _TiledSpace) -> WarpTiledGroup:
         """A stage that has no valid tile, by itself, at the cost of one that leaves multiprocessors idle."""
@@ -269,6 +279,19 @@ class _TiledSpace:
         """Which of x, y and z a dim of a stage goes along."""
         k = self.group.output_space.axes[name].get(dim)
         return self.tiled.index(k) if k in self.tiled else None
+
+    @property
+    def is_of_one_size(self) -> bool:
+        """Whether all stages have a point for each point of the output, so that lanes have the same ones of each."""
+        return all(each == 1 for name in self.group.names for each in self.density(name))
+
+    def dim(self, name: str, k: int) -> str:
+        """The dim of a stage that goes along one of the output."""
+        return next(dim for dim, along in self.group.output_space.axes[name].items() if along == k)
+
+    def lanes(self, name: str, warp: Mapping[str, int]) -> dict[str, int]:
+        """The lanes of a warp by the dims of a stage."""
+        return {dim: warp.get(self.group.dims[k], 1) for dim, k in self.group.output_space.axes[name].items()}
 
     def density(self, name: str) -> tuple[float | None, ...]:
         return tuple(self.group.output_space.density[name].get(k) for k in self.tiled)

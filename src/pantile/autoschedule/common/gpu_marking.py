@@ -18,9 +18,11 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from ...cached import cached_property
+from ...expr.nodes import Const
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule
 from ...schedule.gpu_default import GpuDefaults
+from ...schedule.limits import MOST_COPIES
 from ...schedule.names import fresh
 from ...schedule.sums import power_of_two
 from ...schedule.updates import is_independent
@@ -59,7 +61,12 @@ class GpuMarking(Marking):
         return self._defaults.marked(loops.stage, loops.definition, chain)
 
     def member(self, stage: Stage, chain: StageSchedule, extents: Mapping[str, int]) -> StageSchedule:
-        return super().member(stage, chain.store_in("shared") if self.style.lanes else chain, extents)
+        chain = chain.store_in("shared") if self.style.lanes else chain
+        if stage.name in self.style.registers:
+            dim, count = self.style.registers[stage.name]
+            lanes = [self.style.of_stages[stage.name].get(d, 1) for d in stage.dims]
+            chain = chain.registers_from(dim, extents[dim] - count, *lanes)
+        return super().member(stage, chain, extents)
 
     def inside(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         together = [d for d in loops.free if is_independent(loops.stage, loops.definition, d)]
@@ -109,8 +116,16 @@ class GpuMarking(Marking):
         serial = [n for n in now if n in apart]
         order = [*blocks, *warps, *serial, *lanes]
         order += [n for n in now if n not in order]
-        chain = reordered(_unrolled(chain, {n: apart[n] for n in serial}), now, order)
+        most = MOST_COPIES if self.style.registers else MOST_UNROLLED
+        whole = {n: e for n, e in self._constant_extents(loops.stage).items() if n in order and n not in tiled}
+        chain = reordered(_unrolled(chain, {n: apart[n] for n in serial} | whole, most), now, order)
         return chain.block(*blocks).warp(*warps).lane(*lanes)
+
+    def _constant_extents(self, stage: Stage) -> dict[str, int]:
+        """The dims of an output whose extents are known for all calls."""
+        shapes = [o.shape for o in self.problem.graph.outputs if o.stage == stage.name]
+        sides = zip(stage.dims, shapes[0], strict=True) if shapes else ()
+        return {dim: int(extent.value) for dim, extent in sides if isinstance(extent, Const)}
 
     def _most_threads(self, loops: DefinitionLoops) -> int:
         """The most threads of a block. Of a reduction each thread computes one point: what its terms load differs."""
@@ -176,10 +191,10 @@ class _ThreadLoops:
         return _unrolled(self.chain, self.serial)
 
 
-def _unrolled(chain: StageSchedule, serial: Mapping[str, int | None]) -> StageSchedule:
+def _unrolled(chain: StageSchedule, serial: Mapping[str, int | None], most: int = MOST_UNROLLED) -> StageSchedule:
     """The loops with the points of a thread written out, as many as that is good for."""
     points = 1
     for name, extent in reversed([*serial.items()]):
-        points *= extent or MOST_UNROLLED + 1
-        chain = chain.unroll(name) if points <= MOST_UNROLLED else chain
+        points *= extent or most + 1
+        chain = chain.unroll(name) if points <= most else chain
     return chain

@@ -16,7 +16,6 @@ shared memory and the others a register. After that there are two ordinary buffe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
@@ -30,7 +29,7 @@ from ...expr.types import INDEX
 from ...expr.visit import loaded, transform
 from ...ir.nodes import For, Let, Realize, Stmt, Store
 from ...ir.visit import block, children, expressions, rebuild, walk
-from ...target.gpu import MOST_REGISTERS
+from ...target.gpu import MOST_REGISTERS, WARP_SIZE
 from ...target.kinds import Kind, Memory
 from ...target.layout import Digit, Layout, Unit
 from ..footprint import step
@@ -42,11 +41,11 @@ from .thread_context import At, ThreadLoop, first_lane
 
 @dataclass(frozen=True)
 class TileSplit:
-    """Where a buffer is split: a dim, a column counted from its first one, and the lanes along its lane loops."""
+    """Where a buffer is split: a dim, a column counted from its first one, and lanes by dims, outermost first."""
 
     dim: int
     column: int
-    lanes: tuple[int, ...]
+    lanes: Mapping[int, int]
     refuse: Callable[[str], UserError]
 
 
@@ -66,8 +65,6 @@ class _Visit:
             if s.buffer in self.splits:
                 tile = _HybridTile(_of_one_stage(s, self.splits), at, self.splits[s.buffer])
                 body = tile.stored(tile.realizes[-1].body, at)
-                if not tile.widths:
-                    raise tile.split.refuse("no lane loop stores it")
                 return tile.realized(self.visit(body, at, current | dict.fromkeys(tile.buffers, tile)))
         inside = tuple([self.visit(c, at.inside(s, scope), current) for c, scope in step(s, at.scope)])
         return rebuild(s, tuple([self.read(e, at, current) for e in expressions(s)]), inside)
@@ -86,7 +83,10 @@ class _HybridTile:
         self.realizes, self.split = realizes, split
         self.buffers = {s.buffer: of_buffer(s.buffer, "registers") for s in realizes}
         self.lows = [at.named.form(low) for low, _ in realizes[0].box]
-        self.widths = dict[int, Digit]()  # dim -> its lanes
+        self.widths, weight = dict[int, Digit](), WARP_SIZE  # dim -> its lanes
+        for k, lanes in split.lanes.items():
+            weight //= lanes
+            self.widths[k] = Digit(lanes, Unit.THREAD, weight)
         self.columns = self.extent(split.dim)
         if self.columns <= split.column:
             raise split.refuse(f"a warp has {self.columns} of them")
@@ -113,7 +113,6 @@ class _HybridTile:
     def in_parts(self, s: For, at: At) -> Stmt:
         """Lane loops over all columns, as those of each part: of the registers of a lane one after the other."""
         dims = self.nested(s, at)
-        self.widths = self.lanes_along(list(dims.values()))
         along = next((name for name, k in dims.items() if k == self.split.dim), None)
         if along is None:
             raise self.split.refuse("no lane loop goes over that dim")
@@ -124,16 +123,6 @@ class _HybridTile:
         digits = {name: self.widths[k] for name, k in dims.items()}
         pieces = [_with_loops(s, dict(zip(dims, place, strict=True)), digits) for place in places]
         return block(*shared, *map(self.in_registers, pieces))
-
-    def lanes_along(self, dims: list[int]) -> dict[int, Digit]:
-        """The lanes that take the iterations of each lane loop, by its dim."""
-        lanes = self.split.lanes
-        if len(dims) != len(lanes):
-            raise self.split.refuse(f"{len(dims)} lane loops store it, and lanes are stated for {len(lanes)}")
-        return {
-            k: Digit(n, Unit.THREAD, math.prod(lanes[i + 1 :]))
-            for i, (k, n) in enumerate(zip(dims, lanes, strict=True))
-        }
 
     def pieces(self, k: int) -> list[tuple[int, int]]:
         """Where the registers of a lane begin along a dim, and how many lanes have each."""
