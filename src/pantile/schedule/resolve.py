@@ -12,7 +12,7 @@ from ..errors import UserError
 from ..graph.nodes import Graph
 from ..graph.verify import verified
 from ..target.description import GENERIC, Target
-from ..target.kinds import CacheOperator, Memory
+from ..target.kinds import CacheOperator, Kind, Memory
 from .clones import clone_stages
 from .compute_with import share_own_loops
 from .default import complete
@@ -21,7 +21,7 @@ from .draft import Drafts, StageDraft
 from .grid import check_grid
 from .panels import make_panels
 from .placement import Placement
-from .plan import Plan, PrefetchPlan, StagePlan, StorageSplit
+from .plan import HybridTile, Plan, PrefetchPlan, StagePlan, StorageSplit
 from .refuse import did_you_mean
 from .rfactor import factor_reductions
 from .schedule import Schedule
@@ -86,6 +86,7 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         nests=s.finished,
         storage=tuple(s.storage),
         memory=Memory.AUTO if s.memory is None else Memory(s.memory.args[0]),
+        hybrid=None if s.hybrid is None else _hybrid_tile(s, s.hybrid),
         folds={dim: int(d.args[1]) for dim, d in s.folds.items()},
         pads={dim: int(d.args[1]) for dim, d in s.pads.items()},
         storage_splits=tuple(_storage_split(d) for d in s.storage_splits),
@@ -100,6 +101,12 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         within={k: str(d.args[1]) for k, d in s.within.items()},
         is_written_out=s.is_written_out,
     )
+
+
+def _hybrid_tile(s: StageDraft, d: Directive) -> HybridTile:
+    dim, first, *lanes = d.args
+    shared = [x.name for x in s.nests[0].loops if x.kind is Kind.LANE]
+    return HybridTile(str(dim), int(first), dict(zip(shared, map(int, lanes), strict=True)), d)
 
 
 def _storage_split(d: Directive) -> StorageSplit:

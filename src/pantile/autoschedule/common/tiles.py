@@ -14,6 +14,7 @@ stages at hand.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
 from itertools import pairwise
 
 from ...analysis.access import accesses
@@ -43,6 +44,7 @@ class TiledGroup:
     tiles: tuple[Level, ...] = ()  # levels, outermost first: dim or reduction loop of the output -> extent
     order: tuple[str, ...] = ()  # of the output's dims, outermost first; as they are defined if it is empty
     threads: int = 1  # the fewest that a block of a GPU has; it has one for each point of a tile in any case
+    of_warp: Level = field(default_factory=dict)  # the innermost tile, of each warp of a block of a GPU
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -73,7 +75,7 @@ def scheduled(problem: Problem, group: TiledGroup, style: Style = PLAIN) -> Part
 
 
 def _levels(problem: Problem, group: TiledGroup) -> tuple[Level, ...]:
-    """Tiles that are smaller than what they are tiles of; a level without any is left out."""
+    """Tiles that are smaller than what they are tiles of, and those of warps; a level without any is left out."""
     sizes = problem.facts.every_loop(group.output)
     kept = []
     for level in group.tiles:
@@ -81,7 +83,7 @@ def _levels(problem: Problem, group: TiledGroup) -> tuple[Level, ...]:
         sizes = {**sizes, **smaller}
         if smaller:
             kept.append(smaller)
-    return tuple(kept)
+    return (*kept, group.of_warp) if kept and group.of_warp else tuple(kept)
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,9 @@ class _Output:
 
     def tail(self, loop: str) -> str:
         """The tail strategy of a loop. A last tile that is shifted inwards is unaligned: reads of x // 2 would be
-        gathered lane by lane, instead of a few values of which each serves two lanes."""
-        return "guard" if loop == self.stage.dims[self.problem.row(self.stage.name)] and self.has_halves else "auto"
+        gathered lane by lane, instead of a few values of which each serves two lanes. Warps have whole tiles."""
+        is_row = loop == self.stage.dims[self.problem.row(self.stage.name)]
+        return "guard" if is_row and self.has_halves and not self.group.of_warp else "auto"
 
     @cached_property
     def has_halves(self) -> bool:
