@@ -80,15 +80,16 @@ class GpuMarking(Marking):
         tile, and one iteration by a block if not, but for channels."""
         if self.style.lanes:
             return self._of_warps(loops, chain)
-        dims, tiled = loops.stage.dims, {loops.called[loop] for loop, _, _ in loops.tiles}
+        dims, counts = loops.stage.dims, {loops.called[loop]: count for loop, _, count in loops.tiles}
+        tiled = [n for n, count in counts.items() if count > 1]
         row = dims[self.problem.row(loops.stage.name)]
         wanted = {loops.called[d]: n for d, n in self.style.threads.items()}
         shares = _ThreadLoops(chain, [*loops.now], wanted, self._most_threads(loops))
-        for name in reversed(loops.inside):
-            if name in tiled or name == row:
-                is_row = name == loops.called.get(row)
-                shares.take(name, loops.inside[name], is_row=is_row, is_constant=name in tiled)
-        whole = [n for n in loops.inside if n not in tiled and n != row]
+        in_row = loops.called.get(row)
+        shared = [n for n in loops.inside if n in tiled or n == in_row or wanted.get(n, 1) > 1]
+        for name in reversed(shared):
+            shares.take(name, loops.inside[name], is_row=name == in_row, is_constant=name in counts)
+        whole = [n for n in loops.inside if n not in shared]
         outside = [n for n in whole if not loops.has_members and n in dims[: dims.index(row)]]
         blocks = [*outside, *(name for loop, name, _ in loops.tiles if loop in loops.free)]
         inner = [*(n for n in whole if n not in outside), *(n for _, n, _ in loops.tiles if n not in blocks)]
@@ -175,7 +176,8 @@ class _ThreadLoops:
             return
         else:
             shared, own = fresh(name + "_t", self.now.__contains__), fresh(name + "_p", self.now.__contains__)
-            loops, factor = ((own, shared), power_of_two(most)) if is_row else ((shared, own), -(-extent // most))
+            row = most if most == self.wanted.get(name) else power_of_two(most)
+            loops, factor = ((own, shared), row) if is_row else ((shared, own), -(-extent // most))
             self.chain = self.chain.split(name, *loops, factor)
             at = self.now.index(name)
             self.now[at : at + 1] = loops

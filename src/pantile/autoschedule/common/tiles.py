@@ -23,13 +23,14 @@ from ...dataclass import dataclass
 from ...graph.nodes import Definition, Stage
 from ...schedule.directives import StageSchedule, on
 from ...schedule.names import fresh
-from ...schedule.updates import loop_names
+from ...schedule.updates import constant, loop_names
 from .. import common
 from ..strategy import Problem
 from .cpu_marking import CpuMarking
 from .footprint import boxes
 from .marking import PLAIN, DefinitionLoops, Marking, Part, Style, sharing_last
 
+MOST_WHOLE = 64  # points along a dim that a block of a GPU has all of, such as channels and coarse levels of a pyramid
 _LEVELS, _INSIDE = ("_o", "_m", "_n"), "_i"  # suffixes of tile loops by level, and of the loops inside
 
 Level = Mapping[str, int]
@@ -83,7 +84,19 @@ def _levels(problem: Problem, group: TiledGroup) -> tuple[Level, ...]:
         sizes = {**sizes, **smaller}
         if smaller:
             kept.append(smaller)
+    if kept and group.members and problem.target.has_blocks:
+        kept[-1] = {**kept[-1], **_whole_dims(problem, group.output, kept)}
     return (*kept, group.of_warp) if kept and group.of_warp else tuple(kept)
+
+
+def _whole_dims(problem: Problem, name: str, levels: Sequence[Level]) -> Level:
+    """Short dims as tiles, if no code knows how long they are: then what a block keeps for members has a constant
+    size."""
+    dims, output = problem.graph.stage[name].dims, problem.graph.output.get(name)
+    known = [] if output is None else [d for d, n in zip(dims, output.shape, strict=True) if constant(n) is not None]
+    cut = {*known, *(loop for level in levels for loop in level)}
+    extents = dict(zip(dims, problem.facts.extents(name), strict=True))
+    return {d: extents[d] for d in problem.facts.tileable(name) if d not in cut and extents[d] <= MOST_WHOLE}
 
 
 @dataclass(frozen=True)
