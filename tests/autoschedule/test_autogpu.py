@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, seed, settings
 
 import pantile as pt
 from pantile.apps import APPS
@@ -22,16 +21,10 @@ from pantile.backends.launch_report import LaunchReport
 from pantile.machine import named
 from pantile.machine.gpus import of_target
 from pantile.target import NAMED
-from tests.fuzz.harness import Trial, assert_agrees, pipeline_of, refused_call
-from tests.fuzz.isolate import isolated, isolated_together
-from tests.fuzz.kinds import KINDS
-from tests.fuzz.pipelines import Case, pipelines
 
 from .problems import TINY_GPU, problem_of
 
 RTX = named("RTX 2080 Ti")
-EXAMPLES = 6
-SIZES = (1, 2, 3, 5, 8, 13, 17, 40, 70)
 
 
 def khwz() -> pt.Pipeline:
@@ -232,28 +225,3 @@ def doubled(target: str) -> pt.Pipeline:
     img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
     out[y, x] = img[y, x] * 2.0
     return pt.Pipeline(out, shape=img.shape, target=target, schedule="autogpu")
-
-
-@pytest.mark.parametrize("focus", KINDS)
-def test_random_pipelines(focus: str) -> None:
-    """A schedule, the one that was found before, for each of them, and in the simulator what the reference says."""
-
-    def run(case: Case) -> None:
-        pipeline = pipeline_of(case, target="cuda-sim")
-        inputs, params = case.values(pipeline.graph)
-        if refused_call(pipeline, inputs, params):
-            return
-        asked = problem_of(pipeline, TINY_GPU, **{n: a.shape for n, a in inputs.items()}, **params)
-        if any(0 in shape for shape in asked.shapes.values()):
-            return
-        found = AutoGpu().find(asked)
-        assert AutoGpu().find(asked) == found and str(found.report)
-        assert_agrees(Trial(case, found.schedule, None, 1, "cuda-sim"))
-
-    @seed(sum(map(ord, focus)))
-    @settings(max_examples=EXAMPLES)
-    @given(pipelines(focus, most=4, sizes=SIZES))
-    def each(case: Case) -> None:
-        isolated(lambda: run(case))
-
-    isolated_together(each)

@@ -6,22 +6,16 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, seed, settings
 
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule.greedy import Greedy
 from pantile.machine import named
 from pantile.simulator import counting
-from tests.fuzz.harness import Trial, assert_agrees, pipeline_of, refused_call
-from tests.fuzz.isolate import isolated, isolated_together
-from tests.fuzz.kinds import KINDS
-from tests.fuzz.pipelines import Case, pipelines
 
 from .problems import problem_of
 
 K40 = named("K40")
-EXAMPLES = 4
 
 
 def test_the_parameters_of_gpus() -> None:
@@ -87,28 +81,3 @@ def test_sizes_come_with_the_first_call() -> None:
 def test_other_strategies_say_that_they_know_cpus_alone() -> None:
     with pytest.raises(pt.UserError, match="K40 is a GPU, and this strategy schedules for CPUs"):
         pt.autoschedule.STRATEGIES["reuse"]().find(problem_of(APPS["blur"].build(), K40, img=(4802, 6402)))
-
-
-@pytest.mark.parametrize("focus", KINDS)
-def test_random_pipelines(focus: str) -> None:
-    """With blocks of a warp at least, and any number of them, so that small pipelines have some groups."""
-    strategy = Greedy(vector_width=4, parallelism_threshold=1, target_threads_per_block=4)
-
-    def run(case: Case) -> None:
-        pipeline = pipeline_of(case, target="cuda-sim")
-        inputs, params = case.values(pipeline.graph)
-        if refused_call(pipeline, inputs, params):
-            return
-        problem = problem_of(pipeline, named("H200"), **{n: a.shape for n, a in inputs.items()}, **params)
-        if not any(0 in shape for shape in problem.shapes.values()):
-            found = strategy.find(problem)
-            assert strategy.find(problem) == found
-            assert_agrees(Trial(case, found.schedule, None, 1, "cuda-sim"))
-
-    @seed(sum(map(ord, focus)))
-    @settings(max_examples=EXAMPLES)
-    @given(pipelines(focus, most=4, sizes=(1, 3, 8, 13, 40)))
-    def each(case: Case) -> None:
-        isolated(lambda: run(case))
-
-    isolated_together(each)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, seed, settings
 
 import pantile as pt
 from pantile.apps import APPS
@@ -19,16 +17,10 @@ from pantile.autoschedule.blocks.warp_tiles import Blocks, candidates, warp_size
 from pantile.autoschedule.fusion.alignment import StageGraph
 from pantile.autoschedule.polymage_gpu import FORMS
 from pantile.machine import named
-from tests.fuzz.harness import Trial, assert_agrees, pipeline_of, refused_call
-from tests.fuzz.isolate import isolated, isolated_together
-from tests.fuzz.kinds import KINDS
-from tests.fuzz.pipelines import Case, pipelines
 
 from .problems import TINY_GPU, problem_of
 
 V100 = named("Tesla V100")
-EXAMPLES = 4
-SIZES = (1, 2, 3, 5, 8, 13, 17, 40, 70)
 
 
 def blocks(tile: tuple[int, ...], block: tuple[int, ...], *, per_warp: bool = True) -> Blocks:
@@ -251,10 +243,13 @@ def test_the_printed_lines_prefer_single_points() -> None:
 # ---- schedules
 
 
+WAYS = [*((form, "mended") for form in FORMS), ("block", "printed"), ("hybrid", "printed")]
+
+
 @pytest.mark.parametrize(
-    ("tiles", "cost"), [*((form, "mended") for form in FORMS), ("block", "printed"), ("hybrid", "printed")]
+    ("name", "tiles", "cost"),
+    [*((name, *way) for name in ("blur", "unsharp_polymage", "harris") for way in WAYS), ("camera_pipe", *WAYS[0])],
 )
-@pytest.mark.parametrize("name", ["blur", "unsharp_polymage", "harris", "camera_pipe"])
 def test_apps(name: str, tiles: str, cost: str) -> None:
     """On a GPU that a small picture has enough blocks for. Warps need no barriers of blocks."""
     app = APPS[name]
@@ -270,33 +265,3 @@ def test_planes_are_tiles_of_their_own() -> None:
     """Colours of the unsharp mask need nothing of each other: a block computes one of them."""
     (group,) = report("unsharp_polymage").groups
     assert group.levels[0]["c"] == 1
-
-
-def problem_asked(case: Case) -> Any:
-    pipeline = pipeline_of(case, target="cuda-sim")
-    inputs, params = case.values(pipeline.graph)
-    if refused_call(pipeline, inputs, params):
-        return None
-    asked = problem_of(pipeline, TINY_GPU, **{n: a.shape for n, a in inputs.items()}, **params)
-    return None if any(0 in shape for shape in asked.shapes.values()) else asked
-
-
-@pytest.mark.parametrize("tiles", FORMS)
-@pytest.mark.parametrize("focus", KINDS)
-def test_random_pipelines(focus: str, tiles: str) -> None:
-    """A schedule, the one that was found before, for each of them, and in the simulator what the reference says."""
-    strategy = PolymageGpu(tiles=tiles)
-
-    def run(case: Case) -> None:
-        if (asked := problem_asked(case)) is not None:
-            found = strategy.find(asked)
-            assert strategy.find(asked) == found and str(found.report)
-            assert_agrees(Trial(case, found.schedule, None, 1, "cuda-sim"))
-
-    @seed(sum(map(ord, focus + tiles)))
-    @settings(max_examples=EXAMPLES)
-    @given(pipelines(focus, most=4, sizes=SIZES))
-    def each(case: Case) -> None:
-        isolated(lambda: run(case))
-
-    isolated_together(each)

@@ -8,7 +8,6 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, seed, settings
 
 import pantile as pt
 from pantile.apps import APPS
@@ -17,17 +16,11 @@ from pantile.backends.launch_report import LaunchReport
 from pantile.machine import named
 from pantile.machine.gpu import Gpu
 from pantile.simulator import counting
-from tests.fuzz.harness import Trial, assert_agrees, pipeline_of, refused_call
-from tests.fuzz.isolate import isolated, isolated_together
-from tests.fuzz.kinds import KINDS
-from tests.fuzz.pipelines import Case, pipelines
 
 from .problems import TINY_GPU, problem_of
 
 P6000, H200 = named("Quadro P6000"), named("H200")  # the paper's, and one with more shared memory
 SMALL_GPU = replace(TINY_GPU, bandwidth=TINY_GPU.bandwidth / 68)  # of one multiprocessor
-EXAMPLES = 4
-SIZES = (1, 2, 3, 5, 8, 13, 17, 40, 70)
 NO_LIMIT = {"most_recomputed": 1e12, "most_recomputed_of_one": 1e12}
 
 
@@ -286,31 +279,3 @@ def test_blocks_have_whole_tiles_and_at_most_512_threads(name: str) -> None:
             block = marks(found, group.output)
             counts = {d.args[2]: d.args[3] for d in found.schedule.on(group.output).directives if d.verb == "split"}
             assert prod(int(counts.get(loop, 1)) for loop in block["thread"]) <= 512
-
-
-@pytest.mark.parametrize("fusion", ["posttile", "minfuse"])
-@pytest.mark.parametrize("focus", KINDS)
-def test_random_pipelines(focus: str, fusion: str) -> None:
-    """A schedule, the one that was found before, for each of them, and in the simulator what the reference says."""
-    strategies = [PostTile(fusion=fusion), PostTile(tile_sizes=(4, 8), threads=(2, 4), fusion=fusion, **NO_LIMIT)]
-
-    def run(case: Case) -> None:
-        pipeline = pipeline_of(case, target="cuda-sim")
-        inputs, params = case.values(pipeline.graph)
-        if refused_call(pipeline, inputs, params):
-            return
-        asked = problem_of(pipeline, TINY_GPU, **{n: a.shape for n, a in inputs.items()}, **params)
-        if any(0 in shape for shape in asked.shapes.values()):
-            return
-        for strategy in strategies:
-            found = strategy.find(asked)
-            assert strategy.find(asked) == found and str(found.report)
-            assert_agrees(Trial(case, found.schedule, None, 1, "cuda-sim"))
-
-    @seed(sum(map(ord, focus + fusion)))
-    @settings(max_examples=EXAMPLES)
-    @given(pipelines(focus, most=4, sizes=SIZES))
-    def each(case: Case) -> None:
-        isolated(lambda: run(case))
-
-    isolated_together(each)
