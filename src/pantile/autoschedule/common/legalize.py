@@ -29,9 +29,11 @@ class LegalSchedule:
     remarks: tuple[str, ...]
 
 
-def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()) -> LegalSchedule:
+def legal(
+    problem: Problem, parts: Sequence[Part], inlined: Collection[str] = (), lowered: Collection[Part] = ()
+) -> LegalSchedule:
     """A schedule of `problem.graph`, from which nothing has been inlined yet. What is reduced to one value, or counted,
-    by itself, is so in parts: that is no matter of tiles."""
+    by itself, is so in parts: that is no matter of tiles. `lowered`: parts that lowering has not refused before."""
     marks = marking(problem, inlined=inlined)
     stages = [s for s in problem.graph.stages if s.name not in inlined]
     whole = {s.name: part for s in stages if (part := marks.in_parts(s))}
@@ -40,11 +42,10 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
     parts = [whole.get(part[0].name, part) if len(part) == 1 else part for part in parts]
     alone_at_root = Schedule(*(chain for part in alone.values() for chain in part))
     remarks = [f"reduced in parts, by threads and lanes: {', '.join(whole)}"] if whole else []
-    why: dict[int, str] = {}
-    checks = (partial(_resolved, problem), *([partial(_lowered, problem)] if problem.target.has_blocks else []))
-    for check in checks:
-        left = {k: part for k, part in enumerate(parts) if k not in why}
-        why |= _refused(alone_at_root, left, check)
+    why = _refused(alone_at_root, dict(enumerate(parts)), partial(_resolved, problem))
+    if problem.target.has_blocks:
+        left = {k: part for k, part in enumerate(parts) if k not in why and part not in lowered}
+        why |= _refused(alone_at_root, left, partial(_lowered, problem))
     for k in sorted(why):
         remarks.append(f"scheduled on their own: {', '.join(chain.name for chain in parts[k])}, because {why[k]}")
     honoured = tuple(k not in why for k in range(len(parts)))
@@ -61,7 +62,7 @@ def legal_choice(
     if all(is_honoured or wanted == other for is_honoured, wanted, other in choices):
         return result, result.honoured
     chosen = [wanted if is_honoured else other for is_honoured, wanted, other in choices]
-    return legal(problem, chosen, inlined), result.honoured
+    return legal(problem, chosen, inlined, [*compress(preferred, result.honoured)]), result.honoured
 
 
 def _with(schedule: Schedule, parts: Iterable[Part]) -> Schedule:
@@ -74,24 +75,18 @@ _Check = Callable[[Schedule], Mapping[str, str]]  # refusals by a stage of the p
 def _refused(schedule: Schedule, parts: Mapping[int, Part], check: _Check) -> dict[int, str]:
     """The parts that a check refuses, and why: all are tried together, and where it is not said which of them is at
     fault, one after the other beside those before it."""
-    why: dict[int, str] = {}
-    while parts:
-        try:
-            refusals = check(_with(schedule, parts.values()))
-        except UserError as refusal:
-            if len(parts) == 1:
-                return why | dict.fromkeys(parts, refusal.reason)
-            for k, part in parts.items():
-                refused = _refused(schedule, {k: part}, check)
-                schedule = schedule if refused else _with(schedule, [part])
-                why |= refused
-            return why
-        found = {k: refusals[chain.name] for k, part in parts.items() for chain in part if chain.name in refusals}
-        if not found:
-            return why
-        why |= found
-        parts = {k: part for k, part in parts.items() if k not in found}
-    return why
+    try:
+        refusals = check(_with(schedule, parts.values()))
+    except UserError as refusal:
+        if len(parts) == 1:
+            return dict.fromkeys(parts, refusal.reason)
+        why: dict[int, str] = {}
+        for k, part in parts.items():
+            refused = _refused(schedule, {k: part}, check)
+            schedule = schedule if refused else _with(schedule, [part])
+            why |= refused
+        return why
+    return {k: refusals[chain.name] for k, part in parts.items() for chain in part if chain.name in refusals}
 
 
 def _resolved(problem: Problem, schedule: Schedule) -> Mapping[str, str]:

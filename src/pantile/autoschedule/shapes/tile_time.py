@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -131,6 +131,8 @@ def instructions(facts: PipelineFacts, name: str) -> float:
 class TileCosts(ABC):
     """What all candidates cost, at once, with what Algorithm 1 would fuse."""
 
+    most_behind: ClassVar[int] = 0
+
     def __init__(self, problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates) -> None:
         """`others` are the spaces that may be fused with the live-out one, producers first."""
         self.problem, self.facts = problem, problem.facts
@@ -164,8 +166,8 @@ class TileCosts(ABC):
     def _fused(self, limits: FusionLimits, most_stored: float) -> tuple[dict[str, Numbers], FusedWork]:
         """Which stages are fused: what Algorithm 1 will decide; a candidate is not followed once it stores too much.
 
-        Of the spaces that are fused with no candidate, only some count: a long pipeline is looked at as far as a group
-        may reach, and not much farther.
+        Of the spaces that are fused with no candidate, some count at most: a long pipeline is looked at as far as a
+        group may reach, and not much farther.
         """
         behind = 0
         fused: dict[str, Numbers] = {n: np.full(self.count, True) for n in self.liveout.stages}
@@ -175,8 +177,8 @@ class TileCosts(ABC):
             here = np.logical_and.reduce([fused.get(c, np.full(self.count, False)) for c in readers])
             here = here & (group.stored <= most_stored)
             behind += not here.any()
-            if behind > MOST_BEHIND:
-                break
+            if not here.any() and behind > self.most_behind:
+                continue
             for name in reversed(space.stages):
                 self.growing.add(name)
             more = sum((self._load(n) for n in space.stages), FusedWork())
@@ -219,6 +221,8 @@ class TileCosts(ABC):
 
 class CpuTileCosts(TileCosts):
     """Tiles on the cores of a CPU."""
+
+    most_behind: ClassVar[int] = MOST_BEHIND
 
     @property
     def machine(self) -> Cpu:
