@@ -146,9 +146,9 @@ class Built:
         return not_of_lanes(self.graph.producer.get(made_for(buffer)), buffer, why)
 
     def hybrid_tiles(self) -> dict[str, gpu.passes.TileSplit]:
-        """The buffers that are split over two memories; those of small arrays, whose tiles are smaller, are not."""
+        """The buffers that are split over two memories."""
         splits = dict[str, gpu.passes.TileSplit]()
-        for stage in self.graph.stages if not self.request.small else ():
+        for stage in self.graph.stages:
             tile = self.plan.stages[stage.name].hybrid
             if tile is not None:
                 no = partial(not_in_two_memories, stage, tile.directive)
@@ -219,7 +219,8 @@ LOOP_PASSES = (
     LoopPass("collect", lambda body, of: collect(body, [b for b in of.request.buffers if not b.writable])),
     LoopPass("promote", lambda body, of: promote(body)),
     LoopPass("share_memory", lambda body, of: share_memory(body, of.facts), on=CPU),
-    LoopPass("hybrid_tiles", lambda body, of: gpu.passes.hybrid_tiles(body, of.hybrid_tiles()), on=GPU),
+    LoopPass("hybrid_tiles", lambda body, of: gpu.passes.hybrid_tiles(
+        body, of.hybrid_tiles(), of.request.small), on=GPU),
     LoopPass("insert_warp_barriers", lambda body, of: gpu.passes.insert_warp_barriers(body, of.graph), on=GPU),
     LoopPass("map_warps", lambda body, of: gpu.passes.map_warps(body, of.not_of_lanes), on=GPU),
     LoopPass("distribute_registers", lambda body, of: gpu.passes.distribute_registers(

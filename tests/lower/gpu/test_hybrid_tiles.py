@@ -195,3 +195,11 @@ def test_loops_that_read_it_are_unrolled() -> None:
 def test_a_cpu_has_no_lanes() -> None:
     with pytest.raises(UserError, match="has no blocks of threads"):
         chain().with_options(target="x86-64-v3").with_schedule(pt.Schedule(pt.on("g").registers_from("x", 34)))
+
+
+def test_small_arrays() -> None:
+    """Blocks are smaller there: less of a tile is in registers, or all of it in shared memory."""
+    p = chain(tiles((2, 3), (1, 32)), hybrid("g", "x", 1, (1, 32)), hybrid("f", "x", 1, (1, 32)))
+    for width in (101, 100, 69, 68, 40, 9):
+        for height in (50, 11, 5):
+            assert_agrees(p, img=picture(height, width))

@@ -85,6 +85,7 @@ class FusedGroup:
     stages: tuple[FusedStage, ...]
     extents: tuple[int, ...]
     planes: int = 1  # tiles along other dims of the output
+    is_stored: bool = True  # whether the output is one of the pipeline: others may have blocks that are not whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,6 +295,7 @@ class Algorithm2:
         fits = (self.shared_per_block <= has.shared_per_block) & (self.registers <= has.registers_per_thread)
         points = self._each(self.blocks.points) * self.group.stages[-1].fixed
         fits &= (self.fraction == 0) | (points <= MOST_COPIES)  # loops around registers are unrolled
+        fits &= self.group.is_stored | (self.tile_bytes <= has.shared_per_block)  # where all of it must be
         if self.printed:
             return fits
         return fits & (self.running_blocks >= 1) & (self.total_blocks >= self.gpu.multiprocessors)

@@ -163,7 +163,8 @@ class WarpTileModel:
 
     def _fused(self, space: _TiledSpace) -> FusedGroup:
         stages = tuple(self._stage(space, name) for name in space.group.names)
-        return FusedGroup(stages, space.extents, space.plane_count)
+        is_stored = space.group.output in self.stages.problem.graph.output
+        return FusedGroup(stages, space.extents, space.plane_count, is_stored)
 
     def _stage(self, space: _TiledSpace, name: str) -> FusedStage:
         return FusedStage(

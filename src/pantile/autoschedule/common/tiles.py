@@ -197,12 +197,22 @@ class _Output:
 
     def _split(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         for loop in loops.order:
+            if loop in self.group.of_warp:
+                chain = self._warps(loop, chain)
+                continue
             factors = [level[loop] for level in self.levels if loop in level]
             current = loop
             for factor, (outer, inner) in zip(factors, pairwise(self.names[loop]), strict=True):
                 chain = chain.split(current, outer, inner, factor, tail=self.tail(loop))
                 current = inner
         return chain
+
+    def _warps(self, loop: str, chain: StageSchedule) -> StageSchedule:
+        """Tiles of warps, several of which make a block. Where that is clipped, none is larger than it should be."""
+        outer, middle, inner = self.names[loop]
+        tile, each = self.group.of_warp[loop], fresh(loop + "_w", {*self.names[loop], *self.extents}.__contains__)
+        block = self.levels[0][loop] // tile
+        return chain.split(loop, each, inner, tile, tail=self.tail(loop)).split(each, outer, middle, block)
 
 
 def reads_halves(stage: Stage) -> bool:

@@ -49,25 +49,35 @@ class TileSplit:
     refuse: Callable[[str], UserError]
 
 
-def hybrid_tiles(body: Stmt, splits: Mapping[str, TileSplit]) -> Stmt:
-    """Split buffers into what lies in shared memory and what lies in registers."""
-    return _Visit(splits).visit(body, At(Named(), {}), {}) if splits else body
+def hybrid_tiles(body: Stmt, splits: Mapping[str, TileSplit], small: bool = False) -> Stmt:
+    """Split buffers into what lies in shared memory and what lies in registers.
+
+    With `small`, blocks were shrunk to fit small arrays; a tile that cannot be split then is in shared memory.
+    """
+    return _Visit(splits, small).visit(body, At(Named(), {}), {}) if splits else body
 
 
 class _Visit:
-    def __init__(self, splits: Mapping[str, TileSplit]) -> None:
-        self.splits = splits
+    def __init__(self, splits: Mapping[str, TileSplit], small: bool) -> None:
+        self.splits, self.small = splits, small
 
     def visit(self, s: Stmt, at: At, current: Mapping[str, _HybridTile]) -> Stmt:
         """A statement; `current` has the buffers around it that are split."""
         if isinstance(s, Realize):
             current = {name: tile for name, tile in current.items() if name != s.buffer}
             if s.buffer in self.splits:
-                tile = _HybridTile(_of_one_stage(s, self.splits), at, self.splits[s.buffer])
-                body = tile.stored(tile.realizes[-1].body, at)
-                return tile.realized(self.visit(body, at, current | dict.fromkeys(tile.buffers, tile)))
+                try:
+                    return self.split(_of_one_stage(s, self.splits), at, current)
+                except UserError:
+                    if not self.small:
+                        raise
         inside = tuple([self.visit(c, at.inside(s, scope), current) for c, scope in step(s, at.scope)])
         return rebuild(s, tuple([self.read(e, at, current) for e in expressions(s)]), inside)
+
+    def split(self, realizes: list[Realize], at: At, current: Mapping[str, _HybridTile]) -> Stmt:
+        tile = _HybridTile(realizes, at, self.splits[realizes[0].buffer])
+        body = tile.stored(realizes[-1].body, at)
+        return tile.realized(self.visit(body, at, {**current, **dict.fromkeys(tile.buffers, tile)}))
 
     def read(self, e: Expr, at: At, current: Mapping[str, _HybridTile]) -> Expr:
         def load(n: Expr) -> Expr | None:
@@ -165,7 +175,7 @@ class _HybridTile:
     def load(self, e: Load, at: At) -> Expr:
         """From one of both, or where lanes read across the column, from shared memory by those below it."""
         index = e.indices[self.split.dim]
-        first, last = self.places(index, at)
+        first, last = {k: self.places(k, e.indices[k], at) for k in self.widths}[self.split.dim]
         there = replace(e, buffer=self.buffers[e.buffer])
         if last < self.split.column:
             return e
@@ -177,9 +187,9 @@ class _HybridTile:
         below = broadcast(first_lane(index) < low + self.split.column, e.lanes)
         return select(below, replace(e, mask=below if e.mask is None else below & e.mask), there)
 
-    def places(self, index: Expr, at: At) -> tuple[int, int]:
-        """The first and the last column that the lanes read."""
-        steps, rest = at.moved(index, self.lows[self.split.dim])
+    def places(self, k: int, index: Expr, at: At) -> tuple[int, int]:
+        """The first and the last entry of a dim that the lanes read."""
+        steps, rest = at.moved(index, self.lows[k])
         extents = {x.var: simplify(at.named.form(x.extent).expr()) for x in at.loops if steps[x.var]}
         counts = {name: int(n.value) for name, n in extents.items() if isinstance(n, Const)}
         if rest.terms or len(counts) < len(extents) or not is_alike(index):
