@@ -15,6 +15,7 @@ from .cached import cached_property
 from .compile import Options, compile_kernel, kernel_key, lowered, memory_of_blocks, to_loops, to_plan, trace_of
 from .cost_model import Cost, Sizes, plan_cost
 from .errors import UserError
+from .expr.nodes import Number
 from .graph.nodes import Graph
 from .ir.nodes import Program
 from .machine import Cpu
@@ -90,9 +91,9 @@ class ScheduledPipeline:
         """The host part and the kernels of a variant."""
         return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
 
-    def memory_of_blocks(self) -> dict[str, int | UserError]:
+    def memory_of_blocks(self, scalars: Mapping[str, Number]) -> dict[str, int | UserError]:
         """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute."""
-        return memory_of_blocks(self._resolved, self._plan, self.variants.usual, self.options)
+        return memory_of_blocks(self._resolved, self._plan, self.variants.in_c_order(scalars), self.options)
 
     def _compile(self, variant: Variant) -> Executable:
         backend = backend_of(self.options.target)

@@ -16,6 +16,7 @@ from .calls import Calls
 from .compile import Options
 from .errors import UserError, UserTypeError, shown
 from .expr.garbage import rare_collections
+from .expr.nodes import Number
 from .forks import Lock, importing
 from .graph.nodes import Graph
 from .machine import Cpu, Machine, detect
@@ -83,7 +84,7 @@ class Scheduling:
         shapes, scalars = self.calls.sizes(arguments)
         graph = self.calls.graph_for(self.calls.known(arguments))
         measure = partial(self._seconds, graph, arguments)
-        refused = partial(refusals, self.calls.options, self.for_machine)
+        refused = partial(refusals, self.calls.options, self.for_machine, scalars)
         return Problem(graph, shapes, scalars, self.for_machine, self.calls.options.strict, measure, refused)
 
     def _reuse(
@@ -142,11 +143,14 @@ class Scheduling:
         return min(times)
 
 
-def refusals(options: Options, machine: Machine, graph: Graph, schedule: Schedule) -> dict[str, str]:
-    """Why blocks of a GPU cannot have the memory that a schedule wants of them, by the stage that they compute."""
+def refusals(
+    options: Options, machine: Machine, scalars: Mapping[str, Number], graph: Graph, schedule: Schedule
+) -> dict[str, str]:
+    """Why blocks of a GPU cannot have the memory that a schedule wants of them, by the stage that they compute, for
+    inputs of these extents in C order."""
     most = machine.multiprocessor.shared_per_block if isinstance(machine, machines.Gpu) else MOST_SHARED
     refused = {}
-    for stage, needed in ScheduledPipeline(graph, schedule, options, {}).memory_of_blocks().items():
+    for stage, needed in ScheduledPipeline(graph, schedule, options, {}).memory_of_blocks(scalars).items():
         if isinstance(needed, UserError):
             refused[stage] = needed.reason
         elif needed > most:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from .dataclass import dataclass
 from .expr.linear import Facts
-from .expr.nodes import Const, Expr
+from .expr.nodes import Const, Expr, Number
 from .graph.nodes import Graph
 from .ir.nodes import Strides
 from .runtime.arguments import LARGEST_STRIDE
@@ -69,10 +69,20 @@ class Variants:
     @property
     def usual(self) -> Variant:
         """The variant for large arrays in C order."""
-        strides = tuple((name, _in_c_order(shape)) for name, shape in self._shapes.items())
-        aligned = tuple((name, self._aligned) for name in self._shapes if self._aligned)
         least = tuple((e, self._large.get(e, 1)) for e in self.extents)
-        return Variant(strides, least, aligned=aligned, multiples=tuple(self._rows(strides)))
+        return Variant(self._c_order, least, aligned=self._of_new_arrays, multiples=tuple(self._rows(self._c_order)))
+
+    def in_c_order(self, scalars: Mapping[str, Number]) -> Variant:
+        """The variant for arrays in C order and inputs of these extents."""
+        return self.of(self._c_order, {e: int(scalars[e]) for e in self.extents}, self._of_new_arrays)
+
+    @property
+    def _c_order(self) -> tuple[tuple[str, Strides], ...]:
+        return tuple((name, _in_c_order(shape)) for name, shape in self._shapes.items())
+
+    @property
+    def _of_new_arrays(self) -> Aligned:
+        return tuple((name, self._aligned) for name in self._shapes if self._aligned)
 
     def _rows(self, strides: tuple[tuple[str, Strides], ...]) -> Iterator[tuple[str, int]]:
         """Extents of inputs along contiguous axes, and the number of elements of a longest access."""

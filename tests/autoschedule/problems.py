@@ -35,7 +35,7 @@ def problem_for(graph: Graph, pipeline: pt.Pipeline, machine: Machine, /, **argu
     shapes, scalars = pipeline._calls.sizes(arguments)
     options = replace(pipeline.options, target=machine.target)
     return Problem(
-        graph, shapes, scalars, machine, pipeline.options.strict, refusals=partial(refusals, options, machine)
+        graph, shapes, scalars, machine, pipeline.options.strict, refusals=partial(refusals, options, machine, scalars)
     )
 
 

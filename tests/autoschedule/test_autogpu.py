@@ -225,3 +225,23 @@ def doubled(target: str) -> pt.Pipeline:
     img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
     out[y, x] = img[y, x] * 2.0
     return pt.Pipeline(out, shape=img.shape, target=target, schedule="autogpu")
+
+
+def test_groups_of_small_pictures_are_those_that_their_code_has_memory_for() -> None:
+    """Code for small pictures has other loops: here a group is refused that large ones have."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "uint16", ndim=2)
+    rows, columns = img.shape
+
+    def within(condition: Any, value: Any) -> Any:
+        return pt.select(condition, value, pt.cast("uint16", 7))
+
+    f1, f2, f3 = pt.Func("f1"), pt.Func("f2"), pt.Func("f3")
+    ends = [within(y < rows - 1, img[y + 1, x + 2]), within(y < rows, img[y, x])]
+    f1[y, x] = (ends[0] + ends[1] + within((y < rows - 4) & (x >= 1), img[y + 2, x - 1])) // 3
+    f2[y, x] = (within(x >= 1, f1[y, x - 1]) + f1[y + 2, x]) // 3
+    f3[y, x] = within(x < columns - 4, f2[y + 2, x + 2]) + within(x >= 2, f2[y + 1, x - 2])
+    p = pt.Pipeline(f3, shape=(rows - 4, columns), target="cuda-sim", schedule="autogpu", machine=TINY_GPU, strict=True)
+    for shape in ((11, 2), (40, 50)):
+        given = np.random.default_rng(5).integers(0, 65535, shape, "uint16")
+        assert (p(img=given) == p.reference(img=given)).all()

@@ -279,3 +279,16 @@ def test_blocks_have_whole_tiles_and_at_most_512_threads(name: str) -> None:
             block = marks(found, group.output)
             counts = {d.args[2]: d.args[3] for d in found.schedule.on(group.output).directives if d.verb == "split"}
             assert prod(int(counts.get(loop, 1)) for loop in block["thread"]) <= 512
+
+
+def test_updates_that_lack_a_dim() -> None:
+    """Threads are shared out along channels, which the update computes one after the other."""
+    y, x, c = pt.vars("y x c")
+    img, f, out = pt.Input("img", "int32", shape=(None, None, 5)), pt.Func("f"), pt.Func("out")
+    r = pt.RDom((1, 6))
+    f[y, x, c] = pt.edge(img)[y, x, c] + 1
+    f[y, x, r[0]] = f[y, x, r[0] - 1] * 3 + f[y, x, r[0]]
+    out[y, x, c] = f[y, x, c - 1]
+    p = pt.Pipeline(out, shape=(*img.shape[:2], 4), target="cuda-sim", schedule="posttile")
+    given = np.arange(17 * 23 * 5, dtype=np.int32).reshape(17, 23, 5)
+    assert (p(img=given) == p.reference(img=given)).all()

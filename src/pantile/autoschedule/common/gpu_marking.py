@@ -83,7 +83,7 @@ class GpuMarking(Marking):
         dims, counts = loops.stage.dims, {loops.called[loop]: count for loop, _, count in loops.tiles}
         tiled = [n for n, count in counts.items() if count > 1]
         row = dims[self.problem.row(loops.stage.name)]
-        wanted = {loops.called[d]: n for d, n in self.style.threads.items()}
+        wanted = {loops.called[d]: n for d, n in self.style.threads.items() if d in loops.called}
         shares = _ThreadLoops(chain, [*loops.now], wanted, self._most_threads(loops))
         in_row = loops.called.get(row)
         shared = [n for n in loops.inside if n in tiled or n == in_row or wanted.get(n, 1) > 1]
