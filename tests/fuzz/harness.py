@@ -133,6 +133,7 @@ _LATE = (
     "how many lanes it takes is not constant",
     "would be on the stack",
     "bytes of memory that its threads share",
+    "or leave all of it in shared memory",
 )
 
 
