@@ -26,7 +26,7 @@ from .analysis.work import Work, count_work
 from .autoschedule import size_class
 from .backends import PreparedCall, backend_of
 from .backends.backend import Enter, Values
-from .cached import cached_property
+from .cached import cached_property, memoized
 from .compile import Options
 from .cost_model import Cost, Sizes, predict_cost
 from .dataclass import dataclass
@@ -130,7 +130,6 @@ class Calls:
         self.timings: Timings = {} if timings is None else timings
         self._requested, self._by_hand, self._by_size = requested, by_hand, by_size
         self.rewritten = self._rewritten()
-        self._graphs: dict[Known, Graph] = {}
         self._scheduled: dict[CallClass, ScheduledPipeline] = {}
         self.general = self.adopt(((), 0), requested, by_hand=by_hand)
         deciding = region_scalars(graph)
@@ -224,11 +223,10 @@ class Calls:
         elements = sum(a.size for i, a in given if i.table is None) if self._by_size else 0
         return self._known(inputs), size_class(elements)
 
+    @memoized
     def graph_for(self, known: Known) -> Graph:
         """The stages to compute for these extents, as one graph, because much is memoized with its expressions."""
-        if known not in self._graphs:
-            self._graphs[known] = with_extents(self.rewritten.graph, dict(known))
-        return self._graphs[known]
+        return with_extents(self.rewritten.graph, dict(known))
 
     def adopt(
         self, call_class: CallClass, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 
 from .backends import Executable, backend_of
-from .cached import cached_property
+from .cached import cached_property, memoized
 from .compile import Options, compile_kernel, kernel_key, lowered, memory_of_blocks, to_loops, to_plan, trace_of
 from .cost_model import Cost, Sizes, plan_cost
 from .errors import UserError
@@ -58,7 +58,6 @@ class ScheduledPipeline:
         self.computed = self._resolved if changed else None
         self.requested, self._written = requested, requested if by_hand else Schedule()
         self.stored = frozenset(self._plan.stages)
-        self._kernels: dict[Variant, Executable] = {}
         self._timings = timings  # of the last compilation, here or by others that share it
 
     @cached_property
@@ -72,29 +71,9 @@ class ScheduledPipeline:
         """The variants of the code."""
         return Variants(self.graph, self._plan)
 
+    @memoized
     def kernel(self, variant: Variant) -> Executable:
         """The code of a variant, compiled if necessary."""
-        if variant not in self._kernels:
-            self._kernels[variant] = self._compile(variant)
-        return self._kernels[variant]
-
-    def predict_cost(self, sizes: Sizes, machine: Cpu) -> Cost:
-        """The predicted cost of a call of these sizes."""
-        return plan_cost(self._resolved, self._plan, sizes, machine)
-
-    def program(self) -> Program:
-        """The loops for large arrays in C order."""
-        return to_loops(self._resolved, self._plan, self.variants.usual, self.options, trace_of(self.options))
-
-    def kernels(self, variant: Variant) -> Program:
-        """The host part and the kernels of a variant."""
-        return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
-
-    def memory_of_blocks(self) -> dict[str, int | UserError]:
-        """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute."""
-        return memory_of_blocks(self._resolved, self._plan, self.variants.usual, self.options)
-
-    def _compile(self, variant: Variant) -> Executable:
         backend = backend_of(self.options.target)
         backend.check(self.options.target)
         trace = trace_of(self.options)
@@ -114,6 +93,22 @@ class ScheduledPipeline:
             if r.stage in self._written and r.stage in self.graph.stage:
                 warn_smaller(self.graph.stage[r.stage], self._written[r.stage], r.definition, r.loop, r.verb)
         return loaded
+
+    def predict_cost(self, sizes: Sizes, machine: Cpu) -> Cost:
+        """The predicted cost of a call of these sizes."""
+        return plan_cost(self._resolved, self._plan, sizes, machine)
+
+    def program(self) -> Program:
+        """The loops for large arrays in C order."""
+        return to_loops(self._resolved, self._plan, self.variants.usual, self.options, trace_of(self.options))
+
+    def kernels(self, variant: Variant) -> Program:
+        """The host part and the kernels of a variant."""
+        return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
+
+    def memory_of_blocks(self) -> dict[str, int | UserError]:
+        """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute."""
+        return memory_of_blocks(self._resolved, self._plan, self.variants.usual, self.options)
 
 
 def _table(name: str, seconds: Mapping[str, float]) -> str:

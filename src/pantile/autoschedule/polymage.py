@@ -16,7 +16,7 @@ from dataclasses import asdict, replace
 from operator import itemgetter
 from typing import ClassVar
 
-from ..cached import cached_property
+from ..cached import cached_property, memoized
 from ..dataclass import dataclass
 from ..parameters import Count, Weight
 from ..schedule.schedule import Schedule
@@ -67,7 +67,6 @@ class _Merging:
         self.parameters = parameters
         self.groups: list[Set] = [1 << v for v in range(stages.dag.count)]
         self.merges = 0
-        self._overlaps: dict[Set, float | None] = {}
         while (pair := self._next()) is not None:
             self.groups = [*(g for g in self.groups if g not in pair), pair[0] | pair[1]]
             self.merges += 1
@@ -89,11 +88,10 @@ class _Merging:
         return [self.stages.size[name] for name in self.stages.names]
 
     def _may_merge(self, union: Set) -> bool:
-        if union not in self._overlaps:
-            self._overlaps[union] = self._merged_overlap(union)
-        overlap = self._overlaps[union]
+        overlap = self._merged_overlap(union)
         return overlap is not None and overlap < self.parameters.tolerance
 
+    @memoized
     def _merged_overlap(self, union: Set) -> float | None:
         """The overlap of a merged group; None for what cannot be a group, such as one with an output of the pipeline
         inside, which would be a second live-out."""

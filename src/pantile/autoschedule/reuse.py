@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..cached import cached_property
+from ..cached import cached_property, memoized
 from ..dataclass import dataclass
 from ..parameters import Amount, Bytes, Count, Weight
 from .common.facts import PipelineFacts
@@ -236,7 +236,6 @@ class _ReuseSearch:
         self._place = {name: k for k, name in enumerate(self.stages)}
         self.known = StageReuse(self.problem)
         self.analysed: dict[tuple[str, ...], Tiling | None] = {}  # None: not analysed, it stores too many stages
-        self._split: dict[tuple[str, ...], list[Tiling]] = {}
         self.remarks: list[str] = []
 
     def find(self) -> Found:
@@ -308,13 +307,10 @@ class _ReuseSearch:
     def _note_cut(self, members: tuple[str, ...], held: str) -> None:
         self.remarks.append(f"cut into segments: what ends in {members[-1]}, which would store {held}")
 
+    @memoized
     def split_segment(self, members: tuple[str, ...]) -> list[Tiling]:
         """Algorithm 8: the cheapest way to cut a segment into ones that fit."""
-        if members not in self._split:
-            self._split[members] = (
-                self._largest_first(members) if self._has_seen_much() else self._cheapest_split(members)
-            )
-        return self._split[members]
+        return self._largest_first(members) if self._has_seen_much() else self._cheapest_split(members)
 
     def _has_seen_much(self) -> bool:
         """Whether to go on without looking at all cuts."""

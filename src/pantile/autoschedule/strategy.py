@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from ..analysis.channels import LEAST_AXES, MOST_CHANNELS
 from ..analysis.inlining import substituted, without_unread
-from ..cached import cached_property
+from ..cached import cached_property, memoized
 from ..cost_model import Sizes
 from ..dataclass import dataclass
 from ..errors import UserError
@@ -116,17 +116,11 @@ class Problem:
 
     def inlined(self, names: Collection[str]) -> Problem:
         """The problem that is left when these stages are inlined. What nobody reads then has no region to schedule."""
-        if not names:
-            return self
-        without = frozenset(names)
-        if without not in self._left:
-            self._left[without] = self.with_graph(without_unread(substituted(self.graph, without)))
-        return self._left[without]
+        return self._without(frozenset(names)) if names else self
 
-    @cached_property
-    def _left(self) -> dict[frozenset[str], Problem]:
-        """The problems that are left when some stages are inlined, memoized."""
-        return {}
+    @memoized
+    def _without(self, names: frozenset[str]) -> Problem:
+        return self.with_graph(without_unread(substituted(self.graph, names)))
 
     def with_graph(self, graph: Graph) -> Problem:
         """The problem for a pipeline that computes the same in other stages."""

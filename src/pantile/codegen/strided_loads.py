@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from ..cached import cached_property
+from ..cached import cached_property, memoized
 from ..dataclass import dataclass
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, const
 from ..expr.runs import Run
@@ -86,7 +86,6 @@ class Groups:
 
     def __init__(self, s: Stmt) -> None:
         self._stmt = s
-        self._windows: dict[tuple[_Family, int], dict[int, int]] = {}
 
     @cached_property
     def _runs(self) -> dict[gathers.Family, dict[int, Run]]:
@@ -109,21 +108,18 @@ class Groups:
 
     def window(self, load: Load, index: Affine, size: int) -> int | None:
         """The first offset of `size` adjacent loads that include this one, all executed unconditionally; else None."""
-        family = _family(load, index)
-        if (family, size) not in self._windows:
-            self._windows[family, size] = _windows(self._offsets.get(family, set()), size)
-        return self._windows[family, size].get(index.offset)
+        return self._windows(_family(load, index), size).get(index.offset)
 
-
-def _windows(noted: set[int], size: int) -> dict[int, int]:
-    """Cover the offsets from the lowest up by gapless runs of `size`: offset -> first of its run."""
-    windows: dict[int, int] = {}
-    for offset in sorted(noted):
-        for start in range(offset, offset - size, -1):
-            if offset not in windows and all(start + k in noted for k in range(size)):
-                for k in range(size):
-                    windows.setdefault(start + k, start)
-    return windows
+    @memoized
+    def _windows(self, family: _Family, size: int) -> dict[int, int]:
+        """Cover the offsets from the lowest up by gapless runs of `size`: offset -> first of its run."""
+        noted, windows = self._offsets.get(family, set()), dict[int, int]()
+        for offset in sorted(noted):
+            for start in range(offset, offset - size, -1):
+                if offset not in windows and all(start + k in noted for k in range(size)):
+                    for k in range(size):
+                        windows.setdefault(start + k, start)
+        return windows
 
 
 def _family(load: Load, index: Affine) -> _Family:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from math import ceil, prod
 from typing import NamedTuple
 
+from ..cached import memoized
 from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf
 from .accesses import OF_A_SMALL_ONE, count_accesses
@@ -75,7 +76,6 @@ class Bodies:
 
     def __init__(self, nests: Nests, machine: Cpu) -> None:
         self.nests, self.machine = nests, machine
-        self._inner: dict[CountedLoops, InnermostLoops] = {}
         issue, costs = machine.issue, machine.costs
         self._cycles = {
             "int": 1 / issue.int,
@@ -104,12 +104,10 @@ class Bodies:
         times = computed.times * prod(computed.parts.values()) * self.nests.facts.part(leaf)
         return [self._body(leaf, loops).times(times) for loops in self.nests.versions(leaf)]
 
+    @memoized
     def inner(self, loops: CountedLoops) -> InnermostLoops:
         """The loops that one iteration of an innermost loop consists of."""
-        inner = self._inner.get(loops)
-        if inner is None:
-            inner = self._inner[loops] = InnermostLoops(loops)
-        return inner
+        return InnermostLoops(loops)
 
     def _body(self, leaf: Leaf, loops: CountedLoops) -> Body:
         """The body, with the iterations of one time that the stage is computed."""

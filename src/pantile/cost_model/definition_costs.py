@@ -11,7 +11,7 @@ from ..analysis.interval import Interval, Scope
 from ..analysis.loop_bounds import bounding
 from ..analysis.ragged import ragged
 from ..analysis.regions import definition_scope
-from ..cached import cached_property
+from ..cached import cached_property, memoized
 from ..expr.nodes import Expr, Number
 from ..expr.visit import names
 from ..graph.nodes import Stage
@@ -38,7 +38,6 @@ class DefinitionFacts:
     ) -> None:
         self.stage, self.definition = stage, stage.definitions[index]
         self._source, self._whole, self._scalars, self._conditions = source, whole, scalars, conditions
-        self._tallies: dict[Copies, tuple[Tally, ...]] = {}
         self._boxes: dict[tuple[tuple[str, int], ...], dict[str, Box]] = {}
         self._filled: dict[tuple[tuple[str, int], ...], dict[str, float]] = {}
         self.answers: dict[Hashable, Any] = {}  # memoized, by what they depend on in the schedule
@@ -69,11 +68,10 @@ class DefinitionFacts:
         """The extents of all loops."""
         return {**dict(zip(self.stage.dims, self._whole[self.stage.name], strict=True)), **self._ranges}
 
+    @memoized
     def tallies(self, copies: Copies) -> tuple[Tally, ...]:
         """The instructions of evaluating the definition once in each copy."""
-        if copies not in self._tallies:
-            self._tallies[copies] = self._instructions.tallies(copies)
-        return self._tallies[copies]
+        return self._instructions.tallies(copies)
 
     @cached_property
     def _instructions(self) -> InstructionCounts:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from math import ceil
 
-from ..cached import cached_property
+from ..cached import cached_property, memoized
 from ..dataclass import value
 from ..expr.linear import linear
 from ..expr.nodes import Cast, Expr, Load, Number, Op
@@ -73,15 +73,12 @@ class Reads:
         self.stage, self.definition = stage, definition
         self.loops, self._extents = frozenset(extents), extents
         self._source, self._scalars, self._conditions = source, scalars, conditions
-        self._forms: dict[Expr, LinearForm] = {}
         self._alike: dict[tuple[object, ...], int] = {}
-        self._along: dict[tuple[str, int], frozenset[LinearForm]] = {}
 
+    @memoized
     def form(self, index: Expr) -> LinearForm:
-        """The form of an index, memoized."""
-        if index not in self._forms:
-            self._forms[index] = index_form(index, self.loops, self._scalars)
-        return self._forms[index]
+        """The form of an index."""
+        return index_form(index, self.loops, self._scalars)
 
     @cached_property
     def loads(self) -> tuple[MemoryAccess, ...]:
@@ -130,12 +127,10 @@ class Reads:
     def _groups(self) -> tuple[_AccessGroup, ...]:
         return _access_groups((*self.loads, *self.stores[:1]))
 
+    @memoized
     def along(self, source: str, axis: int) -> frozenset[LinearForm]:
         """The different indices at which a source is read along an axis."""
-        forms = self._along.get((source, axis))
-        if forms is None:
-            forms = self._along[source, axis] = frozenset(a.forms[axis] for a in self.loads if a.source == source)
-        return forms
+        return frozenset(a.forms[axis] for a in self.loads if a.source == source)
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..cached import memoized
 from ..errors import InternalError, shown
 from ..expr.nodes import Const
 from ..target.kinds import WRITTEN_OUT, Kind
@@ -29,7 +30,6 @@ class _Sizes:
     def __init__(self, drafts: dict[str, StageDraft], placement: Placement) -> None:
         self.drafts = drafts
         self.placement = placement
-        self._loops: dict[tuple[str, int], dict[str, LoopDraft]] = {}
 
     def check_nest(self, s: StageDraft, nest: NestDraft) -> None:
         if not any(x.kind in WRITTEN_OUT for x in nest.loops):
@@ -56,10 +56,11 @@ class _Sizes:
             )
 
     def _loop(self, site: Site) -> LoopDraft:
-        definition = (site.stage, site.definition)
-        if definition not in self._loops:
-            self._loops[definition] = {x.name: x for x in self.drafts[site.stage].nests[site.definition].loops}
-        return self._loops[definition][site.loop]
+        return self._loops(site.stage, site.definition)[site.loop]
+
+    @memoized
+    def _loops(self, name: str, definition: int) -> dict[str, LoopDraft]:
+        return {x.name: x for x in self.drafts[name].nests[definition].loops}
 
     def check_inferred(self, s: StageDraft, nest: NestDraft) -> None:
         """Refuse to write out a loop of unknown extent of a stage at root, whose extents depend on those of the

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...cached import cached_property
+from ...cached import cached_property, memoized
 from ...expr.nodes import Op
 from ...expr.visit import key, walk
 from ...graph.nodes import Graph, Stage
@@ -58,9 +58,6 @@ class _Uses:
         self.graph = graph
         self.output = output
         self.members = members  # producers before consumers
-        self._reads: dict[Stage, frozenset[object]] = {}
-        self._places: dict[Stage, dict[str, frozenset[object]]] = {}
-        self._narrows: dict[Stage, bool] = {}
 
     @cached_property
     def of(self) -> dict[str, int]:
@@ -75,24 +72,21 @@ class _Uses:
             number_of[name] = numbers.setdefault(use, len(numbers))
         return number_of
 
+    @memoized
     def reads(self, stage: Stage) -> frozenset[object]:
         """The values that an iteration reads."""
-        if stage not in self._reads:
-            self._reads[stage] = frozenset((e.buffer, *map(key, e.indices)) for e in stage.pure.loads)
-        return self._reads[stage]
+        return frozenset((e.buffer, *map(key, e.indices)) for e in stage.pure.loads)
 
+    @memoized
     def _at(self, consumer: Stage) -> dict[str, frozenset[object]]:
         """The indices at which a stage reads each buffer."""
-        if consumer not in self._places:
-            places: dict[str, set[object]] = {}
-            for e in consumer.pure.loads:
-                places.setdefault(e.buffer, set()).add(tuple(map(key, e.indices)))
-            self._places[consumer] = {buffer: frozenset(at) for buffer, at in places.items()}
-        return self._places[consumer]
+        places: dict[str, set[object]] = {}
+        for e in consumer.pure.loads:
+            places.setdefault(e.buffer, set()).add(tuple(map(key, e.indices)))
+        return {buffer: frozenset(at) for buffer, at in places.items()}
 
+    @memoized
     def _may_narrow(self, consumer: Stage) -> bool:
         """Whether conditions decide what it reads."""
-        if consumer not in self._narrows:
-            selects = (isinstance(e, Op) and e.op == "select" for e in walk(*consumer.pure.values))
-            self._narrows[consumer] = bool(consumer.updates) or any(selects)
-        return self._narrows[consumer]
+        selects = (isinstance(e, Op) and e.op == "select" for e in walk(*consumer.pure.values))
+        return bool(consumer.updates) or any(selects)

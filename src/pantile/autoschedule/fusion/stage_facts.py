@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ...analysis.access import Access, Index, accesses
-from ...cached import cached_property
+from ...cached import cached_property, memoized
 from ...graph.nodes import Definition, Stage
 from ..strategy import Problem
 from .dimensional_reuse import dimensional_reuse
@@ -20,17 +20,15 @@ class SingleStages:
         self.problem = problem
         self.facts = problem.facts
         self.names = tuple(s.name for s in problem.graph.stages)
-        self._hulls: dict[Definition, list[Access]] = {}
 
+    @memoized
     def reads(self, stage: Stage, definition: Definition) -> Sequence[Access]:
         """The reads of a definition, with reads of the same kind taken together."""
-        if definition not in self._hulls:
-            hulls: dict[object, Access] = {}
-            for access in accesses(stage, definition):
-                kind = (access.buffer, *(None if i is None else (i.dim, i.scale) for i in access.indices))
-                hulls[kind] = _hull(hulls[kind], access) if kind in hulls else access
-            self._hulls[definition] = list(hulls.values())
-        return self._hulls[definition]
+        hulls: dict[object, Access] = {}
+        for access in accesses(stage, definition):
+            kind = (access.buffer, *(None if i is None else (i.dim, i.scale) for i in access.indices))
+            hulls[kind] = _hull(hulls[kind], access) if kind in hulls else access
+        return list(hulls.values())
 
     @cached_property
     def extents(self) -> dict[str, tuple[int, ...]]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from math import inf, prod, sqrt
 
-from ...cached import cached_property
+from ...cached import cached_property, memoized
 from ...dataclass import dataclass
 from .aligned_group import AlignedGroup
 from .alignment import StageGraph
@@ -43,7 +43,6 @@ class TileModel:
     inlining: str = FULL
     multi_level: bool = True
     terms: str = SCALED
-    _found: dict[Group, CostedGroup] = field(default_factory=dict)
 
     def cost(self, group: Group) -> float:
         return self.costed(group).cost
@@ -51,13 +50,9 @@ class TileModel:
     def is_hopeless(self, group: Group) -> bool:
         return self.stages.is_hopeless(group)
 
+    @memoized
     def costed(self, group: Group) -> CostedGroup:
         """MULTILEVELCOST(H) if several levels are wanted, else COST(H)."""
-        if group not in self._found:
-            self._found[group] = self._evaluate(group)
-        return self._found[group]
-
-    def _evaluate(self, group: Group) -> CostedGroup:
         names = self.stages.members(group)
         if len(names) == 1 and not self.stages.can_be_fused(names[0]):
             live = self._live(group)
