@@ -21,7 +21,7 @@ from .entry_points import USER_ERRORS, marked, of_user
 from .errors import UserError, UserTypeError, shown
 from .explain import Explanation, Timing
 from .expr.depth import on_deep_stack
-from .expr.garbage import rare_collections
+from .expr.interpreter_settings import rare_collections
 from .graph.names import identifier
 from .graph.nodes import Graph
 from .graph.outputs import separate_outputs

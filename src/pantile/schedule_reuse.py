@@ -19,7 +19,7 @@ from .cost_model import Cost, Sizes
 from .cost_model.result import time
 from .errors import PantileError
 from .expr.depth import on_deep_stack
-from .expr.garbage import rare_collections
+from .expr.interpreter_settings import rare_collections
 from .graph.nodes import Graph, InputInfo
 from .machine import Cpu
 from .runtime import cache

@@ -23,8 +23,8 @@ from .runtime import kernels
 from .schedule.clones import has_copies
 from .schedule.default import complete, places_like
 from .schedule.panels import has_panels
+from .schedule.refuse import warn_smaller
 from .schedule.schedule import Schedule
-from .schedule.size_warning import warn_smaller
 from .schedule.strips import has_strips
 from .variant import Variant, Variants
 

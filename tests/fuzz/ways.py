@@ -19,7 +19,7 @@ from pantile.autoschedule import STRATEGIES
 from pantile.errors import UserError
 from pantile.pipeline import Pipeline
 from pantile.reference import evaluate
-from pantile.runtime.cuda.failures import DeviceCrash
+from pantile.runtime.cuda.driver import DeviceCrash
 from pantile.schedule.schedule import Schedule
 from pantile.target import named
 from pantile.target.description import SIMULATED

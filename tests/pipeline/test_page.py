@@ -12,7 +12,7 @@ import pytest
 import pantile as pt
 from pantile.analysis.interval import Interval
 from pantile.analysis.regions import required
-from pantile.explain.layers import GAP, layout
+from pantile.explain.diagram import GAP, layout
 from pantile.explain.markup import Markup, join, tag
 from pantile.explain.windows import Window, tiles
 from pantile.machine import named

@@ -41,8 +41,8 @@ from ..expr.visit import names, substitute, walk
 from ..graph.nodes import ReductionDim, Stage
 from ..schedule.updates import accumulation, keeps_to
 from .change import Change, RewriteContext
-from .factors import factors
 from .halved_stages import HalvedWindow, RowWindow, extent, low
+from .weighted_sums import factors
 
 MOST_HALVINGS = 3  # 27 planes, all of which are written out where they are computed
 FEWEST_ROWS = 5

@@ -23,11 +23,8 @@ from ..expr.types import INDEX
 from ..expr.visit import loaded, names, substitute, walk_loads
 from ..graph.nodes import ReductionDim, Stage
 from ..schedule.updates import accumulation, keeps_to
-from .change import Change, RewriteContext
-from .cost import STORED
-from .factors import factors
-from .rank_one import rank_one
-from .weighted_sums import MOST_TAPS, SeparatedSum, cost, unit
+from .change import STORED, Change, RewriteContext
+from .weighted_sums import MOST_TAPS, SeparatedSum, cost, factors, rank_one, unit
 
 
 def separate_weights(stage: Stage, context: RewriteContext) -> Change | None:

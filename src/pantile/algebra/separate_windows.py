@@ -25,8 +25,7 @@ from ..expr.nodes import Const, Expr, Load, coordinate, neutral
 from ..expr.visit import names
 from ..graph.nodes import Definition, ReductionDim, Stage
 from ..schedule.updates import Accumulation, accumulation, keeps_to
-from .change import Change, RewriteContext
-from .cost import STORED, operations
+from .change import STORED, Change, RewriteContext, operations
 from .stored_type import Range, as_type, integers, stored_type
 
 _WORDS = {"add": "a sum", "or": "a disjunction", "and": "a conjunction", "max": "a maximum", "min": "a minimum"}

@@ -18,7 +18,7 @@ from ..expr.types import BOOL, INDEX
 from ..expr.visit import key, names, walk
 from ..graph.nodes import Definition, Graph, Stage
 from .conversions import terms
-from .cost import weight
+from .work import weight
 
 MUCH = 16.0  # operations that are worth sharing: the weights of an interpolation, not a factor
 SHARING_ROWS = 4  # rows that are unrolled to share work

@@ -29,14 +29,21 @@ from .common.inlining import inlining
 from .common.legalize import legal
 from .common.marking import Style
 from .common.tiles import TiledGroup, scheduled
-from .nest.capacity import Capacity
-from .nest.emulation import Prefetcher
-from .nest.misses import Tile, l1_misses, l2_misses, order_cost, tile_counts, without, working_set
+from .nest.capacity import (
+    Capacity,
+    Prefetcher,
+    Tile,
+    l1_misses,
+    l2_misses,
+    order_cost,
+    tile_counts,
+    without,
+    working_set,
+)
 from .nest.references import Numbers, Reference, is_transposed, product
-from .nest.register_block import in_blocks
+from .nest.register_block import in_blocks, tiled
 from .nest.statement import Statement
 from .nest.tiled_loops import TiledLoops
-from .nest.tiled_statement import tiled
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 

@@ -14,7 +14,7 @@ def aligned(rows: Sequence[Sequence[str]], text_columns: int) -> Iterator[str]:
         yield "  ".join(left + right).rstrip()
 
 
-def ratio(value: float | None) -> str:
+def two_digits(value: float | None) -> str:
     """Two digits, or an empty cell."""
     return "" if value is None else f"{value:.2f}"
 

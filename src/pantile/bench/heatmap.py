@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .columns import milliseconds, ratio
+from .columns import milliseconds, two_digits
 from .matrix import Matrix
 from .plot import matplotlib
 from .result import Result
@@ -25,7 +25,7 @@ def draw(path: Path, results: Sequence[Result], caption: str = "") -> None:
     texts = [[milliseconds(m.times[app][x]) if x in m.times[app] else "" for x in m.labels] for app in apps]
     means = [m.mean([x]) for x in m.labels]
     ratios.append(means)
-    texts.append(list(map(ratio, means)))
+    texts.append(list(map(two_digits, means)))
     size = (2.2 + 0.85 * len(m.labels), 1.4 + 0.27 * len(texts))
     figure, axes = pyplot.subplots(figsize=size, layout="constrained")
     _cells(axes, ratios, texts)

@@ -20,12 +20,11 @@ from ..machine.quiet import NOTICEABLE, busy_cores
 from ..tuning_results import NotTuned
 from .agreement import disagreement, inner
 from .console import Console
-from .contender import ON_GPU, Array, Contender, Label, Unavailable, several
+from .contender import ON_GPU, Array, Contender, Label, Unavailable, on_a_line, several
 from .gpu import GpuContender, prepare_on_gpu
 from .memory import free_bytes, peak_megabytes
 from .ours import SYSTEM, PantileContender, prepare
 from .overhead import overhead_us
-from .placement import on_a_line
 from .result import Result
 from .rivals.registry import RIVALS
 from .rivals.rival import Rival, Task

@@ -351,13 +351,9 @@ def _tune(options: argparse.Namespace) -> int:
 
 
 def _calibrate(options: argparse.Namespace) -> int:
-    if options.gpu is not None:
-        from .calibrate_gpu import calibrate_gpu
+    from .calibrate import calibrate, calibrate_gpu
 
-        return calibrate_gpu(options.gpu)
-    from .calibrate import calibrate
-
-    return calibrate()
+    return calibrate() if options.gpu is None else calibrate_gpu(options.gpu)
 
 
 def _cache(options: argparse.Namespace) -> int:

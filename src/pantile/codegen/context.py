@@ -14,8 +14,7 @@ from ..ir.nodes import Block, Kernel
 from ..target import Target
 from ..target.kinds import CacheOperator
 from .alignment import AlignmentFacts
-from .closure import Closure
-from .function import Function
+from .function import Closure, Function
 from .indices import index_type
 from .lanes import Neighbours
 from .min_max_pairs import Exchanges

@@ -16,7 +16,7 @@ from ..errors import InternalError
 from ..expr.nodes import Number
 from ..expr.types import INDEX, DType
 from ..ir.nodes import Kernel, Program
-from .closure import SLOT, ClosureSlot
+from .function import SLOT, ClosureSlot
 from .indices import index_type
 from .types import bfloat_pattern, scalar_type
 

@@ -10,10 +10,12 @@ frame (the program's argument slots or a kernel's closure), loaded once, on firs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
+from ..dataclass import dataclass
+from ..errors import InternalError
 from .names import readable
 from .types import mangled
 
@@ -27,6 +29,7 @@ _MANY_LOOPS = 64  # loops that are not certainly short, in one function; bodies 
 
 
 T = TypeVar("T")
+SLOT = 8
 
 
 class Frame(Protocol):
@@ -222,3 +225,35 @@ class Function:
             for k in self._long_loops:
                 self.lines[k] = self.lines[k].replace(_UNROLLED_IF_SHORT, _NEVER_UNROLLED)
         return "\n".join([f"{self.head} {{", "entry:", *self.entry, *self.lines, *self._ways_out, "}", ""])
+
+
+@dataclass(frozen=True)
+class ClosureSlot:
+    """A slot of a closure: the value's name in the kernel, its LLVM type, and its byte offset."""
+
+    name: str
+    type_: str
+    byte: int
+
+
+class Closure:
+    """The frame of a kernel's function: the values that its code uses, of those that the kernel captures."""
+
+    def __init__(self, kernel: str, captures: Iterable[str]) -> None:
+        self._kernel = kernel
+        self._captures = frozenset(captures)
+        self.slots: list[ClosureSlot] = []
+        self.size = 0
+
+    def place(self, name: str, type_: str) -> int:
+        if name not in self._captures:
+            raise InternalError(f"{self._kernel} uses {name}, which it does not capture")
+        byte = self.size
+        self.slots.append(ClosureSlot(name, type_, byte))
+        self.size += _room(type_)
+        return byte
+
+
+def _room(type_: str) -> int:
+    """The size of a slot: enough for any scalar, or for the lanes of a vector of the widest type."""
+    return SLOT * (int(type_[1:].split(" ")[0]) if type_.startswith("<") else 1)

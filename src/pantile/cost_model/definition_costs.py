@@ -8,8 +8,7 @@ from math import prod
 from typing import Any
 
 from ..analysis.interval import Interval, Scope
-from ..analysis.loop_bounds import bounding
-from ..analysis.ragged import ragged
+from ..analysis.loop_bounds import bounding, ragged
 from ..analysis.regions import definition_scope
 from ..cached import cached_property, memoized
 from ..expr.nodes import Expr, Number

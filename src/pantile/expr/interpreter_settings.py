@@ -1,7 +1,12 @@
-"""Settings of the Python interpreter that are changed temporarily, while some thread works with expressions."""
+"""Settings of the Python interpreter that are changed temporarily, while some thread works with expressions.
+
+Expressions are many small objects, nearly all of which live until code is generated, so that Python need not look for
+garbage among the young ones all the time.
+"""
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,6 +17,8 @@ from typing import Generic, TypeVar
 from ..forks import Lock
 
 T = TypeVar("T")
+_YOUNG = 5_000_000  # objects made before a collection: a chain of some thousand stages
+_Thresholds = tuple[int, int, int]
 
 
 class TemporarySetting(Generic[T]):
@@ -51,3 +58,12 @@ class TemporarySetting(Generic[T]):
         if not self._inside and self._usual is not None:
             self._write(self._usual)
             self._usual = None
+
+
+def _rare(usual: _Thresholds) -> _Thresholds:
+    """The thresholds of rare collections; a first threshold of 0 means that collection is off, and stays."""
+    return (max(usual[0], _YOUNG), *usual[1:]) if usual[0] else usual
+
+
+# Around statements, or as a decorator: with rare_collections(): ...
+rare_collections = TemporarySetting[_Thresholds](gc.get_threshold, lambda t: gc.set_threshold(*t), _rare).inside

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from ..errors import UserError
 from ..target.gpu import MOST_REGISTERS, REGISTERS, SHARED_WITHOUT_OPT_IN, compute_capability
-from .multiprocessor import MatrixInstruction, Multiprocessor
-from .occupancy import Occupancy, occupancy
+from .multiprocessor import MatrixInstruction, Multiprocessor, Occupancy, occupancy
 
 Capability = tuple[int, int]
 

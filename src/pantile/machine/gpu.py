@@ -13,8 +13,7 @@ from ..parameters import Between, Bytes, Count, Rate, check_fields
 from ..target import gpu
 from ..target.description import Target, gpu_target
 from .description import Machine
-from .multiprocessor import Multiprocessor
-from .occupancy import Occupancy, occupancy
+from .multiprocessor import Multiprocessor, Occupancy, occupancy
 
 
 @hashed_once

@@ -15,8 +15,7 @@ from .. import cache_directory, untrusted_json
 from ..errors import UserError
 from ..target import host
 from .calibration import calibrated
-from .costs import of_core
-from .description import Cache, Cpu, Issue
+from .description import Cache, Cpu, Issue, of_core
 from .measure import Rates, measure
 
 CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")

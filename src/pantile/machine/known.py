@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from ..errors import UserError, shown
 from ..forks import importing
-from .costs import of_core
-from .description import Cache, Cpu, Issue, Machine
+from .description import Cache, Cpu, Issue, Machine, of_core
 
 if TYPE_CHECKING:
     from .gpu import Gpu

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..lazy_imports import imported_later
 
 if TYPE_CHECKING:
-    from ..machine.occupancy import Occupancy
+    from ..machine.multiprocessor import Occupancy
     from .counts import Counts, counting, occupancy, table
     from .failures import SimulationError
     from .global_memory import Global

@@ -10,11 +10,10 @@ from typing import Any, TypeVar, cast
 
 from ...analysis.channels import channels
 from ...analysis.conversions import worth_storing
-from ...analysis.cost import arithmetic
 from ...analysis.interval import Interval
 from ...analysis.load_boxes import Box
 from ...analysis.regions import definition_scope
-from ...analysis.work import evaluated
+from ...analysis.work import arithmetic, evaluated
 from ...cached import cached_property, memoized
 from ...cost_model.call_facts import regions
 from ...expr.nodes import Cast, Expr, Load, Number, Op

@@ -11,9 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
-from ...analysis.cost import arithmetic, weight
 from ...analysis.inlining import closed_form, point_of, substituted
-from ...analysis.work import evaluated
+from ...analysis.work import arithmetic, evaluated, weight
 from ...cached import memoized
 from ...dataclass import dataclass
 from ...expr.nodes import Const, Expr, Load, Var

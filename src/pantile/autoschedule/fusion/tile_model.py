@@ -1,6 +1,6 @@
 """What a group costs, and its tile sizes: polymage-plus §4 (Algorithm 2) and §5.2 (Algorithm 4).
 
-What of the cost differs between the paper's text and its tables is in `terms`.
+What of the cost differs between the paper's text and its tables is in `dp_machines`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from ...dataclass import dataclass
 from .aligned_group import AlignedGroup
 from .alignment import StageGraph
 from .dag import Group
-from .dp_machines import XEON, TileLimits, Weights
+from .dp_machines import SCALED, XEON, Terms, TileLimits, Weights
 from .expression_inlining import FULL
 from .overlapped_tiles import OverlappedTiles, Tile
-from .terms import SCALED, Terms
 
 
 @dataclass(frozen=True)
