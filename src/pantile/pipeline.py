@@ -13,7 +13,7 @@ from .analysis.ranges import with_ranges
 from .analysis.rounding import EXACT, Rounding, roundings
 from .analysis.work import Work
 from .autoschedule import Found, Problem, Report, Strategy
-from .backends.targets import target_named
+from .backends import target_named
 from .compile import Options, to_assembly, to_kernels, to_llvm, trace_of
 from .cost_model import Cost, limits
 from .dataclass import dataclass

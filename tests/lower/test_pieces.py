@@ -20,7 +20,7 @@ from pantile.ir.nodes import Alloc, For, If, Produce
 from pantile.ir.show import show
 from pantile.ir.visit import expressions
 from pantile.ir.visit import walk as statements
-from pantile.lower.assume import assume
+from pantile.lower.conditions import assume
 from pantile.lower.nest.loop_builder import prefetches
 from pantile.lower.nest.mask import LoadContext, mask_loads
 from pantile.lower.nest.point import LoweredExpressions

@@ -21,9 +21,8 @@ from ..graph.nodes import Definition, Graph, InputInfo, Stage
 from . import messages
 from .float_ends import is_finite
 from .interval import Evaluator, Interval, Scope, interval
-from .load_boxes import Box, each_load
 from .messages import MOST, BufferLimits, UnboundedRead, readable
-from .regions import Rules, definition_scope, expressions, required, where_it_holds
+from .regions import Box, Rules, definition_scope, each_load, expressions, required, where_it_holds
 from .static_ranges import StaticRanges, between_names, in_code
 from .witness import find_witness, guards_of, outside_loads
 

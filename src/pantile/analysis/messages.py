@@ -12,7 +12,7 @@ from ..expr.nodes import Expr, Load, Op
 from ..expr.show import as_written
 from ..graph.nodes import Definition, Stage
 from .interval import Interval
-from .load_boxes import Box
+from .regions import Box
 from .witness import Limits, Witness, depends_on_data
 
 MOST = (1 << 31) - 1  # indices of an axis; coordinates are int32

@@ -13,8 +13,7 @@ import pantile as pt
 
 from ..apps import APPS, SCHEDULES, App, Photo
 from ..apps.named import in_file, is_in_file
-from ..apps.names import WrongArgument, check
-from ..apps.params import params
+from ..apps.names import WrongArgument, check, params
 from .job import Job, JobResult, job_of_app, job_of_pipeline
 from .picture import Array, Picture, deepest
 from .reading import read

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from ..analysis.conversions import conversions
 from ..analysis.inlining import closed_form, rewritten
 from ..analysis.interval import Interval, Scope
-from ..analysis.load_boxes import Box as Region
+from ..analysis.regions import Box as Region
 from ..analysis.regions import Rules, required, stage_reads
 from ..cached import cached_property, memoized
 from ..expr.nodes import Number

@@ -17,9 +17,8 @@ from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf
 from ..schedule.plan import Site
 from ..target.kinds import WRITTEN_OUT, Kind
-from .cache_sets import conflict_factor
 from .gathers import scattered
-from .layout import MemoryDim, far_runs, run
+from .layout import MemoryDim, conflict_factor, far_runs, run
 from .nest import Nests
 from .reads import Box
 
@@ -242,7 +241,7 @@ class GroupTraffic:
     @memoized
     def _bytes_with_conflicts(self, source: str, box: Box) -> float:
         """The bytes of a first-level cache that a box takes, where its lines conflict with each other: see
-        `cache_sets`."""
+        `layout`."""
         return self._bytes(source, box) * self._conflict_factor(source, box)
 
     def _conflict_factor(self, source: str, box: Box) -> float:

@@ -16,8 +16,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from ..analysis.interval import EVERYTHING, Interval
-from ..analysis.load_boxes import Box
-from ..analysis.regions import required
+from ..analysis.regions import Box, required
 from ..cached import cached_property
 from ..dataclass import dataclass
 from ..graph.nodes import Definition, Graph, Stage

@@ -11,8 +11,8 @@ from ..lazy_imports import imported_later
 
 if TYPE_CHECKING:
     from ..machine.multiprocessor import Occupancy
+    from .accesses import SimulationError
     from .counts import Counts, counting, occupancy, table
-    from .failures import SimulationError
     from .global_memory import Global
     from .launch import simulate
     from .sampled_launch import MovedBytes, moved_bytes
@@ -23,7 +23,7 @@ else:
         Global="global_memory",
         MovedBytes="sampled_launch",
         Occupancy="counts",
-        SimulationError="failures",
+        SimulationError="accesses",
         counting="counts",
         moved_bytes="sampled_launch",
         occupancy="counts",

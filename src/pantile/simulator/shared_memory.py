@@ -7,9 +7,20 @@ import numpy as np
 
 from ..expr.types import DType
 from ..target.gpu import WARP_SIZE
-from .accesses import COMBINE, Around, ThreadAccess, bits, failure, from_memory, race, refuse, to_memory, who
+from .accesses import (
+    COMBINE,
+    Around,
+    SimulationError,
+    ThreadAccess,
+    bits,
+    failure,
+    from_memory,
+    race,
+    refuse,
+    to_memory,
+    who,
+)
 from .active import Active, Array, Touch
-from .failures import SimulationError
 from .races import Accesses, Epochs
 from .traffic import Traffic
 

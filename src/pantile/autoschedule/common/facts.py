@@ -11,8 +11,7 @@ from typing import Any, TypeVar, cast
 from ...analysis.channels import channels
 from ...analysis.conversions import worth_storing
 from ...analysis.interval import Interval
-from ...analysis.load_boxes import Box
-from ...analysis.regions import definition_scope
+from ...analysis.regions import Box, definition_scope
 from ...analysis.work import arithmetic, evaluated
 from ...cached import cached_property, memoized
 from ...cost_model.call_facts import regions

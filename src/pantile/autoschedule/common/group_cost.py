@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...analysis.load_boxes import Box
+from ...analysis.regions import Box
 from ...cached import cached_property
 from ...dataclass import dataclass
 from ..strategy import Problem

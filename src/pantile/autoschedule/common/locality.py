@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...analysis.load_boxes import Box
+from ...analysis.regions import Box
 from ...cached import cached_property
 from .facts import PipelineFacts
 from .footprint import Footprint

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 
 from ...analysis.interval import Evaluator, Scope, narrowed_by
-from ...analysis.load_boxes import Box
-from ...analysis.regions import definition_scope
+from ...analysis.regions import Box, definition_scope
 from ...cached import cached_property
 from ...dataclass import dataclass
 from ...expr.build import maximum, minimum

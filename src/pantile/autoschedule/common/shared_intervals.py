@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...analysis.interval import Interval, IntervalProgram, Scope, values_of
-from ...analysis.load_boxes import Box
+from ...analysis.regions import Box
 from ...cached import cached_property
 from ...dataclass import dataclass
 from ...expr.nodes import Const, Expr, Op, Var

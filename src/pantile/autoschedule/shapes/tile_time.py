@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...analysis.access import accesses
-from ...analysis.load_boxes import Box, hull
+from ...analysis.regions import Box, hull
 from ...dataclass import dataclass
 from ...errors import InternalError
 from ...schedule.stage_default import lanes

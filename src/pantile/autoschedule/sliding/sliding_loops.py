@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...analysis.load_boxes import Box
+from ...analysis.regions import Box
 from ...cached import cached_property
 from ...dataclass import dataclass
 from ...graph.nodes import Stage

@@ -21,7 +21,7 @@ from weakref import proxy
 
 from ... import progress
 from ...analysis.interval import Interval
-from ...analysis.load_boxes import Box
+from ...analysis.regions import Box
 from ...dataclass import dataclass
 from ...expr.build import logical_and
 from ...expr.linear import Facts, simplify
@@ -33,7 +33,7 @@ from ...ir import visit as ir
 from ...ir.nodes import Block, If, Let, Produce, Realize, Stmt
 from ...schedule.loop_tree import LoopTree
 from ...schedule.plan import Plan, Site, StagePlan
-from ..assume import assume, is_impossible
+from ..conditions import assume, is_impossible
 from ..contents import Contents
 from ..coverage import Coverage
 from ..names import region_names, site_variable

@@ -22,7 +22,7 @@ from ...expr.linear import Facts, linear, simplify
 from ...expr.nodes import Const, Expr, Op, Var, const
 from ...expr.types import INDEX
 from ...expr.visit import Key, depends, substitute
-from ..assume import Bounds
+from ..conditions import Bounds
 from ..coverage import Range
 from .early import OpenLoop
 from .required import Required

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Container
 
 from ...analysis.interval import Interval
-from ...analysis.load_boxes import Box
+from ...analysis.regions import Box
 from ...expr.build import logical_and, maximum
 from ...expr.linear import Facts, simplify
 from ...expr.nodes import Const, Expr, Var, const

@@ -17,7 +17,7 @@ from functools import partial, reduce
 from math import ceil
 
 from ...analysis.interval import Interval, LazyInterval, interval
-from ...analysis.load_boxes import Box
+from ...analysis.regions import Box
 from ...dataclass import dataclass
 from ...expr.build import expr, maximum, minimum
 from ...expr.linear import Facts, linear, simplify
