@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from dataclasses import fields
 
 import pantile as pt
@@ -15,13 +16,17 @@ from ..runtime.cuda.device import count, device
 from ..target import host
 
 
-def calibrate() -> int:
-    """Measure the machine, save and print the result, and return the exit code."""
+def run(options: Namespace) -> int:
+    """Measure the machine or a GPU, save and print the result, and return the exit code."""
+    return _calibrate() if options.gpu is None else _calibrate_gpu(options.gpu)
+
+
+def _calibrate() -> int:
     busy = busy_cores()
     if busy is not None and busy > NOTICEABLE:
         print(f"other processes keep {busy:.1f} cores busy: the machine is faster than these measurements")
-    machine = pt.machine.calibrate(show_progress)
-    show_progress("")
+    machine = pt.machine.calibrate(_show_progress)
+    _show_progress("")
     print(f"{machine.name}, {machine.cores} cores, {machine.ghz:.2f} GHz, vectors of {machine.vector_bits} bits")
     issue = machine.issue
     per_cycle = {"fma": issue.fma, "int": issue.int, "load": issue.load, "store": issue.store}
@@ -35,18 +40,17 @@ def calibrate() -> int:
     return 0
 
 
-def show_progress(what: str) -> None:
+def _show_progress(what: str) -> None:
     """Replace the progress line by a new one."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{what}", end="", file=sys.stderr, flush=True)
 
 
-def calibrate_gpu(number: int) -> int:
-    """Measure the GPU, save and print the result, and return the exit code."""
+def _calibrate_gpu(number: int) -> int:
     if number >= count():
         raise WrongArgument(f"there is no GPU {number}; pantile devices lists the available ones")
-    gpu = gpus.calibrate(device(number), show_progress)
-    show_progress("")
+    gpu = gpus.calibrate(device(number), _show_progress)
+    _show_progress("")
     has, capability = gpu.multiprocessor, ".".join(map(str, gpu.capability))
     print(
         f"{gpu.name}, compute capability {capability}, {gpu.multiprocessors} multiprocessors of {has.cores} cores, "

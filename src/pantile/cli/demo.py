@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import reduce
 from math import exp
@@ -25,22 +26,21 @@ RADIUS = 6
 STRIP, LANES = 64, 16
 
 
-def demo(
-    source: Path | None, target: Path, size: tuple[int, int], amount: float, threads: int | None, compare: bool
-) -> int:
+def run(options: Namespace) -> int:
     """Run the demo and print about it."""
+    source, target, size, amount = options.input, options.output, options.size, options.amount
     check_place(target, [] if source is None else [source])
     type_in_file(target, _BYTES, 3, _BYTES)
     picture = scenery(size[1], size[0]) if source is None else arrays([read(source)], PIXELS, "the demo")[0]
     pipeline = local_contrast()
     arguments: dict[str, Any] = {"img": picture, "amount": amount}
-    count = pt.get_num_threads() if threads is None else threads
+    count = options.threads or pt.get_num_threads()
     compiling, result = _timed(lambda: pipeline(**arguments, num_threads=count))
     running = min(_timed(lambda: pipeline(**arguments, num_threads=count, out=result))[0] for _ in range(_RUNS))
     _tell(picture, source, pipeline)
     _tell_times(picture, compiling - running, pipeline.timings, running, count)
     _tell_reference(pipeline, picture, result, amount, running)
-    write(target, np.concatenate([picture, result], axis=1) if compare else result, _BYTES)
+    write(target, np.concatenate([picture, result], axis=1) if options.compare else result, _BYTES)
     print(f"wrote     {target.resolve()}")
     return 0
 

@@ -14,7 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..analysis.conversions import conversions
-from ..analysis.inlining import closed_form, rewritten
+from ..analysis.inlining import as_expression, rewritten
 from ..analysis.interval import Interval, Scope
 from ..analysis.regions import Box as Region
 from ..analysis.regions import Rules, required, stage_reads
@@ -200,7 +200,7 @@ class _SizedPipeline:
 
     @memoized
     def _as_expression(self, stage: Stage) -> Stage:
-        return replace(stage, pure=replace(stage.pure, values=closed_form(stage)), updates=())
+        return as_expression(stage)
 
 
 def _extents(graph: Graph, regions: Mapping[str, Region], scalars: Mapping[str, Number]) -> dict[str, Box]:

@@ -12,6 +12,9 @@ uses a coordinate by a cast to int32.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -89,6 +92,17 @@ class Definition:
         condition = () if self.condition is None else (self.condition,)
         return tuple(walk_loads(*self.indices, *self.values, *condition))
 
+    def changed(self, change: Callable[[Expr], Expr], index: Callable[[Expr], Expr] | None = None) -> Definition:
+        """The definition with its indices, values and condition rewritten (indices by `index`, if it is given); the
+        same one if they stay the same."""
+        old = (*self.indices, *self.values, *(() if self.condition is None else (self.condition,)))
+        first, last = len(self.indices), len(self.indices) + len(self.values)
+        new = (*map(index or change, self.indices), *map(change, old[first:]))
+        if all(map(is_, new, old)):
+            return self
+        condition = None if self.condition is None else new[last]
+        return replace(self, indices=new[:first], values=new[first:last], condition=condition)
+
 
 @dataclass(frozen=True, eq=False)
 class Stage:
@@ -120,6 +134,12 @@ class Stage:
     def definitions(self) -> tuple[Definition, ...]:
         """The pure definition, then the updates in order."""
         return (self.pure, *self.updates)
+
+    def changed(self, change: Callable[[Definition], Definition]) -> Stage:
+        """The stage with its definitions rewritten; the same one if these stay the same."""
+        pure, *updates = map(change, self.definitions)
+        same = pure is self.pure and all(map(is_, updates, self.updates))
+        return self if same else replace(self, pure=pure, updates=tuple(updates))
 
 
 @dataclass(frozen=True, eq=False)

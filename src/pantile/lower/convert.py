@@ -15,7 +15,7 @@ from ..expr.build import cast
 from ..expr.nodes import Cast, Expr, Load
 from ..expr.types import DType
 from ..expr.visit import transform
-from ..graph.nodes import Definition, Graph, Stage
+from ..graph.nodes import Graph, Stage
 
 
 def convert(graph: Graph) -> Graph:
@@ -32,15 +32,7 @@ def _stage(s: Stage, wider: dict[str, DType]) -> Stage:
             return replace(e.value, dtype=e.dtype)  # rather than a further conversion
         return None
 
-    def new(e: Expr) -> Expr:
-        return transform(e, change, memo)
-
-    def definition(d: Definition) -> Definition:
-        condition = None if d.condition is None else new(d.condition)
-        return replace(d, indices=tuple(map(new, d.indices)), values=tuple(map(new, d.values)), condition=condition)
-
-    pure, updates = definition(s.pure), tuple(map(definition, s.updates))
-    if s.name in wider:
-        wide = wider[s.name]
-        return replace(s, dtypes=(wide,), pure=replace(pure, values=(cast(wide, pure.values[0]),)))
-    return replace(s, pure=pure, updates=updates)
+    new, wide = s.changed(lambda d: d.changed(lambda e: transform(e, change, memo))), wider.get(s.name)
+    if wide is None:
+        return new
+    return replace(new, dtypes=(wide,), pure=replace(new.pure, values=(cast(wide, new.pure.values[0]),)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..analysis.inlining import closed_form
+from ..analysis.inlining import as_expression
 from ..graph.nodes import Graph
 from ..schedule.plan import Plan
 
@@ -18,9 +18,6 @@ from ..schedule.plan import Plan
 def expand(graph: Graph, plan: Plan) -> tuple[Graph, Plan]:
     """Write out reductions whose loops are all unrolled, as part of the pure definition."""
     unrolled = [s.name for s in graph.stages if plan.stages[s.name].is_written_out]
-    stages = tuple(
-        replace(s, pure=replace(s.pure, values=closed_form(s)), updates=()) if s.name in unrolled else s
-        for s in graph.stages
-    )
+    stages = tuple(as_expression(s) if s.name in unrolled else s for s in graph.stages)
     pure = {name: replace(plan.stages[name], nests=plan.stages[name].nests[:1], within={}) for name in unrolled}
     return replace(graph, stages=stages), replace(plan, stages={**plan.stages, **pure})

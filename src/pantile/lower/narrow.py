@@ -9,18 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..analysis.narrowing import narrowed_values
-from ..graph.nodes import Definition, Graph, Stage
+from ..graph.nodes import Definition, Graph
 
 
 def narrow(graph: Graph) -> Graph:
     """Compute with smaller integer types inside values wherever the result does not change."""
-    return replace(graph, stages=tuple(map(_stage, graph.stages)))
-
-
-def _stage(s: Stage) -> Stage:
-    pure, updates = _definition(s.pure), tuple(map(_definition, s.updates))
-    same = pure is s.pure and all(new is old for new, old in zip(updates, s.updates, strict=True))
-    return s if same else replace(s, pure=pure, updates=updates)
+    return replace(graph, stages=tuple(s.changed(_definition) for s in graph.stages))
 
 
 def _definition(d: Definition) -> Definition:

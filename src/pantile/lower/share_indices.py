@@ -11,17 +11,12 @@ from operator import is_
 
 from ..expr.nodes import Expr, Load
 from ..expr.visit import Key, key, loaded, transform
-from ..graph.nodes import Definition, Graph, Stage
+from ..graph.nodes import Definition, Graph
 
 
 def share_indices(graph: Graph) -> Graph:
     """Share equal index expressions between the loads of a stage."""
-    return replace(graph, stages=tuple(map(_stage, graph.stages)))
-
-
-def _stage(s: Stage) -> Stage:
-    pure, updates = _definition(s.pure), tuple(map(_definition, s.updates))
-    return s if pure is s.pure and all(map(is_, updates, s.updates)) else replace(s, pure=pure, updates=updates)
+    return replace(graph, stages=tuple(s.changed(_definition) for s in graph.stages))
 
 
 def _definition(d: Definition) -> Definition:

@@ -254,14 +254,7 @@ def rewritten(stage: Stage, change: Callable[[Expr], Expr | None]) -> Stage:
     """Apply `change` to all expressions of a stage; it returns None for no change."""
     memo: dict[int, Expr] = {}
 
-    def visit(e: Expr) -> Expr:
-        return transform(e, change, memo)
-
-    def definition(d: Definition) -> Definition:
-        condition = None if d.condition is None else visit(d.condition)
-        return replace(d, indices=tuple(map(visit, d.indices)), values=tuple(map(visit, d.values)), condition=condition)
-
-    return replace(stage, pure=definition(stage.pure), updates=tuple(map(definition, stage.updates)))
+    return stage.changed(lambda d: d.changed(lambda e: transform(e, change, memo)))
 
 
 def _reading(stage: Stage, instead: Callable[[Load], str | None]) -> Stage:
