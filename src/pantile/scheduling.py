@@ -184,7 +184,7 @@ def _this_machine() -> Cpu:
 def _gpu_for(target: Target) -> Machine:
     """The GPU at hand, or else one that is known by name and has the target's compute capability."""
     with importing:  # what programs without a GPU do not need
-        gpus = import_module("pantile.machine.gpus")
+        gpus = import_module("pantile.machine.capabilities")
         described = import_module("pantile.runtime.cuda.machine")
     found: Machine | None = described.at_hand() if target.architecture == CUDA else None
     usual: Machine = gpus.of_target(target)

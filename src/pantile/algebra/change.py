@@ -18,10 +18,12 @@ import numpy as np
 
 from ..analysis.interval import EVERYTHING, interval
 from ..dataclass import dataclass
-from ..expr.nodes import Cast, Expr, Load, Op
+from ..errors import InternalError
+from ..expr.nodes import Cast, Const, Expr, Load, Op
 from ..expr.visit import names, walk_loads, walk_values
 from ..graph.names import derived, first_free
-from ..graph.nodes import Graph, Stage
+from ..graph.nodes import Definition, Graph, ReductionDim, Stage
+from ..schedule.updates import keeps_to
 
 Moving = frozenset[str]  # unbounded dims
 # The cost of storing a vector and loading it again when it may have left the cache.
@@ -41,6 +43,30 @@ class Change:
         *made, stage = self.stages
         new = ", ".join(f"{s.name}[{', '.join(s.dims)}]" for s in made)
         return f"  {stage.name}: {self.what}: {self.before} -> {self.after} operations per value; new: {new}"
+
+
+def only_update(stage: Stage) -> Definition | None:
+    """The only update of a stage of one value, if it runs everywhere over loops with constant bounds."""
+    if len(stage.updates) != 1 or len(stage.dtypes) != 1:
+        return None
+    (update,) = stage.updates
+    is_constant = all(isinstance(e, Const) for r in update.domain for e in (r.min, r.extent))
+    is_everywhere = update.condition is None and keeps_to(stage, update, stage.dims)
+    return update if is_constant and is_everywhere else None
+
+
+def extent(r: ReductionDim) -> int:
+    """The extent of a loop of such an update."""
+    if not isinstance(r.extent, Const):
+        raise InternalError(f"loop {r.name} of a rewritten window has no constant extent")
+    return int(r.extent.value)
+
+
+def low(r: ReductionDim) -> int:
+    """The first iteration of a loop with constant bounds."""
+    if not isinstance(r.min, Const):
+        raise InternalError(f"loop {r.name} of a rewritten window has no constant minimum")
+    return int(r.min.value)
 
 
 class RewriteContext:

@@ -1,4 +1,4 @@
-"""What an app consists of."""
+"""What an app consists of, and random inputs that apps share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 import pantile as pt
 from pantile.target import Target
 
-from .data import Array, Make, Shape
 from .photo import Photo
 
 # How an app can be scheduled: by its author, plainly, or by a strategy.
@@ -20,6 +19,9 @@ SCHEDULES = ("expert", "plain", *pt.autoschedule.STRATEGIES, *pt.autoschedule.VA
 By = pt.Schedule | pt.autoschedule.Strategy
 Expert = Callable[[Target, int], By]  # a schedule by hand, for a target and so many cores
 MANY_CORES = 8  # as many share smaller tasks than few do; measured on two and on sixteen
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+Make = Callable[[str, Shape, np.random.Generator], Array]  # from the name and the shape of an input
 
 
 @dataclass(frozen=True)
@@ -72,3 +74,26 @@ class App:
     def inputs(self, size: str, seed: int = 0) -> dict[str, Array]:
         """Random data of one of the sizes."""
         return self.random(self.sizes[size], seed)
+
+
+def below(end: int, dtype: str) -> Make:
+    """Integers from 0 up to an end, every value as likely."""
+    return lambda _, shape, rng: rng.integers(0, end, shape, dtype=dtype)
+
+
+def between(low: float, high: float) -> Make:
+    """Numbers of single precision in [low, high)."""
+    return lambda _, shape, rng: np.asarray(rng.random(shape, dtype=np.float32) * (high - low) + low, np.float32)
+
+
+integers, words, octets = below(2**32, "uint32"), below(2**16, "uint16"), below(2**8, "uint8")
+
+
+def floats(_: str, shape: Shape, rng: np.random.Generator) -> Array:
+    """Single precision in [0, 1)."""
+    return rng.random(shape, dtype=np.float32)
+
+
+def doubles(_: str, shape: Shape, rng: np.random.Generator) -> Array:
+    """Double precision in [0, 1)."""
+    return rng.random(shape)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import below
+from .app import App, below
 from .photo import Layout, Photo
 from .threads import in_thread, pixels
 

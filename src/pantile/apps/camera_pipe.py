@@ -22,8 +22,7 @@ import numpy as np
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import Array, Shape
+from .app import App, Array, Shape
 from .photo import BYTES_RGB, Layout, Photo
 from .threads import in_block, inlined, pixels
 

@@ -17,8 +17,7 @@ import numpy as np
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import between
+from .app import App, between
 from .photo import FLOAT_CHANNELS, Layout, Photo
 
 WINDOW = 3

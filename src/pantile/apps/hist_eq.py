@@ -12,8 +12,7 @@ from __future__ import annotations
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import octets
+from .app import App, octets
 from .photo import Layout, Photo
 from .threads import inlined, pixels
 

@@ -14,8 +14,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import MANY_CORES, App
-from .data import floats
+from .app import MANY_CORES, App, floats
 from .photo import FLOAT_RGB, Photo
 
 

@@ -18,8 +18,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import between
+from .app import App, between
 from .photo import FLOAT_RGB, Layout, Photo
 from .threads import in_block, in_thread, inlined, pixels
 

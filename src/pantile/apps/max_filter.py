@@ -16,8 +16,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import floats
+from .app import App, floats
 from .photo import FLOAT_RGB, Photo
 from .threads import in_block, inlined, pixels
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 import pantile as pt
 from pantile.target import Target
 
-from .app import App, Expert
+from .app import App, Expert, floats
 from .blocked import blocks, matrices, product, tiles
-from .data import floats
 from .tiled import in_panels, points
 
 

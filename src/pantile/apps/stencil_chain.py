@@ -14,8 +14,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import words
+from .app import App, words
 from .photo import Layout, Photo
 from .threads import inlined, pixels
 

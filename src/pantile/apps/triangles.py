@@ -14,9 +14,8 @@ from functools import partial
 
 import pantile as pt
 
-from .app import App
+from .app import App, floats
 from .blocked import Entry, Product, product
-from .data import floats
 from .products import chain, scales, square
 from .tiled import in_panels, points
 

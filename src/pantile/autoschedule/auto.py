@@ -38,20 +38,18 @@ from .kernel import Kernel
 from .naive import Naive
 from .report import Report
 from .reuse import Reuse
-from .search.alternatives import alternatives, together
 from .search.bands import bands
 from .search.boxes import boxes
-from .search.candidates import Candidate, CostedSchedules
+from .search.candidates import Candidate, CostedSchedules, alternatives, together
 from .search.cells import cells
 from .search.crossover import cheaper_parts, crossings
 from .search.descent import Descent, State
 from .search.groups import groups
 from .search.passes import passes
 from .search.prefetch import prefetching
-from .search.resizing import filling_lines, resizings
+from .search.resizing import even_strips, filling_lines, resizings
 from .search.siblings import siblings
 from .search.slanted_reads import in_tiles
-from .search.strips import even_strips
 from .search.sums import sums
 from .search.transposes import by_copies
 from .strategy import Found, Problem, Strategy

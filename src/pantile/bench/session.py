@@ -16,7 +16,7 @@ import pantile as pt
 from ..apps import App
 from ..apps.names import error_text
 from ..machine import Cpu
-from ..machine.quiet import NOTICEABLE, busy_cores
+from ..machine.host import NOTICEABLE, busy_cores
 from ..tuning_results import NotTuned
 from .agreement import disagreement, inner
 from .console import Console

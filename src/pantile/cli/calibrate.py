@@ -10,7 +10,7 @@ import pantile as pt
 
 from ..apps.names import WrongArgument
 from ..machine.description import of_core
-from ..machine.quiet import NOTICEABLE, busy_cores
+from ..machine.host import NOTICEABLE, busy_cores
 from ..runtime.cuda import machine as gpus
 from ..runtime.cuda.device import count, device
 from ..target import host

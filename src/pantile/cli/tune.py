@@ -14,7 +14,7 @@ from ..apps import App
 from ..apps.named import apps_named
 from ..bench.tuning import Tuning
 from ..cost_model.result import time
-from ..machine.quiet import NOTICEABLE, busy_cores
+from ..machine.host import NOTICEABLE, busy_cores
 from ..progress import doing, step
 
 INTERRUPTED = 130  # the exit status after Ctrl-C

@@ -20,8 +20,7 @@ from ..schedule.groups import Group, groups
 from .diagram import Look, diagram
 from .differences import differences
 from .explanation import Explanation, Timing
-from .markup import Markup, join, tag
-from .style import STYLE
+from .markup import STYLE, Markup, join, tag
 from .text import bound, sizes, waited
 from .windows import picture, tiles
 

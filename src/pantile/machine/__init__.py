@@ -4,9 +4,8 @@ description   what a CPU is and what its instructions cost, and what all machine
 host          what the system tells of this machine, and what `measure` finds
 known         the CPUs of the documents, and two of today
 gpu           what a GPU is
-multiprocessor what one of those has, and how many blocks it holds
-capabilities  multiprocessors by compute capability
-gpus          GPUs by name
+multiprocessor  what one of those has, and how many blocks it holds
+capabilities  multiprocessors by compute capability, and GPUs by name
 """
 
 from __future__ import annotations
@@ -19,23 +18,23 @@ from .host import calibrate, detect, usable_cores
 from .known import NAMED, named
 
 if TYPE_CHECKING:
+    from .capabilities import GPUS as GPUS
     from .capabilities import occupancy_of as occupancy_of
+    from .capabilities import of_target as of_target
     from .gpu import Gpu as Gpu
-    from .gpus import GPUS as GPUS
-    from .gpus import of_target as of_target
     from .multiprocessor import MatrixInstruction as MatrixInstruction
     from .multiprocessor import Multiprocessor as Multiprocessor
     from .multiprocessor import Occupancy as Occupancy
 else:
     __getattr__, __dir__ = imported_later(
         __name__,
-        GPUS="gpus",
+        GPUS="capabilities",
         Gpu="gpu",
         MatrixInstruction="multiprocessor",
         Multiprocessor="multiprocessor",
         Occupancy="multiprocessor",
         occupancy_of="capabilities",
-        of_target="gpus",
+        of_target="capabilities",
     )
 
 __all__ = [

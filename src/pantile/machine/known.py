@@ -1,4 +1,4 @@
-"""Machines by name: CPUs that the documents measure on, and two of today; GPUs are in `gpus`.
+"""Machines by name: CPUs that the documents measure on, and two of today; GPUs are in `capabilities`.
 
 Sizes, ways, sharing and clocks are from the documents where they give them (cited by short name), else from the makers'
 specifications; issue rates from the makers' optimization guides; bandwidths of caches are what their ports or buses
@@ -93,7 +93,7 @@ def named(name: str) -> Machine:
     if isinstance(name, str) and name in NAMED:
         return NAMED[name]
     with importing:
-        gpus: dict[str, Gpu] = import_module("pantile.machine.gpus").GPUS  # which few programs need
+        gpus: dict[str, Gpu] = import_module("pantile.machine.capabilities").GPUS  # which few programs need
     if not isinstance(name, str) or name not in gpus:
         known = ", ".join([*NAMED, *gpus])
         raise UserError(f"{shown(name)} is not a machine that is known by name; use one of {known}")

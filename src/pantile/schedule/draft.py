@@ -145,12 +145,9 @@ def _pure(s: StageDraft, d: Directive) -> None:
     s.current = 0
 
 
-def _compute(s: StageDraft, d: Directive) -> None:
-    s.compute = d
-
-
-def _store(s: StageDraft, d: Directive) -> None:
-    s.store = d
+def _kept_as(field: str) -> Callable[[StageDraft, Directive], None]:
+    """Keep a directive; the last one counts."""
+    return lambda s, d: setattr(s, field, d)
 
 
 def _compute_with(s: StageDraft, d: Directive) -> None:
@@ -225,14 +222,6 @@ def _fold_storage(s: StageDraft, d: Directive) -> None:
     s.folds[str(d.args[0])] = d
 
 
-def _nontemporal(s: StageDraft, d: Directive) -> None:
-    s.nontemporal = d
-
-
-def _compute_ahead(s: StageDraft, d: Directive) -> None:
-    s.ahead = d
-
-
 def _prefetch(s: StageDraft, d: Directive) -> None:
     s.nests[s.current].find(d, str(d.args[1]))
     s.prefetches.append(d)
@@ -255,10 +244,11 @@ def _of_update(s: StageDraft, d: Directive) -> None:
 
 
 _STAGE_DIRECTIVES: dict[str, Callable[[StageDraft, Directive], None]] = {
-    "update": _update, "pure": _pure, "compute_root": _compute, "compute_at": _compute, "compute_inline": _compute,
-    "store_root": _store, "store_at": _store, "compute_with": _compute_with, "store_in": _store_in,
+    **dict.fromkeys(("compute_root", "compute_at", "compute_inline"), _kept_as("compute")),
+    **dict.fromkeys(("store_root", "store_at"), _kept_as("store")),
+    "update": _update, "pure": _pure, "compute_with": _compute_with, "store_in": _store_in,
     "reorder_storage": _reorder_storage, "split_storage": _split_storage, "fold_storage": _fold_storage,
-    "pad_storage": _pad_storage, "nontemporal": _nontemporal, "compute_ahead": _compute_ahead,
+    "pad_storage": _pad_storage, "nontemporal": _kept_as("nontemporal"), "compute_ahead": _kept_as("ahead"),
     "prefetch": _prefetch, "cache_loads": _cache_loads, "specialize": _specialize, "rfactor": _of_update,
     "strips": _of_update,
 }  # fmt: skip

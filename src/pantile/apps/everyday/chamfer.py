@@ -10,7 +10,7 @@ import numpy as np
 
 import pantile as pt
 
-from ..data import Array, Shape
+from ..app import Array, Shape
 from ..photo import Layout, Photo
 from .filter import everyday
 

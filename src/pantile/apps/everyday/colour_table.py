@@ -9,7 +9,7 @@ import numpy as np
 
 import pantile as pt
 
-from ..data import Array, Shape
+from ..app import Array, Shape
 from ..photo import PIXELS, Photo
 from .filter import colours, everyday, photograph
 

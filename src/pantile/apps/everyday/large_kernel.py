@@ -12,7 +12,7 @@ import numpy as np
 
 import pantile as pt
 
-from ..data import Array, Shape
+from ..app import Array, Shape
 from ..photo import BYTES_CHANNELS, Photo
 from .filter import everyday, photograph
 
