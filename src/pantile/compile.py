@@ -9,8 +9,7 @@ from .analysis.fingerprint import fingerprint
 from .backends import backend_of
 from .dataclass import dataclass
 from .errors import UserError, UserTypeError, shown
-from .expr.depth import on_deep_stack
-from .expr.interpreter_settings import rare_collections
+from .expr.depth import on_deep_stack, rare_collections
 from .graph.nodes import Graph
 from .graph.verify import verified
 from .ir.nodes import Program

@@ -20,8 +20,7 @@ from .dataclass import dataclass
 from .entry_points import USER_ERRORS, marked, of_user
 from .errors import UserError, UserTypeError, shown
 from .explain import Explanation, Timing
-from .expr.depth import on_deep_stack
-from .expr.interpreter_settings import rare_collections
+from .expr.depth import on_deep_stack, rare_collections
 from .graph.names import identifier
 from .graph.nodes import Graph
 from .graph.outputs import separate_outputs

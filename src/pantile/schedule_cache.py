@@ -29,8 +29,7 @@ from .autoschedule import (
 )
 from .cost_model.result import time
 from .errors import UserError, here, working_alone
-from .expr.depth import on_deep_stack
-from .expr.interpreter_settings import rare_collections
+from .expr.depth import on_deep_stack, rare_collections
 from .graph.nodes import InputInfo
 from .progress import doing
 from .runtime import cache

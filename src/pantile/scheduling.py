@@ -23,7 +23,7 @@ from .autoschedule import STRATEGIES, Auto, Found, Problem, Strategy
 from .calls import Calls
 from .compile import Options
 from .errors import UserError, UserTypeError, shown
-from .expr.interpreter_settings import rare_collections
+from .expr.depth import rare_collections
 from .forks import Lock, importing
 from .graph.nodes import Graph
 from .machine import Cpu, Machine, detect

@@ -15,7 +15,7 @@ from pantile.autoschedule import Alternative
 from pantile.autoschedule.search.candidates import ALIKE, MOST, shape
 from pantile.explain.differences import differences
 from pantile.machine import named
-from pantile.schedule.groups import Group, groups
+from pantile.schedule.schedule import Group, groups
 
 from .examples import blur, picture, scaled
 

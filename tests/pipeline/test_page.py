@@ -16,7 +16,7 @@ from pantile.explain.diagram import GAP, layout
 from pantile.explain.markup import Markup, join, tag
 from pantile.explain.windows import Window, tiles
 from pantile.machine import named
-from pantile.schedule.groups import groups
+from pantile.schedule.schedule import groups
 
 MACHINE = named("neoverse-n1")
 Y, X = pt.vars("y x")

@@ -25,7 +25,7 @@ from ..expr.visit import names
 from ..graph.nodes import Definition, ReductionDim, Stage
 from ..schedule.updates import Accumulation, accumulation
 from .change import STORED, Change, RewriteContext, extent, only_update, operations
-from .stored_type import Range, as_type, integers, stored_type
+from .weighted_sums import Range, as_type, integers, stored_type
 
 _WORDS = {"add": "a sum", "or": "a disjunction", "and": "a conjunction", "max": "a maximum", "min": "a minimum"}
 

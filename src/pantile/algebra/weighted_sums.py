@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from ..analysis.interval import interval
 from ..dataclass import dataclass
 from ..expr.build import binary, cast
-from ..expr.nodes import Expr, Load, Op, const, coordinate
-from ..expr.types import FLOAT64, DType
+from ..expr.nodes import Expr, Load, Op, const, coordinate, op
+from ..expr.types import FLOAT64, INT16, UINT16, DType
 from ..expr.visit import names
 from ..graph.nodes import Definition, Stage
 from .change import operations
-from .stored_type import as_type, integers, stored_type
 
 MOST_TAPS = 64  # terms that are unrolled
 Number = int | float
@@ -27,6 +27,7 @@ Matrix = Sequence[Sequence[Number]]
 Factors = tuple[list[Number], list[Number]]  # those of the rows, those of the columns
 
 _ROUNDING = 4  # by how many roundings of its type a product of two factors may differ from a weight
+Range = tuple[int, int]
 
 
 def unit(t: DType) -> float:
@@ -129,3 +130,24 @@ def _of_floats(weights: Matrix) -> Factors | None:
     pivot = max(range(len(largest)), key=lambda k: abs(largest[k]))
     across = [w / total for w in largest]
     return [row[pivot] / across[pivot] for row in weights], across
+
+
+def integers(value: Expr) -> Range | None:
+    """The range of an integer expression, if it is known."""
+    r = interval(value, {})
+    return (r.low, r.high) if isinstance(r.low, int) and isinstance(r.high, int) else None
+
+
+def stored_type(own: DType, values: Range | None) -> DType:
+    """The type to store values in: one of 16 bits if all integers of a larger type fit it."""
+    if values is None or not own.is_int or own.bits <= 16:
+        return own
+    return next((t for t in (UINT16, INT16) if t.min <= values[0] and values[1] <= t.max), own)
+
+
+def as_type(own: DType, read: Load, values: Range | None) -> Expr:
+    """A load of values that are stored in fewer bits, converted to their own type, with a promise of their range, from
+    which the bits that sums need are derived."""
+    if values is None or read.dtype is own:
+        return read
+    return cast(own, op("within", read, const(values[0], read.dtype), const(values[1], read.dtype)))

@@ -31,8 +31,8 @@ from typing import Annotated, ClassVar
 
 from ..dataclass import dataclass
 from ..parameters import Between, OneOf
-from ..schedule.groups import groups as groups_of
 from ..schedule.schedule import Schedule
+from ..schedule.schedule import groups as groups_of
 from .greedy import Greedy
 from .kernel import Kernel
 from .naive import Naive

@@ -32,12 +32,11 @@ from .common.streaming import streams
 from .common.tiles import TiledGroup, scheduled
 from .fusion.alignment import StageGraph
 from .fusion.bounded_grouping import MOST_MERGED, Grouping, greedily, grouped
-from .fusion.crops import cropped
 from .fusion.dp_machines import PRINTED, SCALED, TERMS, Weights, limits_for, weights_for
 from .fusion.expression_inlining import FULL, INLININGS, NONE
 from .fusion.grouping import MOST_PARTITIONED
-from .fusion.loop_fusion import with_fused_loops
-from .fusion.parallelogram import parallelograms
+from .fusion.loop_fusion import parallelograms, with_fused_loops
+from .fusion.stage_facts import cropped
 from .fusion.tile_model import CostedGroup, TileModel
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy

@@ -6,7 +6,7 @@ and L2 and ordered (Algorithm 2), those that only read something transposed have
 cost nothing, since the prefetchers fetch them: misses are counted in rows.
 
 The method is for one loop nest. Of a pipeline, stages that are cheaper to repeat than to load are inlined and all
-others computed one after another, each definition on its own. Blocks in registers are ours (`register_block`).
+others computed one after another, each definition on its own. Blocks in registers are ours (`tiled_loops`).
 """
 
 from __future__ import annotations
@@ -40,10 +40,8 @@ from .nest.capacity import (
     without,
     working_set,
 )
-from .nest.references import Numbers, Reference, is_transposed, product
-from .nest.register_block import in_blocks, tiled
-from .nest.statement import Statement
-from .nest.tiled_loops import TiledLoops
+from .nest.statement import Numbers, Reference, Statement, is_transposed, product
+from .nest.tiled_loops import TiledLoops, in_blocks, tiled
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 

@@ -25,11 +25,11 @@ from .common.legalize import legal
 from .common.streaming import streams
 from .common.tiles import TiledGroup, scheduled
 from .fusion.alignment import StageGraph
-from .fusion.crops import cropped
 from .fusion.dag import Group as Set
 from .fusion.dag import vertices
 from .fusion.expression_inlining import NONE
 from .fusion.overlapped_tiles import OverlappedTiles, Tile
+from .fusion.stage_facts import cropped
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 

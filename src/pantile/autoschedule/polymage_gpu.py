@@ -34,7 +34,7 @@ from .common.marking import Part, Style
 from .common.tiles import TiledGroup, scheduled
 from .fusion.alignment import StageGraph
 from .fusion.bounded_grouping import MOST_MERGED, Grouping, grouped
-from .fusion.crops import cropped
+from .fusion.stage_facts import cropped
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 

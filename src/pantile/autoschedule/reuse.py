@@ -37,11 +37,10 @@ from ..parameters import Amount, Bytes, Count, Weight
 from .common.facts import PipelineFacts
 from .common.legalize import legal
 from .report import Report
-from .sliding.overlap import WHOLE, Motion
+from .sliding.overlap import WHOLE, Motion, StageReuse, is_regular
 from .sliding.segment import INLINE, Level, SegmentLoops, Tiling, reported, through_inlined
 from .sliding.sliding_loops import directives
 from .sliding.sliding_tiles import SlidingTiles
-from .sliding.stage_reuse import StageReuse, is_regular
 from .strategy import Found, Problem, Strategy
 
 MOST_PERMUTED = 3  # loops whose order is searched; further ones stay outermost

@@ -9,8 +9,7 @@ from dataclasses import field
 from typing import ClassVar
 
 from ..dataclass import dataclass
-from ..schedule.groups import groups, is_inlined
-from ..schedule.schedule import Schedule
+from ..schedule.schedule import Schedule, groups, is_inlined
 from .auto import Auto
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy

@@ -15,7 +15,7 @@ import numpy as np
 import pantile as pt
 
 from ..apps.photo import PIXELS
-from .arguments import arrays
+from .job import arrays
 from .reading import read
 from .scenery import scenery
 from .writing import Pixels, check_place, type_in_file, write

@@ -32,10 +32,9 @@ from .checks import REPORT, REPORTING, bind_argument_limits
 from .context import Context, Module
 from .entry import entries
 from .expressions import write_expression
-from .function import Function
+from .function import Function, symbol
 from .indices import narrowed
 from .memory import buffer_pointer
-from .names import symbol
 from .nonnegative import least_of_arguments, least_of_kernels
 from .parallel import THREADS, begin_kernel
 from .rounding import bfloat_from_bits

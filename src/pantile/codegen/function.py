@@ -10,13 +10,13 @@ frame (the program's argument slots or a kernel's closure), loaded once, on firs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from ..dataclass import dataclass
 from ..errors import InternalError
-from .names import readable
 from .types import mangled
 
 # Unrolling with a remainder loop is the schedule's to decide; full unrolling of short loops is left to LLVM. Where
@@ -30,6 +30,8 @@ _MANY_LOOPS = 64  # loops that are not certainly short, in one function; bodies 
 
 T = TypeVar("T")
 SLOT = 8
+_PLAIN = re.compile(r"[\w.$-]", re.ASCII)
+_LONGEST = 64
 
 
 class Frame(Protocol):
@@ -257,3 +259,14 @@ class Closure:
 def _room(type_: str) -> int:
     """The size of a slot: enough for any scalar, or for the lanes of a vector of the widest type."""
     return SLOT * (int(type_[1:].split(" ")[0]) if type_.startswith("<") else 1)
+
+
+def symbol(name: str) -> str:
+    """The symbol of a function: the bytes of its name, quoted and escaped. f.x is @"f.x", and é is @"\\C3\\A9"."""
+    shown = [c if _PLAIN.match(c) else "".join(f"\\{b:02X}" for b in c.encode("utf-8", "surrogatepass")) for c in name]
+    return '@"' + "".join(shown) + '"'
+
+
+def readable(name: str) -> str:
+    """A name as the prefix of an SSA name; it ends in a dot, and the number that follows makes it unique."""
+    return re.sub(r"[^\w.]", "_", name[:_LONGEST], flags=re.ASCII) + "."

@@ -25,7 +25,7 @@ from .cache_operators import load_by
 from .checks import check_access
 from .context import Context
 from .gathers import places
-from .opaque_bounds import hidden
+from .opaque_rows import hidden
 from .rounding import bfloat_bits, bfloat_from_bits
 from .strided_loads import STRIDES, Affine, affine, split_offset
 from .types import integer, integer_type, mangled, memory_type, value_type

@@ -11,9 +11,8 @@ from ..expr.nodes import Var
 from ..ir.nodes import Kernel, Launch
 from .checks import REPORT, high_limit, low_limit
 from .context import Context, Module
-from .function import SLOT, Closure, Function
+from .function import SLOT, Closure, Function, symbol
 from .memory import buffer_pointer
-from .names import symbol
 
 THREADS = "#threads"
 SCRATCH = "#scratch"

@@ -11,7 +11,7 @@ from ..cached import memoized
 from ..expr.runs import runs
 from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf
-from .innermost import InnermostLoops
+from .counted_loops import InnermostLoops
 from .nest import Nests
 from .reads import Box, MemoryAccess, Reads
 

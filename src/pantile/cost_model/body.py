@@ -18,8 +18,7 @@ from ..cached import memoized
 from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf
 from .accesses import OF_A_SMALL_ONE, count_accesses
-from .counted_loops import CountedLoops
-from .innermost import InnermostLoops
+from .counted_loops import CountedLoops, InnermostLoops
 from .nest import Nests
 from .operations import ANYWHERE, Tally
 

@@ -16,12 +16,11 @@ from ..cost_model import Causes, StageCost
 from ..cost_model.result import named, time
 from ..errors import Location, UserError, shown
 from ..graph.nodes import Graph
-from ..schedule.groups import Group, groups
+from ..schedule.schedule import Group, groups
 from .diagram import Look, diagram
 from .differences import differences
-from .explanation import Explanation, Timing
 from .markup import STYLE, Markup, join, tag
-from .text import bound, sizes, waited
+from .text import Explanation, Timing, bound, sizes, waited
 from .windows import picture, tiles
 
 MOST_BARS, MOST_PICTURES = 14, 6

@@ -10,7 +10,7 @@ from ..errors import UserError
 from ..expr.nodes import Number
 from ..graph.nodes import Graph, InputInfo, ParamInfo
 from .boxes import Array, Box, sized
-from .floats import from_bfloat_bits, held, rounded, to_bfloat_bits
+from .operations import from_bfloat_bits, held, rounded, to_bfloat_bits
 from .stages import StageEvaluator
 
 

@@ -21,7 +21,7 @@ from ..expr.visit import walk
 from ..graph.nodes import Definition, Graph, Stage
 from .boxes import Array, Box, hull, sized, spanned
 from .expressions import PointEvaluator
-from .floats import held
+from .operations import held
 from .updates import Points, reads_itself, run_update
 
 _LARGEST = 1 << 28  # pixels of one stage; more come from an unbounded index

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import RunError
 from ..expr.types import DType
-from ..reference.floats import from_bfloat_bits, held, to_bfloat_bits
+from ..reference.operations import from_bfloat_bits, held, to_bfloat_bits
 from .active import Active, Array, Touch
 from .races import Clash, Epochs
 

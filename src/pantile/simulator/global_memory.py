@@ -8,7 +8,7 @@ import numpy as np
 
 from ..dataclass import dataclass
 from ..expr.types import DType
-from ..reference.floats import held
+from ..reference.operations import held
 from .accesses import COMBINE, Around, ThreadAccess, bits, failure, from_memory, race, refuse, to_memory, who
 from .active import Array
 from .races import Accesses

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..expr.types import DType
-from ..reference.floats import held
+from ..reference.operations import held
 from .accesses import Around, ThreadAccess, failure, refuse
 from .active import Array
 

@@ -26,8 +26,7 @@ from ...cached import cached_property
 from ...dataclass import dataclass
 from ...machine.description import Cache, Cpu
 from ..common.facts import Extents
-from .references import Numbers, Reference, product
-from .statement import Statement
+from .statement import Numbers, Reference, Statement, product
 
 MOST_LINES = 1 << 20  # that are looked at; of an L2, usually 2^15
 Tile = Mapping[str, Numbers]

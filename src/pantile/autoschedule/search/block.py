@@ -23,8 +23,7 @@ from ...schedule.stage_default import register_lanes
 from ...schedule.sums import power_of_two
 from ..common.marking import Marking, unrolled, vector
 from ..common.tiles import marking
-from ..nest.references import Reference
-from ..nest.statement import Statement
+from ..nest.statement import Reference, Statement
 from ..nest.tiled_loops import fresh_name
 
 TERMS = 4  # of a sum that are written out: one load brings as many numbers

@@ -16,8 +16,7 @@ from ...cost_model.result import named, time
 from ...dataclass import dataclass
 from ...errors import PantileError
 from ...schedule.default import complete
-from ...schedule.groups import groups
-from ...schedule.schedule import Schedule
+from ...schedule.schedule import Schedule, groups
 from ..report import Alternative, GroupReport
 from ..strategy import Problem
 

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import lcm, prod
 
 from ...schedule.directives import WITH_FACTORS, Directive, StageSchedule
-from ...schedule.groups import groups
-from ...schedule.schedule import Schedule
+from ...schedule.schedule import Schedule, groups
 from ..strategy import Problem
 
 WIDEST = 64  # lanes

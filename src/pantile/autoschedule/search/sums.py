@@ -26,11 +26,9 @@ from collections.abc import Iterator, Sequence
 from ...graph.nodes import Stage
 from ...schedule.clones import place_of
 from ...schedule.directives import StageSchedule, on
-from ...schedule.groups import groups
-from ...schedule.schedule import Schedule
+from ...schedule.schedule import Schedule, groups
 from ..common.marking import unrolled, vector
-from ..nest.references import Reference, reference
-from ..nest.statement import Statement
+from ..nest.statement import Reference, Statement, reference
 from ..nest.tiled_loops import fresh_name
 from ..strategy import Problem
 from .block import TERMS, RegisterBlock, is_at

@@ -19,9 +19,8 @@ from ..common import footprint
 from ..common.cpu_marking import vectors_at_a_time
 from ..common.marking import Marking, Part, Style
 from ..common.tiles import TiledGroup, marking, scheduled
-from ..nest.register_block import blocked
 from ..nest.statement import Statement
-from ..nest.tiled_loops import TiledLoops
+from ..nest.tiled_loops import TiledLoops, blocked
 from ..strategy import Problem
 from .segment import Tiling
 

@@ -21,9 +21,8 @@ from ..common.facts import PipelineFacts
 from ..common.footprint import Footprint, tiles
 from ..common.shared_intervals import SharedIntervals
 from ..strategy import Problem
-from .overlap import WHOLE, Motion, motions
+from .overlap import WHOLE, Motion, StageReuse, motions
 from .segment import INLINE, Level, SegmentLoops, through_inlined
-from .stage_reuse import StageReuse
 
 Numbers = Any
 
