@@ -1,10 +1,8 @@
 """The schedule of a pipeline: the one that was written, or the one that a strategy finds when a call first needs it.
 
-The requested schedule of a pipeline: a schedule, a strategy, or the name of one.
-
-The default is named by PANTILE_SCHEDULE, or else is `auto`. "plain" is the schedule that names no stage
-(`schedule.default`): it needs no search, and is the same for all sizes. A strategy schedules for CPUs, for GPUs or for
-both; the default on GPUs is "plain".
+What is requested is a schedule, a strategy, or the name of one. The default is named by PANTILE_SCHEDULE, or else is
+`auto`. "plain" is the schedule that names no stage (`schedule.default`): it needs no search, and is the same for all
+sizes. A strategy schedules for CPUs, for GPUs or for both; the default on GPUs is "plain".
 """
 
 from __future__ import annotations

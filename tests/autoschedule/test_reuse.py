@@ -13,7 +13,7 @@ from pantile.autoschedule import Problem
 from pantile.autoschedule.common import footprint
 from pantile.autoschedule.reuse import Reuse, TilingAnalysis, _ReuseSearch
 from pantile.autoschedule.sliding.overlap import WHOLE, StageReuse, overlaps
-from pantile.autoschedule.sliding.segment import INLINE, Level, SegmentLoops
+from pantile.autoschedule.sliding.sliding_loops import INLINE, Level, SegmentLoops
 from pantile.autoschedule.sliding.sliding_tiles import SlidingTiles
 from pantile.machine import named
 

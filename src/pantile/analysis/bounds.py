@@ -21,10 +21,9 @@ from ..graph.nodes import Definition, Graph, InputInfo, Stage
 from . import messages
 from .float_ends import is_finite
 from .interval import Evaluator, Interval, Scope, interval
-from .messages import MOST, BufferLimits, UnboundedRead, readable
+from .messages import MOST, BufferLimits, UnboundedRead, find_witness, guards_of, outside_loads, readable
 from .regions import Box, Rules, definition_scope, each_load, expressions, required, where_it_holds
 from .static_ranges import StaticRanges, between_names, in_code
-from .witness import find_witness, guards_of, outside_loads
 
 _LARGEST_BYTES = 1 << 47  # the size of the address space
 _OWN_REMEDY = "pass a larger shape=, or make another Func that reads it the output"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from . import everyday, library
-from .app import SCHEDULES, App
-from .photo import Layout, Photo
+from .app import SCHEDULES, App, Layout, Photo
 
 _MODULES = (
     "bilateral_grid blur unsharp harris hist_eq iir_blur copies transposes matmul conv_layer products triangles "

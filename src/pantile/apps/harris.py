@@ -13,8 +13,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App, floats
-from .photo import FLOAT_RGB, Layout, Photo
+from .app import FLOAT_RGB, App, Layout, Photo, floats
 from .rows import two_rows
 from .threads import in_lanes, inlined, lanes
 

@@ -15,8 +15,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App, floats
-from .photo import FLOAT_RGB, Photo
+from .app import FLOAT_RGB, App, Photo, floats
 from .rows import two_rows
 from .threads import columns_in_block, inlined, pixels
 

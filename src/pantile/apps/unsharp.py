@@ -16,8 +16,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import MANY_CORES, App, between
-from .photo import FLOAT_RGB, Photo
+from .app import FLOAT_RGB, MANY_CORES, App, Photo, between
 from .rows import two_rows
 from .threads import columns_in_block, inlined, pixels
 

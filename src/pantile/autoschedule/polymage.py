@@ -5,8 +5,8 @@ for which dependences can be made constant and the overlap of the merged tiles i
 All groups have the same tile sizes, along two dims. Nothing is inlined, apart from boundary conditions, crops, and
 short sums inside expressions, which are PolyMage's Stencil.
 
-A group of one stage has tiles only if they bring it something, as they do for transposes (`common/streaming`). PolyMage
-tiles no such group: "no point in tiling a group that has no dependencies", its source says (`fused_schedule`).
+A group of one stage has tiles only if they bring it something, as they do for transposes (`fusion/stage_facts`).
+PolyMage tiles no such group: "no point in tiling a group that has no dependencies", its source says (`fused_schedule`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from ..parameters import Count, Weight
 from ..schedule.schedule import Schedule
 from .common.budget import within
 from .common.legalize import legal
-from .common.streaming import streams
 from .common.tiles import TiledGroup, scheduled
 from .fusion.alignment import StageGraph
 from .fusion.dag import Group as Set
 from .fusion.dag import vertices
 from .fusion.expression_inlining import NONE
 from .fusion.overlapped_tiles import OverlappedTiles, Tile
-from .fusion.stage_facts import cropped
+from .fusion.stage_facts import cropped, streams
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 

@@ -38,8 +38,7 @@ from .common.facts import PipelineFacts
 from .common.legalize import legal
 from .report import Report
 from .sliding.overlap import WHOLE, Motion, StageReuse, is_regular
-from .sliding.segment import INLINE, Level, SegmentLoops, Tiling, reported, through_inlined
-from .sliding.sliding_loops import directives
+from .sliding.sliding_loops import INLINE, Level, SegmentLoops, Tiling, directives, reported, through_inlined
 from .sliding.sliding_tiles import SlidingTiles
 from .strategy import Found, Problem, Strategy
 

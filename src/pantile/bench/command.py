@@ -20,7 +20,7 @@ import pantile as pt
 from .. import tuning_results
 from ..apps import APPS, GROUPS, SCHEDULES, App
 from ..apps.named import app_in_file, is_in_file
-from . import ablation, heatmap, machine, plot, predictions, scheduling
+from . import ablation, machine, plot, predictions, scheduling
 from .console import Console
 from .contender import ON_GPU, Unavailable
 from .matrix import Matrix
@@ -292,7 +292,7 @@ def _report(args: argparse.Namespace, host: dict[str, object], results: Sequence
         where = f"{host['gpu']}" if threads == ON_GPU else f"{host['cpu']}, {threads} threads, {args.size} sizes"
         try:
             if Matrix(results).is_worth_showing:
-                heatmap.draw(args.plot, results, f"{where}; ms, less is better")
+                plot.draw_heatmap(args.plot, results, f"{where}; ms, less is better")
             else:
                 plot.draw(args.plot, results, f"{where}; more is better")
         except Unavailable as reason:

@@ -14,7 +14,7 @@ import numpy as np
 
 import pantile as pt
 
-from ..apps.photo import PIXELS
+from ..apps.app import PIXELS
 from .job import arrays
 from .reading import read
 from .scenery import scenery

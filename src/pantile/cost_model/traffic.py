@@ -17,10 +17,9 @@ from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf
 from ..schedule.plan import Site
 from ..target.kinds import WRITTEN_OUT, Kind
-from .gathers import scattered
 from .layout import MemoryDim, conflict_factor, far_runs, run
 from .nest import Nests
-from .reads import Box
+from .reads import Box, scattered
 
 USED = 0.6  # the part of a cache that is there for what a loop touches, others and associativity having the rest
 SHORT_BYTES = 512  # a run that ends before the hardware prefetcher follows it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..lazy_imports import imported_later
-from .text import Explanation, Timing
+from .explanation import Explanation, Timing
 
 if TYPE_CHECKING:
     from .page import as_page, write_page

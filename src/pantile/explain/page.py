@@ -19,8 +19,9 @@ from ..graph.nodes import Graph
 from ..schedule.schedule import Group, groups
 from .diagram import Look, diagram
 from .differences import differences
+from .explanation import Explanation, Timing
 from .markup import STYLE, Markup, join, tag
-from .text import Explanation, Timing, bound, sizes, waited
+from .text import bound, sizes, waited
 from .windows import picture, tiles
 
 MOST_BARS, MOST_PICTURES = 14, 6

@@ -1,21 +1,16 @@
-"""An explanation, and as text: the time, the schedule and its reasons, the runners-up, and the changes by algebra."""
+"""An explanation as text: the time, the schedule and its reasons, the runners-up, and the changes by algebra."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import backends
-from ..algebra import RewrittenGraph
-from ..autoschedule import Alternative, Report
+from ..autoschedule import Alternative
 from ..calls import MeasuredTime
-from ..cost_model import Cost, Limits
 from ..cost_model.result import levels, named, time
-from ..dataclass import dataclass
-from ..expr.nodes import Number
 from ..schedule.schedule import Schedule
-from ..scheduled_pipeline import ScheduledPipeline
 from .differences import differences
+from .explanation import Explanation, Timing
 
 MOST_ALTERNATIVES = 4
 LEAST_SHARE = 0.01  # of the time, for a cause to be listed
@@ -98,35 +93,3 @@ def _short(name: str) -> str:
     """The origin of a schedule, and the last of many changes."""
     first, *changes = name.split(", ")
     return name if len(name) <= _LONGEST or len(changes) < 2 else f"{first}, ..., {changes[-1]}"
-
-
-@dataclass(frozen=True)
-class Timing:
-    """The time of one kind of call: predicted, and measured if such a call was made on the machine."""
-
-    arguments: Mapping[str, Any]  # shapes of arrays, and numbers
-    shapes: Mapping[str, tuple[int, ...]]  # of the outputs, by stage
-    scalars: Mapping[str, Number]  # params by name, input extents as "img.shape.0"
-    threads: int
-    cost: Cost
-    limits: Limits
-    measured: MeasuredTime | None = None
-
-    @property
-    def seconds(self) -> float:
-        """The measured seconds, or else the predicted ones."""
-        return self.cost.seconds if self.measured is None else self.measured.seconds
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """`report` is None if nothing was searched; `timing` is None if no sizes are known, and on GPUs, which have
-    `launched` and, for calls that waited for their results, `measured` instead."""
-
-    name: str
-    scheduled: ScheduledPipeline
-    report: Report | None
-    rewritten: RewrittenGraph
-    timing: Timing | None
-    launched: backends.LaunchReport | None = None
-    measured: MeasuredTime | None = None

@@ -34,14 +34,11 @@ from ..schedule.plan import Plan
 from . import gpu
 from .carry import carry
 from .collect import collect
-from .convert import convert
-from .expand import expand
 from .flatten import flatten
 from .fold_storage import fold_storage
-from .inline import inline
+from .graph_passes import convert, expand, inline, narrow, share_indices
 from .interleave import interleave
 from .names import loop_name, made_for
-from .narrow import narrow
 from .narrow_indices import narrow_indices
 from .nest import LoopNest, build_nest
 from .outline import outline
@@ -50,7 +47,6 @@ from .pixels import pixels
 from .promote import promote
 from .reassociate import reassociate
 from .refuse import not_of_lanes, not_of_one_thread
-from .share_indices import share_indices
 from .share_memory import share_memory
 from .simplify import clean_program, simplify_program
 from .split_storage import split_storage

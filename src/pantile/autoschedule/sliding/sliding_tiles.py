@@ -22,7 +22,7 @@ from ..common.footprint import Footprint, tiles
 from ..common.shared_intervals import SharedIntervals
 from ..strategy import Problem
 from .overlap import WHOLE, Motion, StageReuse, motions
-from .segment import INLINE, Level, SegmentLoops, through_inlined
+from .sliding_loops import INLINE, Level, SegmentLoops, through_inlined
 
 Numbers = Any
 

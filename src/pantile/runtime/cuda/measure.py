@@ -25,7 +25,6 @@ from .code import image
 from .device import Device
 from .driver import checked
 from .memory import pool
-from .streams import own_stream
 
 COPIED_BYTES = 512 << 20  # copied; less on a GPU with little memory
 STEPS = 1 << 16  # of the loops of `clock` and `shared`: some milliseconds
@@ -69,7 +68,7 @@ class _Kernels:
     def __init__(self, device: Device) -> None:
         self._device, self._cu = device, device.cu
         self._module = checked(device.cu.cuModuleLoadData(image(device, PTX)))
-        self._stream = own_stream(device)
+        self._stream = device.own_stream()
         self._pool = pool(device)
 
     def ghz(self) -> float:
