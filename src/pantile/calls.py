@@ -26,10 +26,9 @@ from .analysis.work import Work, count_work
 from .autoschedule import size_class
 from .backends import PreparedCall, backend_of
 from .backends.backend import Enter, Values
-from .cached import cached_property, memoized
 from .compile import Options
 from .cost_model import Cost, Sizes, predict_cost
-from .dataclass import dataclass
+from .dataclass import cached_property, dataclass, memoized
 from .errors import UserError
 from .graph.known_extents import with_extents
 from .graph.nodes import Graph, InputInfo

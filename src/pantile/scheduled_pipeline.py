@@ -11,9 +11,9 @@ import sys
 from collections.abc import Mapping
 
 from .backends import Executable, backend_of
-from .cached import cached_property, memoized
 from .compile import Options, compile_kernel, kernel_key, lowered, memory_of_blocks, to_loops, to_plan, trace_of
 from .cost_model import Cost, Sizes, plan_cost
+from .dataclass import cached_property, memoized
 from .errors import UserError
 from .graph.nodes import Graph
 from .ir.nodes import Program

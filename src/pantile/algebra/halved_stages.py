@@ -8,8 +8,7 @@ from functools import partial, reduce
 from itertools import product
 
 from ..analysis.windows import ShiftedTerm
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..expr.build import binary, logical_and, minimum, select
 from ..expr.nodes import Const, Expr, Load, const, coordinate
 from ..expr.types import INDEX

@@ -17,8 +17,7 @@ from dataclasses import replace
 from math import prod
 
 from ..analysis.windows import ShiftedTerm, without_loop
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..expr.build import binary, cast
 from ..expr.nodes import Expr, Load, coordinate, neutral
 from ..expr.visit import names

@@ -19,8 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..graph.nodes import Stage
 from ..machine.description import Cpu
 from ..parameters import Amount, Weight

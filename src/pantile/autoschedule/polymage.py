@@ -16,8 +16,7 @@ from dataclasses import asdict, replace
 from operator import itemgetter
 from typing import ClassVar
 
-from ..cached import cached_property, memoized
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass, memoized
 from ..parameters import Count, Weight
 from ..schedule.schedule import Schedule
 from .common.budget import within

@@ -31,8 +31,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..cached import cached_property, memoized
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass, memoized
 from ..parameters import Amount, Bytes, Count, Weight
 from .common.facts import PipelineFacts
 from .common.legalize import legal

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from ..analysis.channels import LEAST_AXES, MOST_CHANNELS
 from ..analysis.inlining import substituted, without_unread
-from ..cached import cached_property, memoized
 from ..cost_model import Sizes
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass, memoized
 from ..errors import UserError
 from ..expr.nodes import Number
 from ..graph.nodes import Graph

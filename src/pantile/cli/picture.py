@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cached import cached_property
+from ..dataclass import cached_property
 
 Array = np.ndarray[Any, Any]
 

@@ -10,8 +10,7 @@ import re
 import struct
 from collections.abc import Sequence
 
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..errors import InternalError
 from ..expr.nodes import Number
 from ..expr.types import INDEX, DType

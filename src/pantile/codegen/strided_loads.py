@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from ..cached import cached_property, memoized
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass, memoized
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, const
 from ..expr.runs import Run
 from ..expr.visit import key, walk

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor, inf, prod
 from operator import add, itemgetter
 
-from ..cached import memoized
+from ..dataclass import memoized
 from ..expr.runs import runs
 from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf

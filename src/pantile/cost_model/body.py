@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from math import ceil, prod
 from typing import NamedTuple
 
-from ..cached import memoized
+from ..dataclass import memoized
 from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf
 from .accesses import OF_A_SMALL_ONE, count_accesses

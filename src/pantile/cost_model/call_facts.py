@@ -18,7 +18,7 @@ from ..analysis.inlining import as_expression, rewritten
 from ..analysis.interval import Interval, Scope
 from ..analysis.regions import Box as Region
 from ..analysis.regions import Rules, required, stage_reads
-from ..cached import cached_property, memoized
+from ..dataclass import cached_property, memoized
 from ..expr.nodes import Number
 from ..graph.nodes import Graph, Stage
 from ..schedule.loop_tree import Leaf

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import product
 
-from ..cached import memoized
+from ..dataclass import memoized
 from ..expr.nodes import Const, Expr, Load, Op, Var
 from ..expr.visit import children, names
 from .linear_forms import LinearForm

@@ -10,7 +10,7 @@ from typing import Any
 from ..analysis.interval import Interval, Scope
 from ..analysis.loop_bounds import bounding, ragged
 from ..analysis.regions import definition_scope
-from ..cached import cached_property, memoized
+from ..dataclass import cached_property, memoized
 from ..expr.nodes import Expr, Number
 from ..expr.visit import names
 from ..graph.nodes import Stage

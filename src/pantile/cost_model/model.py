@@ -13,8 +13,7 @@ from dataclasses import replace
 from math import ceil, prod
 from typing import Any, TypeVar
 
-from ..cached import cached_property, memoized
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass, memoized
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..machine.description import Cpu

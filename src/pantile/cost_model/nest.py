@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from math import prod
 
-from ..cached import memoized
-from ..dataclass import value
+from ..dataclass import memoized, value
 from ..schedule.loop_tree import Leaf, LoopTree
 from ..schedule.plan import ONCE, Nest, Plan, Site, Split
 from ..target.kinds import Kind

@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from ..analysis.loop_bounds import bounding
 from ..analysis.narrowing import narrowed_values
-from ..cached import cached_property
-from ..dataclass import value
+from ..dataclass import cached_property, value
 from ..expr.nodes import COMPARISON, Cast, Const, Expr, Load, Op, Var
 from ..expr.types import INDEX
 from ..expr.visit import conjuncts, each_once, loaded, names

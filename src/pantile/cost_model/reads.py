@@ -23,8 +23,7 @@ from functools import partial
 from itertools import pairwise
 from math import ceil, prod
 
-from ..cached import cached_property, memoized
-from ..dataclass import dataclass, value
+from ..dataclass import cached_property, dataclass, memoized, value
 from ..expr.linear import linear
 from ..expr.nodes import Cast, Expr, Load, Number, Op
 from ..expr.types import DType

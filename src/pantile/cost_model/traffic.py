@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf, prod
 
-from ..cached import memoized
-from ..dataclass import dataclass
+from ..dataclass import dataclass, memoized
 from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf
 from ..schedule.plan import Site

@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ..cached import cached_property
-from ..dataclass import dataclass, hashed_once
+from ..dataclass import cached_property, dataclass, hashed_once
 from ..errors import UserError
 from ..parameters import FASTEST, SLOWEST, Between, Bytes, Count, OneOf, Rate, check_fields
 from ..target.description import Target, cpu_target

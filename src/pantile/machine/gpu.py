@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from ..cached import cached_property
-from ..dataclass import dataclass, hashed_once
+from ..dataclass import cached_property, dataclass, hashed_once
 from ..parameters import Between, Bytes, Count, Rate, check_fields
 from ..target import gpu
 from ..target.description import Target, gpu_target

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ..analysis.channels import channels
-from ..cached import cached_property
+from ..dataclass import cached_property
 from ..graph.nodes import Definition, Graph, Stage
 from .directives import StageSchedule, on
 from .grid_reduction import GridReductions

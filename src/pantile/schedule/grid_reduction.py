@@ -17,8 +17,7 @@ from collections.abc import Collection, Sequence
 
 from ..analysis.interval import EVERYTHING, Interval
 from ..analysis.regions import Box, required
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..graph.nodes import Definition, Graph, Stage
 from ..target.gpu import WARP_SIZE
 from .associative import associative

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..cached import cached_property, memoized
+from ..dataclass import cached_property, memoized
 from ..errors import InternalError
 from ..graph.nodes import Graph, Stage
 from ..target.kinds import Kind

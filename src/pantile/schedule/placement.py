@@ -8,7 +8,7 @@ have a loop of the same name; what they read is then computed in each of these, 
 
 from __future__ import annotations
 
-from ..cached import cached_property, memoized
+from ..dataclass import cached_property, memoized
 from ..errors import UserError
 from ..graph.nodes import Graph
 from ..target.kinds import AT_ONCE, Kind

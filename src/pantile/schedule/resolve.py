@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from ..cached import memoized
+from ..dataclass import memoized
 from ..errors import InternalError, UserError, shown
 from ..expr.nodes import Const
 from ..graph.nodes import Graph

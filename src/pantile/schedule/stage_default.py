@@ -15,8 +15,7 @@ from ..analysis.loop_bounds import ragged
 from ..analysis.rows import rows_read
 from ..analysis.shared_work import SHARING_ROWS, SharedWork
 from ..analysis.windows import overlaps
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..expr.types import DType
 from ..expr.visit import names
 from ..graph.nodes import Definition, Graph, Stage

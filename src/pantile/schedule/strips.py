@@ -19,8 +19,7 @@ from functools import partial
 
 from ..analysis.interval import Interval
 from ..analysis.regions import required
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..errors import InternalError, UserError
 from ..expr import build
 from ..expr.build import expr

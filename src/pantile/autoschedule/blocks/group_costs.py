@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from ...analysis.regions import Box
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...machine.gpu import Gpu
 from ...parameters import Count, Weight
 from ...target.gpu import WARP_SIZE

@@ -25,8 +25,7 @@ from math import prod
 
 import numpy as np
 
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...machine.gpu import Gpu
 from ...parameters import Weight
 from ...target.gpu import LINE, SECTOR, WARP_SIZE

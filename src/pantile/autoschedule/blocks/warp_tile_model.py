@@ -17,8 +17,7 @@ from math import inf, prod
 import numpy as np
 
 from ...analysis.access import Access, accesses
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...expr.visit import key
 from ...machine.gpu import Gpu
 from ...target.gpu import WARP_SIZE

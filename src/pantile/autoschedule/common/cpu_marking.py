@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from math import prod
 
 from ...analysis.shared_work import SHARING_ROWS
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
 from ...schedule.directives import StageSchedule, on

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from ...cached import memoized
+from ...dataclass import memoized
 from ..strategy import Problem
 
 

@@ -13,8 +13,8 @@ from ...analysis.conversions import worth_storing
 from ...analysis.interval import Interval
 from ...analysis.regions import Box, definition_scope
 from ...analysis.work import arithmetic, evaluated
-from ...cached import cached_property, memoized
 from ...cost_model.call_facts import regions
+from ...dataclass import cached_property, memoized
 from ...expr.nodes import Cast, Expr, Load, Number, Op
 from ...expr.types import INDEX
 from ...expr.visit import children, key, names, variables, walk

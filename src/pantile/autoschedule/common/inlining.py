@@ -13,8 +13,7 @@ from dataclasses import field, replace
 
 from ...analysis.inlining import closed_form, point_of, substituted
 from ...analysis.work import arithmetic, evaluated, weight
-from ...cached import memoized
-from ...dataclass import dataclass
+from ...dataclass import dataclass, memoized
 from ...expr.nodes import Const, Expr, Load, Var
 from ...expr.visit import children, key, loaded, names, rebuild, substitute
 from ...graph.nodes import Definition, Stage

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...analysis.regions import Box
-from ...cached import cached_property
+from ...dataclass import cached_property
 from .facts import PipelineFacts
 from .footprint import Footprint
 from .shared_intervals import SharedIntervals

@@ -12,8 +12,7 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 
 from ...analysis.interval import Evaluator, Scope, narrowed_by
 from ...analysis.regions import Box, definition_scope
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...expr.build import maximum, minimum
 from ...expr.linear import linear
 from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var

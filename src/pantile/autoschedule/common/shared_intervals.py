@@ -16,8 +16,7 @@ import numpy as np
 
 from ...analysis.interval import Interval, IntervalProgram, Scope, values_of
 from ...analysis.regions import Box
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...expr.nodes import Const, Expr, Op, Var
 from ...expr.types import INDEX
 from ...expr.visit import key, loaded, names

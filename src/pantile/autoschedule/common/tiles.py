@@ -17,8 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 from ...analysis.access import accesses
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...graph.nodes import Definition, Stage
 from ...schedule.directives import StageSchedule, on
 from ...schedule.names import fresh

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from ...analysis.access import Access, Index
 from ...analysis.alignment import Reads, align
-from ...cached import cached_property, memoized
+from ...dataclass import cached_property, memoized
 from ...graph.nodes import Definition, Stage
 from ...schedule.updates import is_independent, pure_dims
 from ..strategy import Problem

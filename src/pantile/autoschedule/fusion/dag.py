@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ...cached import cached_property, memoized
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass, memoized
 
 Group = int  # a set of vertices
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Protocol
 
-from ...cached import cached_property, memoized
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass, memoized
 from .dag import Dag, Group, first, size, union, vertices
 
 State = tuple[Group, ...]  # G of the paper: disjoint groups that are not taken apart again, in order

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...cached import cached_property, memoized
+from ...dataclass import cached_property, memoized
 from ...expr.nodes import Op
 from ...expr.visit import key, walk
 from ...graph.nodes import Graph, Stage

@@ -22,7 +22,7 @@ from fractions import Fraction
 from math import prod
 
 from ...analysis.access import Access, Index, accesses
-from ...cached import cached_property, memoized
+from ...dataclass import cached_property, memoized
 from ...expr.nodes import Load
 from ...graph.nodes import Definition, Stage
 from ..strategy import Problem

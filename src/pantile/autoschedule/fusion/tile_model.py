@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from math import inf, prod, sqrt
 
-from ...cached import cached_property, memoized
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass, memoized
 from .aligned_group import AlignedGroup
 from .alignment import StageGraph
 from .dag import Group

@@ -22,8 +22,7 @@ from math import ceil, prod
 
 import numpy as np
 
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...machine.description import Cache, Cpu
 from ..common.facts import Extents
 from .statement import Numbers, Reference, Statement, product

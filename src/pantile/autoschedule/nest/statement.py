@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...expr.nodes import Const, Expr, Load, Op, Var
 from ...expr.visit import children, variables
 from ...graph.nodes import Definition, Stage

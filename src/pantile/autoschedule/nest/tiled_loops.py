@@ -20,8 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...schedule.directives import StageSchedule
 from ...schedule.names import fresh
 from ...schedule.sums import shared_terms, sums_at_a_time

@@ -13,8 +13,7 @@ from dataclasses import replace
 from math import prod
 
 from ...analysis.loop_bounds import only_bounds
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...expr.nodes import Expr, Var
 from ...expr.visit import loaded, variables
 from ...graph.nodes import Stage

@@ -17,8 +17,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ...analysis.access import Access, accesses_by_buffer, accesses_of
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...expr.nodes import Cast, Const, Expr, Load, Op, Var
 from ...expr.visit import variables, walk
 from ...graph.nodes import Definition, Graph, Stage

@@ -14,8 +14,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import field, replace
 
 from ...analysis.regions import Box
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule, on
 from ...schedule.stage_default import lanes

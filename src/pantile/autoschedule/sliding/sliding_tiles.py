@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...analysis.regions import Box
-from ...cached import cached_property
+from ...dataclass import cached_property
 from ...schedule.stage_default import lanes
 from ..common.cpu_marking import MOST_UNROLLED
 from ..common.facts import PipelineFacts

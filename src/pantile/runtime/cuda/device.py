@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from ...cached import cached_property
+from ...dataclass import cached_property
 from ...errors import UserError
 from ...forks import Lock
 from ...target import named
