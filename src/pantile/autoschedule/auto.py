@@ -193,9 +193,7 @@ class _AutoSearch:
             for name, schedule in changes(best):
                 if self.is_over():
                     return cheaper
-                candidate = self.candidates.candidate(name, schedule)
-                if candidate is not None and candidate.seconds < cheaper.seconds * (1 - self.worth):
-                    cheaper = candidate
+                cheaper = self._if_cheaper(cheaper, name, schedule, self.worth)
             if cheaper is best:
                 return best
             best = cheaper
@@ -206,11 +204,13 @@ class _AutoSearch:
         graph = self.problem.graph
         for other in sorted(candidates, key=lambda c: c.seconds) if "crossover" not in self.without else ():
             schedule = cheaper_parts(graph, best.schedule, other.schedule, partial(_gain, best, other))
-            name = f"{best.name} with parts of {other.name}"
-            candidate = self.candidates.candidate(name, schedule) if schedule is not None else None
-            if candidate is not None and candidate.seconds < best.seconds * (1 - self.worth):
-                best = candidate
+            best = self._if_cheaper(best, f"{best.name} with parts of {other.name}", schedule, self.worth)
         return best
+
+    def _if_cheaper(self, best: Candidate, name: str, schedule: Schedule | None, by: float) -> Candidate:
+        """The candidate of a schedule if it is cheaper than the best one, by a part of its time; else the best one."""
+        candidate = None if schedule is None else self.candidates.candidate(name, schedule)
+        return candidate if candidate is not None and candidate.seconds < best.seconds * (1 - by) else best
 
     def _crossovers(self, candidates: list[Candidate], best: Candidate) -> Iterator[tuple[str, Schedule]]:
         for other in candidates if "crossover" not in self.without else ():
@@ -276,10 +276,7 @@ class _AutoSearch:
         """The schedule with expensive stages in strips of other lengths, where that is cheaper at all."""
         for name in self._expensive(best, "strips"):
             for schedule in even_strips(self.problem, best.schedule, name):
-                candidate = self.candidates.candidate(f"{best.name}, {name}: even strips", schedule)
-                best = (
-                    candidate if candidate is not None and candidate.seconds < best.seconds * (1 - EQUAL_COST) else best
-                )
+                best = self._if_cheaper(best, f"{best.name}, {name}: even strips", schedule, EQUAL_COST)
         return best
 
     def _filling_lines(self, best: Candidate) -> Candidate:
@@ -335,10 +332,7 @@ class _AutoSearch:
         for chains in siblings(self.problem, best.schedule) if "siblings" not in self.without else ():
             if may_matter([c.name for c in chains]):
                 name = f"{best.name}, {chains[0].name}: loops shared with siblings"
-                candidate = self.candidates.candidate(name, best.schedule.replace(*chains))
-                best = (
-                    candidate if candidate is not None and candidate.seconds < best.seconds * (1 - EQUAL_COST) else best
-                )
+                best = self._if_cheaper(best, name, best.schedule.replace(*chains), EQUAL_COST)
         return best
 
     def _prefetching(self, best: Candidate) -> Candidate:
