@@ -20,12 +20,9 @@ from .ir.nodes import Program
 from .machine import Cpu
 from .progress import doing
 from .runtime import kernels
-from .schedule.clones import has_copies
 from .schedule.default import complete, places_like
-from .schedule.panels import has_panels
 from .schedule.refuse import warn_smaller
 from .schedule.schedule import Schedule
-from .schedule.strips import has_strips
 from .variant import Variant, Variants
 
 TIMINGS_VARIABLE = "PANTILE_TIMINGS"
@@ -54,7 +51,7 @@ class ScheduledPipeline:
         self._resolved, self._plan = to_plan(graph, self.schedule, options)
         # Panels and strips extend beyond the required region, and copies may need limits where their source, if it is
         # not stored, does not: then calls are also checked on the resolved graph.
-        changed = has_panels(self.schedule) or has_copies(self.schedule) or has_strips(self.schedule)
+        changed = self.schedule.has("panels", "strips", "clone_in", "copy_in", "copy_out")
         self.computed = self._resolved if changed else None
         self.requested, self._written = requested, requested if by_hand else Schedule()
         self.stored = frozenset(self._plan.stages)

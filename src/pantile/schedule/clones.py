@@ -34,11 +34,6 @@ Place = tuple[Key, ...]  # the indices that a source is read at
 _VERBS = ("clone_in", "copy_in", "copy_out")
 
 
-def has_copies(schedule: Schedule) -> bool:
-    """Whether some stage or input is to be copied."""
-    return any(not s.verbs.isdisjoint(_VERBS) for s in schedule.values())
-
-
 def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
     """Carry out every clone_in, copy_in and copy_out; the remaining schedule has none."""
     done: set[str] = set()

@@ -48,6 +48,10 @@ class Schedule(Mapping[str, StageSchedule]):
         name = name_of(stage)
         return self.stages.get(name) or on(name)
 
+    def has(self, *verbs: str) -> bool:
+        """Whether some stage has a directive of such verbs."""
+        return any(not s.verbs.isdisjoint(verbs) for s in self.stages.values())
+
     def replace(self, *stages: StageSchedule) -> Schedule:
         """A copy of the schedule in which these stages have other directives."""
         return Schedule(*{**self.stages, **{s.name: s for s in stages}}.values())
