@@ -80,7 +80,7 @@ from .lang.sample import sample
 from .lang.variables import Param, Var, vars
 from .pipeline import Pipeline
 from .runtime import cache
-from .runtime.pool import get_num_threads, set_num_threads
+from .runtime.threads import get_num_threads, set_num_threads
 from .schedule.directives import StageSchedule, on
 from .schedule.schedule import Schedule
 

@@ -49,7 +49,7 @@ from .runtime.arguments import (
 from .runtime.arrays import Arrays, New
 from .runtime.launches import LaunchPlan, WideIndicesNeeded, check_near, launches, resident_blocks, scalars_of
 from .runtime.outputs import Shape, check_output, check_shape, stated_shape
-from .runtime.pool import checked_num_threads, get_num_threads
+from .runtime.threads import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled_pipeline import CallClass, Known, ScheduledPipeline, Timings
 from .variant import Variant

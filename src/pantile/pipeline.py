@@ -32,7 +32,7 @@ from .lang.variables import Param
 from .machine import Machine
 from .parameters import plain
 from .reference.evaluate import evaluate
-from .runtime.pool import checked_num_threads, get_num_threads
+from .runtime.threads import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled_pipeline import ScheduledPipeline
 from .scheduling import Scheduling, checked_estimates

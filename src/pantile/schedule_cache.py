@@ -33,7 +33,7 @@ from .expr.depth import on_deep_stack, rare_collections
 from .graph.nodes import InputInfo
 from .progress import doing
 from .runtime import cache
-from .runtime.pool import get_num_threads
+from .runtime.threads import get_num_threads
 from .schedule import Schedule
 
 

@@ -15,10 +15,9 @@ from .auto import Auto
 from .greedy import Greedy, TunedGreedy
 from .kernel import Kernel
 from .naive import Naive
-from .report import Alternative, GroupReport, Report
 from .reuse import Reuse
 from .search.resizing import resizings
-from .strategy import Found, Problem, Strategy, size_class
+from .strategy import Alternative, Found, GroupReport, Problem, Report, Strategy, size_class
 from .tuned import Given, Tuned
 
 if TYPE_CHECKING:

@@ -36,7 +36,6 @@ from ..schedule.schedule import groups as groups_of
 from .greedy import Greedy
 from .kernel import Kernel
 from .naive import Naive
-from .report import Report
 from .reuse import Reuse
 from .search.bands import bands
 from .search.boxes import boxes
@@ -52,7 +51,7 @@ from .search.siblings import siblings
 from .search.slanted_reads import in_tiles
 from .search.sums import sums
 from .search.transposes import by_copies
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, Problem, Report, Strategy
 
 EQUAL_COST = 0.005  # the relative difference of costs that count as equal
 MORE_WORK = 0.2  # the part by which tiles may take longer, without traffic, if they save what the cost model ignores

@@ -40,8 +40,7 @@ from .common.legalize import legal_choice
 from .common.marking import Part, Style
 from .common.shared_intervals import SharedIntervals
 from .common.tiles import TiledGroup, scheduled
-from .report import GroupReport, Report
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 NONE, OVERLAP, NESTED = FUSIONS = ("none", "overlap", "nested")
 INLINED_LOAD = 1.0  # the cost of a load while stages are inlined, in the source that the author published

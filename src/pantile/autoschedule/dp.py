@@ -37,8 +37,7 @@ from .fusion.grouping import MOST_PARTITIONED
 from .fusion.loop_fusion import parallelograms, with_fused_loops
 from .fusion.stage_facts import cropped, streams
 from .fusion.tile_model import CostedGroup, TileModel
-from .report import GroupReport, Report
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 FUSIONS = ("dp", "greedy")
 STYLE = Style(vectors=2)  # as compilers vectorize the loops that PolyMage writes: two vectors at a time

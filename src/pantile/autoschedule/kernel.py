@@ -41,8 +41,7 @@ from .nest.capacity import (
 )
 from .nest.statement import Numbers, Reference, Statement, is_transposed, product
 from .nest.tiled_loops import TiledLoops, in_blocks, tiled
-from .report import GroupReport, Report
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 TEMPORAL, SPATIAL, CONTIGUOUS = "temporal", "spatial", "contiguous"
 MOST_TILES = 1 << 17  # sizes that are compared at once

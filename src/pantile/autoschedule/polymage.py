@@ -28,8 +28,7 @@ from .fusion.dag import vertices
 from .fusion.expression_inlining import NONE
 from .fusion.overlapped_tiles import OverlappedTiles, Tile
 from .fusion.stage_facts import cropped, streams
-from .report import GroupReport, Report
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 # "Seven tile sizes" (§7.4.1, §7.5): five are named there, 24 among them, and six here, seven in all.
 TILE_SIZES = (8, 16, 24, 32, 64, 128, 256)

@@ -35,8 +35,7 @@ from .common.tiles import TiledGroup, scheduled
 from .fusion.alignment import StageGraph
 from .fusion.bounded_grouping import MOST_MERGED, Grouping, grouped
 from .fusion.stage_facts import cropped
-from .report import GroupReport, Report
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 BLOCK = "block"
 FORMS = {BLOCK: Form(per_warp=False, fractions=(0.0,))}  # those of Figure 9 that have directives

@@ -36,12 +36,11 @@ from ..parameters import Amount, Count, Weight
 from .common.legalize import legal
 from .common.marking import Style
 from .common.tiles import TiledGroup, scheduled
-from .report import GroupReport, Report
 from .shapes.copies import copies
 from .shapes.fused_space import FusedSpace
 from .shapes.spaces import PolyhedralProgram, Space, inlined_at_startup, spaces
 from .shapes.tile_time import Candidates, FusedWork, FusionLimits, best_tile, instructions, planes
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 _TILED_DIMS = 2  # as in Table I
 _FEWEST_POINTS = 16  # along a dim that is worth tiling

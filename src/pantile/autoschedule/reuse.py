@@ -35,11 +35,10 @@ from ..dataclass import cached_property, dataclass, memoized
 from ..parameters import Amount, Bytes, Count, Weight
 from .common.facts import PipelineFacts
 from .common.legalize import legal
-from .report import Report
 from .sliding.overlap import WHOLE, Motion, StageReuse, is_regular
 from .sliding.sliding_loops import INLINE, Level, SegmentLoops, Tiling, directives, reported, through_inlined
 from .sliding.sliding_tiles import SlidingTiles
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, Problem, Report, Strategy
 
 MOST_PERMUTED = 3  # loops whose order is searched; further ones stay outermost
 FEW_STAGES = 12  # of a segment for which all orders of loops are tried

@@ -15,8 +15,7 @@ from ..analysis.channels import channels
 from ..dataclass import cached_property
 from ..graph.nodes import Definition, Graph, Stage
 from .directives import StageSchedule, on
-from .grid_reduction import GridReductions
-from .pixels import in_blocks
+from .grid_reduction import GridReductions, in_blocks
 from .updates import is_independent, loop_names, pure_dims
 
 

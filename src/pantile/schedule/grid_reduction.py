@@ -8,6 +8,10 @@
 Blocks take rows, and threads take columns, with a constant stride: so the number of blocks is a constant although the
 extents are not. Where memory cannot be combined atomically, each thread has a private histogram. Reductions whose order
 matters, such as strict sums of floats, are not parallelized.
+
+Loops over independent points become blocks of threads, one thread per point:
+
+for y, x: ...      ->      block for y_block, x_block: thread for y_thread in 0..8, x_thread in 0..32: ...
 """
 
 from __future__ import annotations
@@ -22,11 +26,40 @@ from ..graph.nodes import Definition, Graph, Stage
 from ..target.gpu import WARP_SIZE
 from .associative import associative
 from .directives import StageSchedule, on
+from .names import fresh
 from .nest import is_one_instruction
 from .parallel_reduction import free_name
-from .pixels import in_blocks
 from .sums import power_of_two
 from .updates import accumulation, constant, is_independent, pure_dims
+
+BLOCK_ROWS, COLUMNS = 8, WARP_SIZE  # of a block of a picture
+POINTS = 256  # of a block of a single row
+
+
+def in_blocks(
+    schedule: StageSchedule, free: Sequence[str], rest: Sequence[str], used: Collection[str]
+) -> StageSchedule:
+    """Split the last two loops of `free`, or the only one, into blocks and threads. The other free loops become block
+    loops, and each thread runs the loops in `rest`. New loops get none of the names in `used`."""
+    if not free:
+        return schedule
+    sizes = (BLOCK_ROWS, COLUMNS) if len(free) > 1 else (POINTS,)
+    cut, taken = free[-len(sizes) :], {*used}
+    outer, inner = _names(cut, "block", taken), _names(cut, "thread", taken)
+    blocks = [*free[: -len(sizes)], *outer]
+    for old, block, thread, size in zip(cut, outer, inner, sizes, strict=True):
+        schedule = schedule.split(old, block, thread, size)
+    return schedule.reorder(*blocks, *inner, *rest).block(*blocks).thread(*inner)
+
+
+def _names(loops: Sequence[str], word: str, taken: set[str]) -> list[str]:
+    """New names for parts of loops."""
+    names = []
+    for loop in loops:
+        names.append(fresh(f"{loop}_{word}", taken.__contains__))
+        taken.add(names[-1])
+    return names
+
 
 BLOCKS, THREADS = 512, 256  # of a reduction
 GROUP = 16  # threads of a block whose results one of them combines

@@ -12,8 +12,7 @@ from functools import partial
 
 from ..analysis.channels import MOST_CHANNELS, MOST_NUMBERED, PLANE, channels, numbered, planes
 from ..analysis.loop_bounds import ragged
-from ..analysis.rows import rows_read
-from ..analysis.shared_work import SHARING_ROWS, SharedWork
+from ..analysis.shared_work import SHARING_ROWS, SharedWork, rows_read
 from ..analysis.windows import overlaps
 from ..dataclass import cached_property, dataclass
 from ..expr.types import DType

@@ -17,8 +17,7 @@ from ...dataclass import dataclass
 from ...errors import PantileError
 from ...schedule.default import complete
 from ...schedule.schedule import Schedule, groups
-from ..report import Alternative, GroupReport
-from ..strategy import Problem
+from ..strategy import Alternative, GroupReport, Problem
 
 # A pipeline is compiled once and run often, but somebody waits for that: a second counts as so much slower code, one
 # beyond what is usual for so many stages as twice that in addition, and what takes longer than patience lasts in

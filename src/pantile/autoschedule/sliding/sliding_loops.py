@@ -25,8 +25,7 @@ from ..common.marking import Marking, Part, Style
 from ..common.tiles import TiledGroup, marking, scheduled
 from ..nest.statement import Statement
 from ..nest.tiled_loops import TiledLoops, blocked
-from ..report import GroupReport
-from ..strategy import Problem
+from ..strategy import GroupReport, Problem
 
 VECTORS = 2  # per iteration
 PAIRS = Style(VECTORS)
