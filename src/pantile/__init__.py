@@ -28,6 +28,7 @@ from .errors import DefinitionWarning, InternalError, PantileError, RunError, Us
 from .expr.nodes import Expr
 from .lang.boundary import constant, edge, mirror, reflect, wrap
 from .lang.func import Func, funcs
+from .lang.indexing import pixel
 from .lang.inputs import Input, table
 from .lang.iterate import iterate
 from .lang.math import (
@@ -73,7 +74,6 @@ from .lang.math import (
     where,
     within,
 )
-from .lang.pixel import pixel
 from .lang.rdom import RDom
 from .lang.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
 from .lang.sample import sample

@@ -31,7 +31,7 @@ from .lang.func import Func
 from .lang.variables import Param
 from .machine import Machine
 from .parameters import plain
-from .reference.evaluate import evaluate
+from .reference.stages import evaluate
 from .runtime.threads import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled_pipeline import ScheduledPipeline

@@ -11,15 +11,16 @@ PolyMage tiles no such group: "no point in tiling a group that has no dependenci
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from operator import itemgetter
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from ..dataclass import cached_property, dataclass, memoized
 from ..parameters import Count, Weight
+from ..progress import step
 from ..schedule.schedule import Schedule
-from .common.budget import within
 from .common.legalize import legal
 from .common.tiles import TiledGroup, scheduled
 from .fusion.alignment import StageGraph
@@ -33,6 +34,8 @@ from .strategy import Found, GroupReport, Problem, Report, Strategy
 # "Seven tile sizes" (§7.4.1, §7.5): five are named there, 24 among them, and six here, seven in all.
 TILE_SIZES = (8, 16, 24, 32, 64, 128, 256)
 TOLERANCES = (0.2, 0.4, 0.5)
+T = TypeVar("T")
+WIDTH = 24
 
 
 @dataclass(frozen=True)
@@ -167,3 +170,16 @@ class TunedPolymage(Strategy):
             for y in outer:
                 for tolerance in self.tolerances:
                     yield Polymage((y, x), tolerance)
+
+
+def within(budget: float, what: str, items: Iterable[T], total: int, told: Callable[[str], None] = step) -> Iterator[T]:
+    """The items, as many as there is time for but at least one; a terminal shows how far it is."""
+    start = time.monotonic()
+    for k, item in enumerate(items):
+        spent = time.monotonic() - start
+        if k and spent > budget:
+            break
+        part = max(k / total, min(1.0, spent / budget) if budget > 0 else 1.0)
+        bar = f"{'#' * int(WIDTH * part):<{WIDTH}}"
+        told(f"{what} [{bar}] {k}/{total}, {spent:.0f} of {budget:.0f} s; Ctrl-C takes the best so far")
+        yield item

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from ..forks import importing
 from ..lazy_imports import imported_later
 from ..target import Target, named
-from ..target.description import CUDA, SIMULATED, gpu_target
-from ..target.known import CUDA_GPU
+from ..target.description import CUDA, CUDA_GPU, SIMULATED, gpu_target
 from .backend import Backend, Executable, PreparedCall
 from .cpu import CpuBackend
 

@@ -24,8 +24,7 @@ from ..graph.nodes import Graph, Stage
 from ..schedule.loop_tree import Leaf
 from .branches import Branches, Conditions
 from .copies import Copies
-from .definition_costs import DefinitionFacts, extent
-from .equivalent_stages import Signature, signature
+from .definition_costs import DefinitionFacts, Signature, extent, signature
 from .operations import StartCounts, Tally
 from .reads import Box, Reads
 from .triangles import Triangle

@@ -3,7 +3,7 @@
 The cost of a group depends on its own part of the plan, on the layout of memory that others write, and on the caches
 that hold the footprint of the whole call. `group_key` is all of that, so that for a schedule that differs from another
 in one group, the cost of one group is predicted. Names are not part of it: groups that are equal but for names share
-one cost (`equivalent_stages`).
+one cost (`signature`).
 """
 
 from __future__ import annotations

@@ -22,8 +22,7 @@ from ..expr.nodes import Expr, ExprLike, Read
 from ..expr.types import DType, promote
 from ..graph.names import identifier
 from . import names
-from .indexing import NotAValue, Source, check_rank, indices_of
-from .pixel import Pixel, channel_coordinate, check_channel
+from .indexing import NotAValue, Pixel, Source, channel_coordinate, check_channel, check_rank, indices_of
 from .rdom import RDom
 from .scan import Mentions, scan
 from .variables import Var, known_at_call

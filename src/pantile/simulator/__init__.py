@@ -12,9 +12,9 @@ from ..lazy_imports import imported_later
 if TYPE_CHECKING:
     from ..machine.multiprocessor import Occupancy
     from .accesses import SimulationError
+    from .block_batch import simulate
     from .counts import Counts, counting, occupancy, table
     from .global_memory import Global
-    from .launch import simulate
     from .sampled_launch import MovedBytes, moved_bytes
 else:
     __getattr__, __dir__ = imported_later(
@@ -27,7 +27,7 @@ else:
         counting="counts",
         moved_bytes="sampled_launch",
         occupancy="counts",
-        simulate="launch",
+        simulate="block_batch",
         table="counts",
     )
 

@@ -11,8 +11,8 @@ from ...dataclass import cached_property
 from ...errors import UserError
 from ...forks import Lock
 from ...target import named
+from ...target.description import CUDA_GPU
 from ...target.gpu import compute_capability
-from ...target.known import CUDA_GPU
 from .driver import MissingDriver, checked, driver
 
 _NO_TIMING = 2  # of an event
