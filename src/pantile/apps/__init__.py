@@ -8,7 +8,7 @@ from . import everyday, library
 from .app import SCHEDULES, App, Layout, Photo
 
 _MODULES = (
-    "bilateral_grid blur unsharp harris hist_eq iir_blur copies transposes matmul conv_layer products triangles "
+    "bilateral_grid blur unsharp harris hist_eq iir_blur copies transposes matmul conv_layer products "
     "covariance gemver conv2d equake max_filter minifluxdiv multigrid camera_pipe local_laplacian interpolate vdsr "
     "vgg16 conv_bn_relu nl_means pyramid_blend lens_blur stencil_chain everyday library"
 )

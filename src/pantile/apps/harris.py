@@ -14,8 +14,7 @@ import pantile as pt
 from pantile.target import Target
 
 from .app import FLOAT_RGB, App, Layout, Photo, floats
-from .rows import two_rows
-from .threads import in_lanes, inlined, lanes
+from .threads import in_lanes, inlined, lanes, two_rows
 
 
 def build(formulation: str = "halide") -> pt.Pipeline:

@@ -16,8 +16,7 @@ import pantile as pt
 from pantile.target import Target
 
 from .app import FLOAT_RGB, App, Photo, floats
-from .rows import two_rows
-from .threads import columns_in_block, inlined, pixels
+from .threads import columns_in_block, inlined, pixels, two_rows
 
 PATCH, SEARCH = 7, 7
 

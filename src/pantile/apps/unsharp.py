@@ -17,8 +17,7 @@ import pantile as pt
 from pantile.target import Target
 
 from .app import FLOAT_RGB, MANY_CORES, App, Photo, between
-from .rows import two_rows
-from .threads import columns_in_block, inlined, pixels
+from .threads import columns_in_block, inlined, pixels, two_rows
 
 SIGMA = 1.5
 

@@ -30,13 +30,12 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = imported_later(
         __name__,
-        AutoGpu="autogpu",
-        VARIANTS="variants",
-        Dp="dp",
-        Polymage="polymage",
-        TunedPolymage="polymage",
-        PolymageGpu="polymage_gpu",
-        PostTile="posttile",
+        autogpu="AutoGpu",
+        dp="Dp",
+        polymage="Polymage TunedPolymage",
+        polymage_gpu="PolymageGpu",
+        posttile="PostTile",
+        variants="VARIANTS",
     )
 
 

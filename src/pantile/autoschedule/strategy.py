@@ -29,7 +29,7 @@ from ..target.description import Target
 from .common.facts import PipelineFacts
 
 if TYPE_CHECKING:
-    from ..machine.gpu import Gpu
+    from ..machine.multiprocessor import Gpu
 
 
 def size_class(elements: int) -> int:

@@ -14,10 +14,9 @@ from .backend import Backend, Executable, PreparedCall
 from .cpu import CpuBackend
 
 if TYPE_CHECKING:
-    from .launch_report import LaunchReport as LaunchReport
-    from .launch_report import launched as launched
+    from .launch_report import LaunchReport, launched
 else:
-    __getattr__, __dir__ = imported_later(__name__, LaunchReport="launch_report", launched="launch_report")
+    __getattr__, __dir__ = imported_later(__name__, launch_report="LaunchReport launched")
 
 __all__ = ["Backend", "Executable", "LaunchReport", "PreparedCall", "backend_of", "launched", "target_named"]
 

@@ -15,10 +15,10 @@ import pantile as pt
 from ..apps import App
 from ..autoschedule.auto import INGREDIENTS
 from .agreement import disagreement
-from .columns import aligned, two_digits
 from .console import Console
 from .contender import Array, Label, on_a_line, several
 from .ours import SYSTEM, PantileContender
+from .result import aligned, two_digits
 from .rounds import Limit, race
 
 ALGEBRA = "algebra"

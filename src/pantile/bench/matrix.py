@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import geometric_mean
 
-from .columns import aligned, milliseconds, two_digits
 from .contender import Label
 from .ours import SYSTEM
-from .result import Result
+from .result import Result, aligned, milliseconds, two_digits
 
 BASELINES = ("expert", "plain", "naive")  # what strategies are compared with
 

@@ -14,11 +14,10 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from .columns import milliseconds, two_digits
 from .contender import Label, Unavailable
 from .matrix import Matrix
 from .ours import SYSTEM
-from .result import Result
+from .result import Result, milliseconds, two_digits
 
 OURS = ("#c1440e", "#e08e5b", "#f0c3a0", "#7f2d0a", "#d9a441", "#8c6d31", "#b56576", "#6d597a")
 OTHERS = ("#3d5a80", "#8aa6c4", "#6b8f71", "#b5c99a", "#9a8c98", "#c9ada7", "#d3dce6")

@@ -23,9 +23,9 @@ import numpy as np
 import pantile as pt
 
 from ..apps import App
-from .columns import aligned
 from .console import Console
 from .plot import matplotlib
+from .result import aligned
 
 ROUNDS = 3  # in which all schedules of an app run in turn, so that what else happens then slows down all of them
 RUNS, MOST_RUNS = 2, 8  # of each schedule in a round

@@ -7,11 +7,10 @@ from dataclasses import replace
 from statistics import geometric_mean
 from typing import TypeVar
 
-from .columns import aligned, microseconds, milliseconds, two_digits
 from .contender import Label
 from .matrix import matrix
 from .ours import SYSTEM
-from .result import Result, ratio
+from .result import Result, aligned, microseconds, milliseconds, ratio, two_digits
 
 T = TypeVar("T")
 # Ways to run on a GPU, as keys of results and as headings.

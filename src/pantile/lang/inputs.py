@@ -13,9 +13,8 @@ from ..expr.nodes import Const, Expr, Read, const
 from ..expr.types import INT32, DTypeLike, dtype
 from ..expr.types import dtype as as_dtype
 from ..parameters import plain
-from . import names
 from .indexing import Source, check_rank, indices_of
-from .variables import Scalar
+from .variables import Scalar, argument, declaration_order
 
 MOST_AXES = 32  # the most axes that all versions of NumPy support
 
@@ -59,12 +58,12 @@ class Input(Source):
     def __init__(
         self, name: str, dtype: DTypeLike, ndim: int | None = None, *, shape: Sequence[int | None] | None = None
     ) -> None:
-        self.name = names.argument(name, "an Input")
+        self.name = argument(name, "an Input")
         self.dtype = as_dtype(dtype)
         self.known = (None,) * _axes(name, ndim) if shape is None else _known(name, ndim, shape)
         self.ndim = len(self.known)
         self.where = here()
-        self.order = next(names.declaration_order)
+        self.order = next(declaration_order)
         self.shape = Shape(Extent(self, k) if n is None else n for k, n in enumerate(self.known))
 
     @property
@@ -120,12 +119,12 @@ class Table(Input):
 
     def __init__(self, array: Any, name: str | None = None) -> None:
         self.named = name is not None  # otherwise the pipeline may add a number to make the name unique
-        self.name = "table" if name is None else names.argument(name, "a table")
+        self.name = "table" if name is None else argument(name, "a table")
         self.array = _copy(array)
         self.dtype = dtype(self.array.dtype)
         self.ndim = self.array.ndim
         self.where = here()
-        self.order = next(names.declaration_order)
+        self.order = next(declaration_order)
         self.known = self.array.shape
         self.shape: Any = self.array.shape
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..dataclass import memoized
 from ..expr.build import expr
 from ..expr.linear import Facts, Linear, linear, simplify
 from ..expr.nodes import Cast, Const, Expr, Op, Var
@@ -42,8 +43,6 @@ class Decided:
 
     def __init__(self, choices: Mapping[int, tuple[Expr, Expr]]) -> None:
         self.choices = choices  # id(node) -> (node, replacement)
-        self.memo: dict[int, Expr] = {}
-        self.keep: list[Expr] = []
 
     def statement(self, s: Stmt) -> Stmt:
         inside = tuple([self.statement(c) for c in ir.children(s)])
@@ -54,14 +53,8 @@ class Decided:
             return Store(s.buffer, s.indices, s.value, None, s.manner)
         return s
 
+    @memoized
     def expression(self, e: Expr) -> Expr:
-        decided = self.memo.get(id(e))
-        if decided is None:
-            decided = self.memo[id(e)] = self._expression(e)
-            self.keep.append(e)
-        return decided
-
-    def _expression(self, e: Expr) -> Expr:
         if id(e) in self.choices:
             return self.expression(self.choices[id(e)][1])
         old = children(e)

@@ -3,8 +3,7 @@
 description   what a CPU is and what its instructions cost, and what all machines are
 host          what the system tells of this machine, and what `measure` finds
 known         the CPUs of the documents, and two of today
-gpu           what a GPU is
-multiprocessor  what one of those has, and how many blocks it holds
+multiprocessor  what a GPU is, what a multiprocessor of one has, and how many blocks it holds
 capabilities  multiprocessors by compute capability, and GPUs by name
 """
 
@@ -18,23 +17,13 @@ from .host import calibrate, detect, usable_cores
 from .known import NAMED, named
 
 if TYPE_CHECKING:
-    from .capabilities import GPUS as GPUS
-    from .capabilities import occupancy_of as occupancy_of
-    from .capabilities import of_target as of_target
-    from .gpu import Gpu as Gpu
-    from .multiprocessor import MatrixInstruction as MatrixInstruction
-    from .multiprocessor import Multiprocessor as Multiprocessor
-    from .multiprocessor import Occupancy as Occupancy
+    from .capabilities import GPUS, occupancy_of, of_target
+    from .multiprocessor import Gpu, MatrixInstruction, Multiprocessor, Occupancy
 else:
     __getattr__, __dir__ = imported_later(
         __name__,
-        GPUS="capabilities",
-        Gpu="gpu",
-        MatrixInstruction="multiprocessor",
-        Multiprocessor="multiprocessor",
-        Occupancy="multiprocessor",
-        occupancy_of="capabilities",
-        of_target="capabilities",
+        capabilities="GPUS occupancy_of of_target",
+        multiprocessor="Gpu MatrixInstruction Multiprocessor Occupancy",
     )
 
 __all__ = [

@@ -15,8 +15,7 @@ from dataclasses import replace
 from ..errors import UserError
 from ..target.description import Target
 from ..target.gpu import MOST_REGISTERS, REGISTERS, SHARED_WITHOUT_OPT_IN, compute_capability
-from .gpu import Gpu
-from .multiprocessor import MatrixInstruction, Multiprocessor, Occupancy, occupancy
+from .multiprocessor import Gpu, MatrixInstruction, Multiprocessor, Occupancy, occupancy
 
 Capability = tuple[int, int]
 

@@ -15,7 +15,7 @@ from ..forks import importing
 from .description import Cache, Cpu, Issue, Machine, of_core
 
 if TYPE_CHECKING:
-    from .gpu import Gpu
+    from .multiprocessor import Gpu
 
 GpuName = Literal[
     "K40", "GTX TITAN", "Tegra K1", "GTX 1080 Ti", "Quadro P6000", "Tesla V100", "Jetson AGX Xavier", "RTX 2070",

@@ -30,7 +30,7 @@ from ..reference.operations import apply, convert, held, reinterpret, rounded
 from . import arguments
 
 if TYPE_CHECKING:
-    from ..machine.gpu import Gpu
+    from ..machine.multiprocessor import Gpu
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,11 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = imported_later(
         __name__,
-        Counts="counts",
-        Global="global_memory",
-        MovedBytes="sampled_launch",
-        Occupancy="counts",
-        SimulationError="accesses",
-        counting="counts",
-        moved_bytes="sampled_launch",
-        occupancy="counts",
-        simulate="block_batch",
-        table="counts",
+        accesses="SimulationError",
+        block_batch="simulate",
+        counts="Counts Occupancy counting occupancy table",
+        global_memory="Global",
+        sampled_launch="MovedBytes moved_bytes",
     )
 
 __all__ = [

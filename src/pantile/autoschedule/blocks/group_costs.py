@@ -21,7 +21,7 @@ import numpy as np
 
 from ...analysis.regions import Box
 from ...dataclass import cached_property, dataclass
-from ...machine.gpu import Gpu
+from ...machine.multiprocessor import Gpu
 from ...parameters import Count, Weight
 from ...target.gpu import WARP_SIZE
 from ..common import footprint

@@ -26,7 +26,7 @@ from math import prod
 import numpy as np
 
 from ...dataclass import cached_property, dataclass
-from ...machine.gpu import Gpu
+from ...machine.multiprocessor import Gpu
 from ...parameters import Weight
 from ...target.gpu import LINE, SECTOR, WARP_SIZE
 from .warp_tiles import Blocks, Numbers

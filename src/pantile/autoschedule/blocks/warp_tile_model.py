@@ -19,7 +19,7 @@ import numpy as np
 from ...analysis.access import Access, accesses
 from ...dataclass import cached_property, dataclass
 from ...expr.visit import key
-from ...machine.gpu import Gpu
+from ...machine.multiprocessor import Gpu
 from ...target.gpu import WARP_SIZE
 from ..fusion.aligned_group import AlignedGroup, Memoized
 from ..fusion.alignment import SHORT, StageGraph

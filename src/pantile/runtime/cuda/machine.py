@@ -12,8 +12,7 @@ from dataclasses import asdict, replace
 from ... import cache_directory, untrusted_json
 from ...errors import UserError
 from ...machine.capabilities import like, of_geforce
-from ...machine.gpu import Gpu
-from ...machine.multiprocessor import Multiprocessor
+from ...machine.multiprocessor import Gpu, Multiprocessor
 from ...target.gpu import WARP_SIZE
 from .device import Device, current
 from .driver import MissingDriver
