@@ -17,8 +17,8 @@ from pantile import machine
 from pantile.apps import APPS, GROUPS
 from pantile.autoschedule import Greedy
 from pantile.bench import command, extras, main, scheduling, session
+from pantile.bench.contender import Task
 from pantile.bench.rivals.registry import RIVALS
-from pantile.bench.rivals.rival import Task
 from tests.bench.fakes import TWICE, FakeContender, rival, unavailable
 
 QUICK = ["twice", "--size", "small", "--threads", "2", "--repeat", "1"]

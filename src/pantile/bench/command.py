@@ -22,12 +22,11 @@ from ..apps import APPS, GROUPS, SCHEDULES, App
 from ..apps.named import app_in_file, is_in_file
 from . import ablation, machine, plot, predictions, scheduling
 from .console import Console
-from .contender import ON_GPU, Unavailable
+from .contender import ON_GPU, Rival, Unavailable
 from .matrix import Matrix
 from .ours import start_seconds
 from .result import Result, write_document, write_json
 from .rivals.registry import GPU_RIVALS, RIVALS
-from .rivals.rival import Rival
 from .rounds import Limit
 from .session import CPU, Session, Settings
 from .table import brief, render

@@ -1,4 +1,4 @@
-"""What takes part in a benchmark: something that computes an app on given arrays and times itself."""
+"""What takes part in a benchmark: what computes an app on given arrays and times itself, ours or a rival's."""
 
 from __future__ import annotations
 
@@ -69,6 +69,28 @@ class Contender(Protocol):
 
     def close(self) -> None:
         """Free what it holds, processes of its own among them."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a rival is asked to compute, and how."""
+
+    app: str
+    schedule: str
+    threads: int
+    inputs: Mapping[str, Array]
+    outputs: tuple[Array, ...]  # of the right types and shapes; what is in them does not matter
+    limit_s: float  # for compiling, and for each batch of runs
+
+
+@dataclass(frozen=True)
+class Rival:
+    """Another system. `enter` and `require` raise `Unavailable`."""
+
+    schedules: tuple[str, ...]
+    apps: frozenset[str]
+    require: Callable[[], object]  # complains if the system is not installed
+    enter: Callable[[Task], Contender]
 
 
 def seconds(work: Callable[[], object]) -> float:

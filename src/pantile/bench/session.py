@@ -20,13 +20,12 @@ from ..machine.host import NOTICEABLE, busy_cores
 from ..tuning_results import NotTuned
 from .agreement import disagreement, inner
 from .console import Console
-from .contender import ON_GPU, Array, Contender, Label, Unavailable, on_a_line, several
+from .contender import ON_GPU, Array, Contender, Label, Rival, Task, Unavailable, on_a_line, several
 from .extras import bound, free_bytes, overhead_us, peak_megabytes
 from .gpu import GpuContender, prepare_on_gpu
 from .ours import SYSTEM, PantileContender, prepare
 from .result import Result
 from .rivals.registry import RIVALS
-from .rivals.rival import Rival, Task
 from .rounds import Limit, race
 
 CPU = "cpu"

@@ -1,7 +1,7 @@
 """What schedulers and cost models know of a machine: a frozen value, detected (`detect`) or given by name (`named`).
 
-A machine is a `Cpu`, or a `Gpu` (`multiprocessor.py`). Rates of a CPU are of one core that runs alone, unless they say otherwise;
-sizes are in bytes, bandwidths in bytes per second.
+A machine is a `Cpu`, or a `Gpu` (`multiprocessor.py`). Rates of a CPU are of one core that runs alone, unless they say
+otherwise; sizes are in bytes, bandwidths in bytes per second.
 
 The costs of instructions and of starting loops are the constants of the cost model, measured by `pantile calibrate`.
 Cycles are of one core, per instruction on a whole vector, when many are in flight at once. The defaults are those of a

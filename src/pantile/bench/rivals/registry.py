@@ -9,10 +9,9 @@ import sys
 from functools import partial
 from importlib.util import find_spec
 
-from ..contender import Unavailable
+from ..contender import Rival, Task, Unavailable
 from . import halide
 from .process import ProcessContender, programs
-from .rival import Rival, Task
 
 WORKER_PROGRAM = "import sys; sys.path.append(sys.argv[1]); from rivals.library_worker import main; main(sys.argv[2])"
 GPU_WORKER_PROGRAM = WORKER_PROGRAM.replace("library_worker", "gpu_worker")
