@@ -225,8 +225,8 @@ def _check_target(strategy: Strategy, target: Target) -> None:
     if target.has_blocks and not strategy.for_gpus:
         raise UserError(
             f"schedule={strategy.name!r} finds schedules for CPUs, and the pipeline is for {target}; pass "
-            "'greedy', 'autogpu' or 'polymage_gpu', a pt.Schedule of block and thread loops, or nothing: then each "
-            "stage is a kernel"
+            "'greedy', 'posttile', 'autogpu' or 'polymage_gpu', a pt.Schedule of block and thread loops, or nothing: "
+            "then each stage is a kernel"
         )
     if not target.has_blocks and not strategy.for_cpus:
         raise UserError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from pantile.autoschedule.blocks.warp_costs import TABLE_3, Algorithm2, FusedGro
 from pantile.autoschedule.blocks.warp_tile_model import Form, WarpTileModel
 from pantile.autoschedule.blocks.warp_tiles import Blocks, candidates, warp_sizes, warp_tile
 from pantile.autoschedule.fusion.alignment import StageGraph
+from pantile.autoschedule.polymage_gpu import FORMS
 from pantile.machine import named
 from tests.fuzz.harness import Trial, assert_agrees, pipeline_of, refused_call
 from tests.fuzz.isolate import isolated, isolated_together
@@ -46,6 +48,14 @@ def test_warps_and_their_tiles() -> None:
 @pytest.mark.parametrize("block", [(64, 4, 1), (8, 8, 8), (4, 2, 32), (1, 1, 64), (32, 1, 1)])
 def test_a_warp_has_32_threads(block: tuple[int, ...]) -> None:
     assert np.prod(warp_sizes(block)) == 32
+
+
+def test_tiles_of_single_warps() -> None:
+    """A row of warps needs nothing of the next one if nothing overlaps along y, or if there is no next one."""
+    tile, block = (np.array([1] * 3), np.array([1] * 3)), (np.array([64, 64, 16]), np.array([4, 1, 8]))
+    tried = Blocks(tile, block)
+    assert tried.of_single_warps((True, True)).block[1].tolist() == [1, 8]
+    assert tried.of_single_warps((True, False)).block[1].tolist() == [4, 1, 8]
 
 
 def test_the_size_of_scratchpads() -> None:
@@ -81,15 +91,16 @@ def blur_costs(fraction: float, *, printed: bool) -> dict[str, list[float]]:
 
 
 def test_the_terms_mended() -> None:
-    """2 (256 + 2) 4 floats are 8256 bytes, half of them in 5 registers of 256 threads, which have 22 besides. 8 blocks
-    of 8 warps run, of 23 that shared memory has room for; of the 256 blocks, 80 multiprocessors get 4 at the most. A
-    warp has 5.625 GB/s: 8 transactions of 128 bytes take 182 ns, 8 points 160 ns. 16 of 2048 points are redone."""
+    """2 (256 + 2) 4 floats are 8256 bytes, half of them but for the overlap in 4 registers of 256 threads, which have
+    22 besides. 8 blocks of 8 warps run, of 23 that shared memory has room for; of the 256 blocks, 80 multiprocessors
+    get 4 at the most. A warp has 5.625 GB/s: 8 transactions of 128 bytes take 182 ns, 8 points 160 ns. 16 of 2048
+    points are redone."""
     terms = blur_costs(0.5, printed=False)
     assert terms["w1"] == [50 * 4, 50 * 1]
     assert terms["w2"] == [0, 0]
     assert terms["w3"] == pytest.approx([60 * (1024 / 5.625) / 160] * 2)
-    assert terms["w4"] == pytest.approx([10 * (1 - 4128 * 8 / 98304)] * 2)
-    assert terms["w5"] == pytest.approx([2 * (1 - 27 * 2048 / 65536)] * 2)
+    assert terms["w4"] == pytest.approx([10 * (1 - (8256 - 4096) * 8 / 98304)] * 2)
+    assert terms["w5"] == pytest.approx([2 * (1 - 26 * 2048 / 65536)] * 2)
     assert terms["w6"] == pytest.approx([100 * 2 / 256] * 2)
     assert terms["w7"] == [4, 4]
 
@@ -107,9 +118,19 @@ def test_the_terms_as_printed() -> None:
 
 @pytest.mark.parametrize("printed", [False, True])
 def test_without_shared_memory(printed: bool) -> None:
-    """At a fraction of 1, line 18 divides by zero: shared memory is no limit."""
-    assert blur_costs(1.0, printed=printed)["w4"] == [10, 10]
+    """At a fraction of 1, line 18 divides by zero: shared memory is no limit. Mended, the overlap is there."""
+    assert blur_costs(1.0, printed=printed)["w4"] == [10 if printed else 10 * (1 - 64 * 8 / 98304)] * 2
     assert all(np.isfinite(both).all() for both in blur_costs(1.0, printed=printed).values())
+
+
+def test_whole_tiles_are_in_registers() -> None:
+    """Lines 15 and 20 of Algorithm 1: along the first dim of more than one point, R of T tiles; the overlap along it is
+    in shared memory. Of 4 rows and 2 more, 2 lanes along y have 3."""
+    both = blocks((5, 2), (16, 2)), blocks((1, 4), (16, 2)), blocks((1, 1), (16, 2))
+    fractions = np.array([[0.0, 0.5, 1.0]])
+    points, registers = zip(*(b.in_registers((1.0, 1.0), (2.0, 2.0), fractions) for b in both), strict=True)
+    assert [p.tolist() for p in points] == [[[0, 192, 480]], [[0, 72, 144]], [[0, 0, 0]]]
+    assert [r.tolist() for r in registers] == [[[0, 192, 480]], [[0, 128, 256]], [[0, 0, 0]]]
 
 
 def test_redundant_computations_of_blur() -> None:
@@ -186,20 +207,38 @@ def test_reductions_are_not_fused() -> None:
 
 def test_registers_of_blur() -> None:
     """§3: "On a GTX 1080Ti, the code so far only uses 24 registers"; here that is estimated."""
-    (group,) = report("blur").groups
+    (group,) = report("blur", PolymageGpu(tiles="warp")).groups
     assert 20 <= group.costs["registers"] <= 28
 
 
 def test_tiles_and_blocks_are_written_as_chosen() -> None:
     """A thread computes points that are as far apart as its block is wide."""
     app = APPS["blur"]
-    found = PolymageGpu().find(problem_of(app.build(), V100, **app.sizes["paper"]))
+    found = PolymageGpu(tiles="block").find(problem_of(app.build(), V100, **app.sizes["paper"]))
     (group,) = found.report.groups
     (tile,) = group.levels
     chain = found.schedule.on("blur_y")
     splits = {d.args[0]: d.args[3] for d in chain.directives if d.verb == "split"}
     assert {"y": splits["y"], "x": splits["x"]} == tile
     assert ("blocks of" in group.remarks[0]) and not any("own" in r for r in found.report.remarks)
+
+
+@pytest.mark.parametrize("name", ["blur", "harris_polymage", "camera_pipe_polymage"])
+def test_tiles_of_warps_are_written_as_chosen(name: str) -> None:
+    """A block computes a tile of each of its warps, and a lane points that are as far apart as the warp is wide. What
+    is computed there lies in shared memory."""
+    app = APPS[name]
+    found = PolymageGpu(tiles="warp").find(problem_of(app.build(), V100, **app.sizes["paper"]))
+    assert not any("not of warps" in remark for remark in found.report.remarks)
+    for group in (g for g in found.report.groups if g.members):
+        chain = found.schedule.on(group.output)
+        (tile,) = group.levels
+        splits = [d.args for d in chain.directives if d.verb == "split"]
+        assert tile.items() >= {dim: factor for dim, _, _, factor in splits if dim in tile}.items()
+        (lanes,) = (d.args for d in chain.directives if d.verb == "lane")
+        sizes = {inner: factor for _, _, inner, factor in splits}
+        assert prod(sizes[loop] for loop in lanes) == 32 and "warp" in chain.verbs
+        assert all({"lane", "store_in"} <= found.schedule.on(member).verbs for member in group.members)
 
 
 def test_the_printed_lines_prefer_single_points() -> None:
@@ -212,15 +251,19 @@ def test_the_printed_lines_prefer_single_points() -> None:
 # ---- schedules
 
 
-@pytest.mark.parametrize("cost", ["mended", "printed"])
+@pytest.mark.parametrize(
+    ("tiles", "cost"), [*((form, "mended") for form in FORMS), ("block", "printed"), ("hybrid", "printed")]
+)
 @pytest.mark.parametrize("name", ["blur", "unsharp_polymage", "harris", "camera_pipe"])
-def test_apps(name: str, cost: str) -> None:
-    """On a GPU that a small picture has enough blocks for."""
+def test_apps(name: str, tiles: str, cost: str) -> None:
+    """On a GPU that a small picture has enough blocks for. Warps need no barriers of blocks."""
     app = APPS[name]
-    p = app.build().with_options(target="cuda-sim").with_schedule(PolymageGpu(cost=cost), machine=TINY_GPU)
+    strategy = PolymageGpu(tiles=tiles, cost=cost)
+    p = app.build().with_options(target="cuda-sim").with_schedule(strategy, machine=TINY_GPU)
     arguments = app.arguments("small")
     np.testing.assert_allclose(p(**arguments), p.reference(**arguments), rtol=2e-4, atol=1e-3)
     assert any("compute_at" in p.schedule.on(s.name).verbs for s in p.graph.stages) or cost == "printed"
+    assert tiles == "block" or "bar.sync" not in p.asm()
 
 
 def test_planes_are_tiles_of_their_own() -> None:
@@ -238,17 +281,19 @@ def problem_asked(case: Case) -> Any:
     return None if any(0 in shape for shape in asked.shapes.values()) else asked
 
 
+@pytest.mark.parametrize("tiles", FORMS)
 @pytest.mark.parametrize("focus", KINDS)
-def test_random_pipelines(focus: str) -> None:
+def test_random_pipelines(focus: str, tiles: str) -> None:
     """A schedule, the one that was found before, for each of them, and in the simulator what the reference says."""
+    strategy = PolymageGpu(tiles=tiles)
 
     def run(case: Case) -> None:
         if (asked := problem_asked(case)) is not None:
-            found = PolymageGpu().find(asked)
-            assert PolymageGpu().find(asked) == found and str(found.report)
+            found = strategy.find(asked)
+            assert strategy.find(asked) == found and str(found.report)
             assert_agrees(Trial(case, found.schedule, None, 1, "cuda-sim"))
 
-    @seed(sum(map(ord, focus)))
+    @seed(sum(map(ord, focus + tiles)))
     @settings(max_examples=EXAMPLES)
     @given(pipelines(focus, most=4, sizes=SIZES))
     def each(case: Case) -> None:

@@ -14,6 +14,7 @@ from pantile.apps import APPS
 from pantile.autoschedule import Dp, Found, PostTile, Problem, posttile
 from pantile.autoschedule.posttile import Composition, reorder_tiling_and_fusion
 from pantile.autoschedule.shapes import tile_time
+from pantile.autoschedule.shapes.cpu_tiles import CpuTiles
 from pantile.autoschedule.shapes.spaces import PolyhedralProgram, spaces
 from pantile.autoschedule.shapes.tile_boxes import Boxes
 from pantile.machine import named
@@ -36,7 +37,8 @@ def figure_1() -> Problem:
 
 def composed(problem: Problem, **parameters: object) -> Composition:
     """Without the start-up fusion of loop bodies, so that all stages are to be seen."""
-    return reorder_tiling_and_fusion(PostTile(**parameters), PolyhedralProgram(problem.inlined(problem.facts.trivial)))
+    program = PolyhedralProgram(problem.inlined(problem.facts.trivial))
+    return reorder_tiling_and_fusion(CpuTiles(PostTile(**parameters), program.problem), program)
 
 
 # ---- Figure 1

@@ -19,6 +19,7 @@ from .schedules import Scheduler, scheduled
 _BLOCKS = [8, 4, 16, 32, 2, 1, 3, 5, 7, 64]
 _LANES = [8, 32, 5, 4, 30, 31, 16, 2, 1]
 _WARPS = [(2, 16), (4, 8), (16, 2), (3, 10), (2, 5), (1, 32)]  # rows and columns of lanes
+_WHOLE_WARPS = [(1, 32), (2, 16), (4, 8), (16, 2)]
 _THREADS = [32, 64, 256, 512, 1024]  # of a block
 _MEMORIES = ["shared", "shared", "register", "register", "stack", "heap"]
 
@@ -299,6 +300,8 @@ def _beside_lanes(s: GridScheduler, stage: Stage) -> None:
     if s.chance(40) and s.attempt(lambda: computed("shared")):
         if at != warp and s.chance(60):
             s.attempt(lambda: s.chain(stage).store_at(host, warp))
+        elif s.chance(60):
+            _in_two_memories(s, stage, along)
     elif s.chance(30) and s.attempt(lambda: on(stage.name).compute_at(host, at)):
         _rows_of_lanes(s, stage, 0)
     elif s.attempt(computed):
@@ -306,6 +309,14 @@ def _beside_lanes(s: GridScheduler, stage: Stage) -> None:
             s.attempt(lambda: s.chain(stage).store_at(host, warp))
         if s.chance(50):
             s.attempt(lambda: s.chain(stage).pure().unroll(s.pick(stage.dims)))
+
+
+def _in_two_memories(s: GridScheduler, stage: Stage, lanes: list[str]) -> None:
+    """Shared memory and registers, by as many lanes along each lane loop as a warp may have."""
+    widths = [*s.pick(_WHOLE_WARPS)[: len(lanes)]] if len(lanes) == 2 else [32]
+    k = s.number(0, len(lanes) - 1)
+    first = s.number(0, 4) + widths[k] * s.number(0, 2)
+    s.attempt(lambda: s.chain(stage).pure().registers_from(lanes[k], first, *widths))
 
 
 def _cache_loads(s: GridScheduler, stage: Stage) -> None:

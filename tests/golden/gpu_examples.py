@@ -84,6 +84,17 @@ OF_WARPS = pt.Schedule(
     .lane("lane"),
     pt.on("rows").compute_at("out", "w").store_in("shared").lane("y", "x"),
 )
+HYBRID = pt.Schedule(
+    pt.on("out")
+    .tile("y", "x", "yo", "xo", "w", "xi", 4, 64)
+    .split("xi", "xt", "lane", 32)
+    .reorder("yo", "xo", "w", "xt", "lane")
+    .block("yo", "xo")
+    .warp("w")
+    .lane("lane")
+    .unroll("xt"),
+    pt.on("rows").compute_at("out", "w").store_in("shared").lane("x").registers_from("x", 33),
+)
 PIXELS = pt.Schedule(pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi"))
 COLUMNS = pt.Schedule(
     pt.on("out")
@@ -134,8 +145,9 @@ GPU_EXAMPLES = [
         ("make_blocks", "What no block loop was asked for is a block of its own.", blur, SERIAL, "unswitch"),
         ("partition_blocks", "A block that lies inside of the picture needs no clamps.", edges, PIXELS, "make_blocks"),
         ("decide_layouts", "Threads share the sums of a block.", product, PRODUCT, "split_storage"),
+        ("hybrid_tiles", "The right half of a row is in registers of lanes.", window, HYBRID, "promote"),
         ("insert_warp_barriers", "Lanes wait before they read what others have stored in memory of their warp.", window,
-         OF_WARPS, "promote"),
+         OF_WARPS, "hybrid_tiles"),
         ("map_warps", "The lanes of a warp are threads.", window, WARPS, "insert_warp_barriers"),
         ("linearized_points", "Lanes take the points of a box in turn.", window, OF_WARPS, "insert_warp_barriers"),
         ("distribute_registers", "Sums of a block are those of its threads.", product, PRODUCT, "map_warps"),

@@ -52,7 +52,7 @@ def schedules(draw: st.DrawFn) -> tuple[Graph, Schedule]:
         ),
         st.tuples(st.just("copy_out"), st.tuples(st.sampled_from(["copy", "far"]))),
         st.tuples(st.sampled_from(["split_storage", "panels"]), st.tuples(loop, new, new, factor)),
-        st.tuples(st.just("fold_storage"), st.tuples(loop, factor)),
+        st.tuples(st.sampled_from(["fold_storage", "registers_from"]), st.tuples(loop, factor)),
         st.tuples(st.sampled_from(WITHOUT_ARGUMENTS), st.just(())),
         st.tuples(st.just("threads"), st.tuples(factor)),
         st.tuples(st.just("cache_loads"), st.tuples(stage, st.just("cg"))),

@@ -28,6 +28,7 @@ EVERYTHING = (
     .panels("z", "zo", "zi", 8)
     .store_at("out", "yo")
     .store_in("stack")
+    .registers_from("x", 18, 2, 16)
     .reorder_storage("x", "y")
     .split_storage("x", "panel", "lane", 8)
     .fold_storage("y", 4)
@@ -130,6 +131,9 @@ calls = st.one_of(
     st.tuples(st.sampled_from(["split_storage", "panels"]), st.tuples(names, new, new, factors)),
     st.tuples(st.just("store_in"), st.tuples(st.sampled_from(MEMORIES))),
     st.tuples(st.just("fold_storage"), st.tuples(names, factors)),
+    st.tuples(
+        st.just("registers_from"), st.tuples(names, factors) | st.tuples(names, factors, st.just(2), st.just(16))
+    ),
     st.tuples(st.just("prefetch"), st.tuples(names, names, factors)),
     st.tuples(st.just("specialize"), st.tuples(st.sampled_from(["gain > 1", "img.shape[0] % 8 == 0 or not flag"]))),
     st.tuples(st.just("update"), st.tuples(st.integers(0, 3))),

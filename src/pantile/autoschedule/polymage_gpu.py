@@ -8,37 +8,44 @@ and short sums inside expressions, which are PolyMage's Stencil; reductions are 
 
 The steps, and where they are:
     §4, warps, their tiles, scratchpads; the tiles to try    blocks/warp_tiles
+    Algorithm 1, hybrid tiling: the split dim, R             blocks/warp_tiles; its code: lower/gpu/hybrid_tiles
     Algorithm 2, printed and mended                          blocks/warp_costs
     what it is called with                                   blocks/warp_tile_model
     Algorithms 1 and 5 of polymage-plus, grouping            fusion/grouping, fusion/bounded_grouping
     directives                                               `_part` below
 
-What differs from the paper: intermediate values lie in shared memory of the block, so tiles are those of blocks, which
-is what the cost is of; tiles of single warps, in shared memory or partly in registers (Algorithm 1), have no directives
-yet. A group has one live-out. Registers and times of stages are estimated. What has no valid tile, and reductions, are
-scheduled as without a strategy.
+What differs from the paper: a group has one live-out. Registers and times of stages are estimated. A group for which
+registers of lanes are refused is in shared memory of warps, or of blocks if that is refused, too. What has no valid
+tile, and reductions, are scheduled as without a strategy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Annotated, ClassVar
 
 from ..dataclass import dataclass
 from ..parameters import Count, OneOf, Weight
 from .blocks.warp_costs import TABLE_3, Weights
 from .blocks.warp_tile_model import Form, WarpTiledGroup, WarpTileModel
-from .common.legalize import legal
+from .common.legalize import LegalSchedule, legal
 from .common.marking import Part, Style
 from .common.tiles import TiledGroup, scheduled
 from .fusion.alignment import StageGraph
 from .fusion.bounded_grouping import MOST_MERGED, Grouping, grouped
+from .fusion.dag import Group
 from .fusion.stage_facts import cropped
 from .strategy import Found, GroupReport, Problem, Report, Strategy
 
-BLOCK = "block"
-FORMS = {BLOCK: Form(per_warp=False, fractions=(0.0,))}  # those of Figure 9 that have directives
+BLOCK, WARP, REGISTER, HYBRID = "block", "warp", "register", "hybrid"
+FORMS = {  # those of Figure 9
+    BLOCK: Form(per_warp=False, fractions=(0.0,)),
+    WARP: Form(per_warp=True, fractions=(0.0,)),
+    REGISTER: Form(per_warp=True, fractions=(1.0,)),
+    HYBRID: Form(per_warp=True, fractions=tuple(k / 10 for k in range(11))),
+}
+INSTEAD = {HYBRID: WARP, REGISTER: WARP, WARP: BLOCK}  # of a group for which a form is refused
 PRINTED, MENDED = LINES = ("printed", "mended")
 
 
@@ -58,7 +65,7 @@ class PolymageGpu(Strategy):
     w5: Weight | None = None
     w6: Weight | None = None
     w7: Weight | None = None
-    tiles: Annotated[str, OneOf(*FORMS)] = BLOCK
+    tiles: Annotated[str, OneOf(*FORMS)] = HYBRID
     cost: Annotated[str, OneOf(*LINES)] = MENDED  # the lines of Algorithm 2
     group_limit: Count | None = None  # as of `dp`
     step: Count | None = None
@@ -70,10 +77,9 @@ class PolymageGpu(Strategy):
         left = problem.inlined(before)
         stages = StageGraph(left)
         weights = self._weights(problem.gpu.name)
-        model = WarpTileModel(stages, problem.gpu, weights, FORMS[self.tiles], self.cost == PRINTED)
-        grouping = grouped(stages.dag, model, self.group_limit, self.step, self.most_states)
-        groups = [model.evaluated(g, is_last=True) for g in grouping.groups]
-        result = legal(problem, [_part(left, g) for g in groups], before)
+        models = [WarpTileModel(stages, problem.gpu, weights, f, self.cost == PRINTED) for f in _forms(self.tiles)]
+        grouping = grouped(stages.dag, models[0], self.group_limit, self.step, self.most_states)
+        result, groups = _scheduled(problem, left, before, models, grouping.groups)
         counts = {"states explored": grouping.states} if grouping.merges is None else {"merges": grouping.merges}
         remarks = (*self._bounds(grouping), *result.remarks)
         parameters = asdict(self) | asdict(weights)
@@ -86,18 +92,54 @@ class PolymageGpu(Strategy):
 
     def _bounds(self, grouping: Grouping) -> tuple[str, ...]:
         """Remarks about what is not considered."""
-        of_tiles = "tiles are of blocks, in shared memory: those of single warps have no directives yet"
         if grouping.merges is not None:
-            return of_tiles, f"more than {self.most_states} states: merged greedily, up to {MOST_MERGED} stages"
+            return (f"more than {self.most_states} states: merged greedily, up to {MOST_MERGED} stages",)
         bounded = [f"{n} stages" for n in grouping.limits if n is not None]
-        return (of_tiles, f"Algorithm 5: groups of at most {', then '.join(bounded)}") if bounded else (of_tiles,)
+        return (f"Algorithm 5: groups of at most {', then '.join(bounded)}",) if bounded else ()
+
+
+def _forms(tiles: str) -> list[Form]:
+    """The form of a strategy's tiles, and those of groups for which it is refused."""
+    forms = [tiles]
+    while forms[-1] in INSTEAD:
+        forms.append(INSTEAD[forms[-1]])
+    return [FORMS[name] for name in forms]
+
+
+def _scheduled(
+    problem: Problem, left: Problem, before: tuple[str, ...], models: Sequence[WarpTileModel], sets: Sequence[Group]
+) -> tuple[LegalSchedule, list[WarpTiledGroup]]:
+    """The schedule of all groups, each in the first form that is not refused."""
+    found = [[models[0].evaluated(group, is_last=True)] for group in sets]
+    remarks = list[str]()
+    while True:
+        parts = [_part(left, tried[-1]) for tried in found]
+        result = legal(problem, parts, before)
+        refused = [k for k, is_honoured in enumerate(result.honoured) if not is_honoured]
+        others = {
+            k: models[len(found[k])].evaluated(sets[k], is_last=True) for k in refused if len(found[k]) < len(models)
+        }
+        others = {k: group for k, group in others.items() if group.tile}
+        if not others:
+            return replace(result, remarks=(*remarks, *result.remarks)), [tried[-1] for tried in found]
+        remarks += [r.replace("scheduled on their own", "in another form") for r in result.remarks]
+        for k, group in others.items():
+            found[k].append(group)
 
 
 def _part(problem: Problem, group: WarpTiledGroup) -> Part:
     """The directives of a group: how its tiles are marked is decided here, and only here."""
     tile = {dim: n * group.block[dim] for dim, n in group.tile.items()}
-    style = Style(threads={dim: n for dim, n in group.block.items() if tile[dim] > 1})
-    return scheduled(problem, TiledGroup(group.output, group.members, (tile,) if tile else ()), style)
+    levels = (tile,) if tile else ()
+    if not group.warp or not group.members:
+        style = Style(threads={dim: n for dim, n in group.block.items() if tile[dim] > 1})
+        return scheduled(problem, TiledGroup(group.output, group.members, levels), style)
+    warp = {dim: n * group.tile[dim] for dim, n in group.warp.items()}
+    row = max(group.warp, key=list(group.warp).index)
+    of_warp = {dim: n for dim, n in warp.items() if n < tile[dim] or dim == row}
+    lanes = {dim: n for dim, n in group.warp.items() if n > 1}
+    style = Style(lanes=lanes, registers=group.registers, of_stages=group.lanes)
+    return scheduled(problem, TiledGroup(group.output, group.members, levels, of_warp=of_warp), style)
 
 
 def _report(group: WarpTiledGroup) -> GroupReport:
@@ -105,7 +147,14 @@ def _report(group: WarpTiledGroup) -> GroupReport:
     remarks = (group.remark,) if group.remark else ()
     if group.tile:
         levels = ({dim: n * group.block[dim] for dim, n in group.tile.items()},)
-        of_block = " x ".join(f"{dim} {n}" for dim, n in group.block.items())
-        of_thread = " x ".join(f"{dim} {n}" for dim, n in group.tile.items())
-        remarks = (f"blocks of {of_block} threads, which compute {of_thread} points each", *remarks)
+        remarks = (
+            f"blocks of {_by_dim(group.block)} threads, which compute {_by_dim(group.tile)} points each",
+            *remarks,
+        )
+        if group.warp and group.members:
+            remarks = (f"tiles of warps of {_by_dim(group.warp)} lanes, {group.fraction} in registers", *remarks)
     return GroupReport(group.output, group.members, levels, {"cost": group.cost, **group.terms}, remarks)
+
+
+def _by_dim(sizes: Mapping[str, int]) -> str:
+    return " x ".join(f"{dim} {n}" for dim, n in sizes.items())

@@ -15,36 +15,42 @@ it an extension node below the band of tile loops and skips the original loops o
 and `explain` take boxes. Where (6) is no box, `explain` says so; where it is boxes that lie apart, the stage is
 computed as copies (`copies`).
 
-Where else this differs from the paper: tile sizes, which it takes from an auto-tuner, come from a model (`tile_time`),
-and a space of which overlapping tiles would compute too much again, or store more than L2 holds, is not fused: for
-Table I, Algorithm 1 puts all of a pyramid into one group, however often tiles repeat its coarse levels. The whole list
-is in docs/autoschedule.md.
+On GPUs (§V) tiles are blocks of threads, which keep these boxes in shared memory, or in registers where no two threads
+read the same value. What a machine decides is in `shapes/cpu_tiles` and `shapes/gpu_tiles`.
+
+Where else this differs from the paper: tile sizes, which it takes from an auto-tuner, come from a model (`tile_time`,
+`block_time`), and a space of which overlapping tiles would compute too much again, or store more than L2 or a block
+holds, is not fused: for Table I, Algorithm 1 puts all of a pyramid into one group, however often tiles repeat its
+coarse levels. The whole list is in docs/autoschedule.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import ClassVar
+from math import prod
+from typing import Annotated, ClassVar
 
 import islpy as isl
 
 from ..analysis.polyhedra import AffineStatement, box_set, simplified
 from ..dataclass import dataclass
-from ..machine.description import Cpu
-from ..parameters import Amount, Count, Weight
-from .common.legalize import legal
-from .common.marking import Style
-from .common.tiles import TiledGroup, scheduled
+from ..errors import UserError
+from ..parameters import Amount, Count, OneOf, Weight
+from ..target.gpu import MOST_THREADS
+from .common.legalize import LegalSchedule, legal_choice
+from .common.marking import Part
+from .common.tiles import scheduled
 from .shapes.copies import copies
+from .shapes.cpu_tiles import CpuTiles
 from .shapes.fused_space import FusedSpace
+from .shapes.gpu_tiles import GpuTiles
 from .shapes.spaces import PolyhedralProgram, Space, inlined_at_startup, spaces
-from .shapes.tile_time import Candidates, FusedWork, FusionLimits, best_tile, instructions, planes
+from .shapes.tile_time import FusedWork, FusionLimits, instructions
+from .shapes.tiling_rules import TilingRules
 from .strategy import Found, GroupReport, Problem, Report, Strategy
 
-_TILED_DIMS = 2  # as in Table I
-_FEWEST_POINTS = 16  # along a dim that is worth tiling
-_TASKS_PER_THREAD = 8  # so that the last ones to run leave few threads idle
+POSTTILE, MINFUSE = FUSIONS = ("posttile", "minfuse")
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ class PostTile(Strategy):
     """`tile_sizes` of the live-outs' tiled dims, outermost first, or None: the best of 7 sizes along each (Table I)."""
 
     name: ClassVar[str] = "posttile"
+    for_gpus: ClassVar[bool] = True
 
     tile_sizes: tuple[Count, ...] | None = None
     candidates: tuple[Count, ...] = (8, 16, 32, 64, 128, 256, 512)
@@ -62,49 +69,84 @@ class PostTile(Strategy):
     # Loops that are tiled and stay parallel: m of Algorithm 1 at most. The paper allows 1 on CPUs; None: all of them.
     parallel_loops: Amount | None = None
 
-    most_stored: Weight | None = None  # bytes of intermediate values per tile; None: a core's part of L2
+    # Bytes of intermediate values per tile; None: a core's part of L2, or the shared memory of a block.
+    most_stored: Weight | None = None
+    fusion: Annotated[str, OneOf(*FUSIONS)] = POSTTILE  # or minfuse, the baseline of §VI, which fuses nothing
+    # Of a block of a GPU along the tiled dims, then along the others: the "GPU grid parameter" of Table I.
+    threads: tuple[Count, ...] | None = None
 
-    def limits(self, machine: Cpu) -> FusionLimits:
-        stored = machine.l2.per_core if self.most_stored is None else self.most_stored
-        return FusionLimits(self.most_recomputed, self.most_recomputed_of_one, stored)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (count := prod(self.threads or ())) > MOST_THREADS:
+            given = f"{type(self).__name__}(threads={self.threads})"
+            raise UserError(
+                f"{given}: these are {count:,} threads, and a block has {MOST_THREADS:,} at most; name fewer"
+            )
 
     def find(self, problem: Problem) -> Found:
-        apart = copies(problem)
+        apart = copies(problem, problem.graph.stage if self.fusion == MINFUSE else ())
         composed, inlined = _compose(self, apart.problem)
         while vain := apart.in_vain({*inlined, *(n for f in composed.fused for n in f.stages[:-1])}):
             apart = copies(problem, {*apart.whole, *vain})
             composed, inlined = _compose(self, apart.problem)
-        style = Style(vectors=2, parallelism=_TASKS_PER_THREAD * problem.cpu.threads)
-        parts = [scheduled(f.program.problem, _as_group(f), style) for f in composed.fused]
-        result = legal(apart.problem, parts, inlined)
-        groups = tuple(_group_report(f) for f in composed.fused)
+        most: dict[str, int] = {}
+        while refused := _halved(composed, (directed := _Directed(composed, apart.problem, inlined)).result):
+            most |= refused
+            composed, inlined = _compose(self, apart.problem, most)
+        groups = tuple(map(_group_report, composed.fused, directed.parts))
         counts = {"computation spaces": len(composed.spaces), "extension schedules": composed.extension_schedules}
-        remarks = (*apart.remarks, *composed.remarks, *result.remarks)
+        remarks = (*apart.remarks, *composed.remarks, *directed.result.remarks)
         report = Report(self.name, problem.machine.name, asdict(self), groups, tuple(inlined), counts, remarks)
-        return Found(apart.added(result.schedule), report)
+        return Found(apart.added(directed.result.schedule), report)
 
 
-def _compose(parameters: PostTile, problem: Problem) -> tuple[Composition, tuple[str, ...]]:
-    """Algorithm 3 for what the start-up fusion into common loop bodies leaves, and what that inlines."""
+def _compose(
+    parameters: PostTile, problem: Problem, most_stages: Mapping[str, int] | None = None
+) -> tuple[Composition, tuple[str, ...]]:
+    """Algorithm 3 for what the start-up fusion into common loop bodies leaves, and what that inlines; with at most so
+    many stages in the groups of some live-outs."""
     names = problem.facts.trivial
     program = PolyhedralProgram(problem.inlined(names))
+    if parameters.fusion == MINFUSE:
+        return minfuse(_rules(parameters, program, {}), program), names
     joined = inlined_at_startup(program)
     if joined:
         names = (*names, *(s.name for s in program.stages if s.name in joined))
         program = PolyhedralProgram(problem.inlined(names))
-    return reorder_tiling_and_fusion(parameters, program), names
+    return reorder_tiling_and_fusion(_rules(parameters, program, most_stages or {}), program), names
 
 
-def _as_group(fused: FusedSpace) -> TiledGroup:
-    members = tuple(n for n in fused.stages if n != fused.liveout.output)
-    return TiledGroup(fused.liveout.output, members, (fused.cut,) if fused.cut else ())
+def _rules(parameters: PostTile, program: PolyhedralProgram, most_stages: Mapping[str, int]) -> TilingRules:
+    kind = GpuTiles if program.problem.target.has_blocks else CpuTiles
+    return kind(parameters, program.problem, most_stages)
 
 
-def _group_report(fused: FusedSpace) -> GroupReport:
-    group = _as_group(fused)
+class _Directed:
+    """The groups as directives, with private memory of threads where that is legal (§V)."""
+
+    def __init__(self, composed: Composition, problem: Problem, inlined: Sequence[str]) -> None:
+        rules, fused = composed.rules, composed.fused
+        plain = [scheduled(rules.problem, f.group, rules.style(f)) for f in fused]
+        private = [rules.private(f, part) for f, part in zip(fused, plain, strict=True)]
+        self.result, is_private = legal_choice(problem, private, plain, inlined)
+        self.parts = [a if is_best else b for is_best, a, b in zip(is_private, private, plain, strict=True)]
+
+
+def _halved(composed: Composition, result: LegalSchedule) -> dict[str, int]:
+    """Half of the stages of each group that was refused, such as for boxes of which code does not know the size."""
+    refused = [f for f, is_legal in zip(composed.fused, result.honoured, strict=True) if not is_legal]
+    return {f.liveout.output: len(f.stages) // 2 for f in refused if len(f.stages) > len(f.liveout.stages)}
+
+
+def _group_report(fused: FusedSpace, part: Part) -> GroupReport:
+    group = fused.group
     costs = {"parallel tile loops": len(fused.cut), "recomputed": fused.recomputed}
-    remarks = (*map(fused.shown, fused.repeated), *fused.remarks)
-    return GroupReport(group.output, group.members, group.tiles, costs, remarks)
+    remarks = [*map(fused.shown, fused.repeated), *fused.remarks]
+    if fused.program.problem.target.has_blocks and group.tiles:
+        private = [chain.name for chain in part if "store_in" in chain.verbs and chain.name in group.members]
+        costs["shared bytes"] = sum(fused.stored(n) for n in group.members if n not in private)
+        remarks += [f"private to threads: {', '.join(private)}"] if private else []
+    return GroupReport(group.output, group.members, group.tiles, costs, tuple(remarks))
 
 
 # ---- Algorithm 3: several live-outs
@@ -114,6 +156,7 @@ def _group_report(fused: FusedSpace) -> GroupReport:
 class Composition:
     """All spaces in groups, the group of each live-out (the paper's GroupsSet)."""
 
+    rules: TilingRules
     spaces: Sequence[Space]
     fused: tuple[FusedSpace, ...]
     remarks: tuple[str, ...]
@@ -123,7 +166,7 @@ class Composition:
         return sum(len(f.extensions) for f in self.fused)
 
 
-def reorder_tiling_and_fusion(parameters: PostTile, program: PolyhedralProgram) -> Composition:
+def reorder_tiling_and_fusion(rules: TilingRules, program: PolyhedralProgram) -> Composition:
     """Algorithm 3. The recursion of Algorithm 1 on what it leaves untiled (lines 17 and 20) is this loop.
 
     What reads a space that is left untiled is in groups already, so the space is a live-out of those that are left.
@@ -136,11 +179,17 @@ def reorder_tiling_and_fusion(parameters: PostTile, program: PolyhedralProgram) 
         liveouts = _live_outs(program, left)
         for liveout in liveouts:
             mine = _intermediate(program, liveout, liveouts, left)
-            fused.append(construct_tile_shapes(parameters, program, liveout, mine))
+            fused.append(construct_tile_shapes(rules, program, liveout, mine))
         done = {n for f in fused for n in f.stages}
         left = [s for s in left if s.output not in done]
         remarks += _sharing_remarks(program, fused, left)
-    return Composition(every, tuple(fused), tuple(remarks))
+    return Composition(rules, every, tuple(fused), tuple(remarks))
+
+
+def minfuse(rules: TilingRules, program: PolyhedralProgram) -> Composition:
+    """The most conservative heuristic (§VI): every stage is tiled on its own."""
+    every = [Space((s.name,)) for s in program.stages]
+    return Composition(rules, every, tuple(construct_tile_shapes(rules, program, s, ()) for s in every), ())
 
 
 def _live_outs(program: PolyhedralProgram, left: Sequence[Space]) -> list[Space]:
@@ -181,24 +230,26 @@ def _sharing_remarks(program: PolyhedralProgram, fused: Sequence[FusedSpace], le
 
 
 def construct_tile_shapes(
-    parameters: PostTile, program: PolyhedralProgram, liveout: Space, intermediate: Sequence[Space]
+    rules: TilingRules, program: PolyhedralProgram, liveout: Space, intermediate: Sequence[Space]
 ) -> FusedSpace:
     """Algorithm 1 for one live-out space and the spaces it needs; those that are not fused are left to the caller."""
     problem = program.problem
-    dims = _tilable(parameters, problem, liveout)
-    if not dims:
-        parallel_ones = problem.facts.tileable(liveout.output)
-        why = "its parallel loops are short" if parallel_ones else "none of its loops is parallel"
+    if why := rules.why_untiled(liveout):
         return FusedSpace(program, liveout, {}, liveout.stages, remarks=[f"not tiled: {why}"])
-    m = len(dims)  # line 4
+    m = rules.parallel_loops(liveout.output)  # line 4
     parallel = {s: min(len(problem.facts.tileable(n)) for n in s.stages) for s in intermediate}  # line 7
-    able = _reachable(problem, liveout, [s for s in intermediate if parallel[s] >= m])
-    tile = _tile(parameters, problem, liveout, able, dims)
-    growing = _GrowingGroup(FusedSpace(program, liveout, tile, liveout.stages), parameters.limits(problem.cpu))
+    why_not = {s: rules.why_left_out(s) for s in intermediate}
+    able = _reachable(problem, liveout, [s for s in intermediate if parallel[s] >= m and not why_not[s]])
+    tile = rules.tile(liveout, able)
+    growing = _GrowingGroup(FusedSpace(program, liveout, tile, liveout.stages), rules.limits)
     growing.start()  # lines 3, 5 and 6
     for space in reversed(intermediate):
         if parallel[space] < m:  # line 8
             growing.leave(space, f"has {parallel[space]} parallel loops, the live-out space {m}")
+        elif len(growing.fused.stages) + len(space.stages) > rules.most_stages.get(liveout.output, len(program.stages)):
+            growing.leave(space, "code for more stages at a time is refused")
+        elif why_not[space]:
+            growing.leave(space, why_not[space])
         else:
             growing.extend(space)  # lines 9-16
     return growing.fused
@@ -213,26 +264,6 @@ def _reachable(problem: Problem, liveout: Space, able: Sequence[Space]) -> list[
             inside.update(space.stages)
             reachable.append(space)
     return reachable[::-1]
-
-
-def _tilable(parameters: PostTile, problem: Problem, liveout: Space) -> tuple[str, ...]:
-    """The outermost parallel dims that are long enough for tiles."""
-    stage = problem.graph.stage[liveout.output]
-    extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
-    fewest = _FEWEST_POINTS if parameters.tile_sizes is None else min(parameters.tile_sizes) + 1
-    long = [d for d in problem.facts.tileable(stage.name) if extents[d] >= fewest]
-    return tuple(long[: min(_TILED_DIMS, parameters.parallel_loops or _TILED_DIMS)])
-
-
-def _tile(
-    parameters: PostTile, problem: Problem, liveout: Space, able: Sequence[Space], dims: Sequence[str]
-) -> dict[str, int]:
-    """Line 3: the sizes of the tiling schedule."""
-    if parameters.tile_sizes is not None:
-        return dict(zip(dims, parameters.tile_sizes, strict=False))
-    short = planes(problem, liveout, able, dims[0])
-    sizes = Candidates.of(problem, liveout.output, short, dims, parameters.candidates)
-    return best_tile(problem, liveout, able, sizes, parameters.limits(problem.cpu))
 
 
 @dataclass
@@ -252,7 +283,7 @@ class _GrowingGroup:
                     self._expose(t, f.tiling(t).reverse())
             else:
                 self._extend(name)
-                f.computed.add(name)
+                f.add(name)
                 f.repeated[name] = self._repeated(name)
 
     def extend(self, space: Space) -> None:
@@ -265,9 +296,9 @@ class _GrowingGroup:
         repeated, more = {}, FusedWork()
         for name in reversed(space.stages):
             self._extend(name)
-            f.computed.add(name)
+            f.add(name)
             repeated[name] = self._repeated(name)
-            once, stored = instructions(facts, name), f.computed.most(name) * facts.bytes_per_point(name)
+            once, stored = instructions(facts, name), f.stored(name)
             times = f.computed.without_edges(name) / facts.points(name)
             more += FusedWork(once, once * max(0.0, times - 1), stored)
         if not self.limits.allow(f.load, more):

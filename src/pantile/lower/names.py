@@ -22,6 +22,7 @@ from ..schedule.plan import Site
 # Every word that a made-up name can contain, by what it follows.
 _OF_BUFFERS = frozenset(
     {"out", "shape", "stride", "min", "value", "held", "lanes", "block", "thread", "ahead", "from", "combined"}
+    | {"registers"}
 )
 _OF_LOOPS = frozenset(
     {"min", "max", "lo", "at", "rest", "row", "column", "first", "steady", "steady_end", "edge"}

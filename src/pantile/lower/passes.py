@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field, replace
 from enum import Enum
+from functools import partial
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from .. import progress, verification
@@ -46,7 +47,7 @@ from .partition import partition
 from .pixels import pixels
 from .promote import promote
 from .reassociate import reassociate
-from .refuse import not_of_lanes, not_of_one_thread
+from .refuse import not_in_two_memories, not_of_lanes, not_of_one_thread
 from .share_memory import share_memory
 from .simplify import clean_program, simplify_program
 from .split_storage import split_storage
@@ -140,6 +141,18 @@ class Built:
         """The error for a buffer that the lanes of a warp cannot share."""
         return not_of_lanes(self.graph.producer.get(made_for(buffer)), buffer, why)
 
+    def hybrid_tiles(self) -> dict[str, gpu.passes.TileSplit]:
+        """The buffers that are split over two memories; those of small arrays, whose tiles are smaller, are not."""
+        splits = dict[str, gpu.passes.TileSplit]()
+        for stage in self.graph.stages if not self.request.small else ():
+            tile = self.plan.stages[stage.name].hybrid
+            if tile is not None:
+                no = partial(not_in_two_memories, stage, tile.directive)
+                lanes = {stage.dims.index(dim): n for dim, n in tile.lanes.items()}
+                split = gpu.passes.TileSplit(stage.dims.index(tile.dim), tile.first, lanes, no)
+                splits |= dict.fromkeys(stage.buffers, split)
+        return splits
+
     def starts(self) -> gpu.passes.Starts:
         """Facts about where the blocks of GPUs begin."""
         slots = {b for s in self.graph.stages if self.plan.stages[s.name].ahead for b in s.buffers}
@@ -202,6 +215,7 @@ LOOP_PASSES = (
     LoopPass("collect", lambda body, of: collect(body, [b for b in of.request.buffers if not b.writable])),
     LoopPass("promote", lambda body, of: promote(body)),
     LoopPass("share_memory", lambda body, of: share_memory(body, of.facts), on=CPU),
+    LoopPass("hybrid_tiles", lambda body, of: gpu.passes.hybrid_tiles(body, of.hybrid_tiles()), on=GPU),
     LoopPass("insert_warp_barriers", lambda body, of: gpu.passes.insert_warp_barriers(body, of.graph), on=GPU),
     LoopPass("map_warps", lambda body, of: gpu.passes.map_warps(body, of.not_of_lanes), on=GPU),
     LoopPass("distribute_registers", lambda body, of: gpu.passes.distribute_registers(

@@ -11,6 +11,7 @@ from ..analysis.messages import readable
 from ..errors import UserError
 from ..expr.nodes import Expr
 from ..graph.nodes import Stage
+from ..schedule.directives import Directive
 from ..schedule.plan import Loop
 from ..schedule.refuse import refuse
 from ..target.kinds import Kind, Memory
@@ -98,6 +99,11 @@ def not_of_lanes(stage: Stage | None, buffer: str, why: str) -> UserError:
         "each lane has some values side by side, and mark the same ones .lane(...), or use .thread(...)",
         None if stage is None else stage.where,
     )
+
+
+def not_in_two_memories(stage: Stage, directive: Directive, why: str) -> UserError:
+    """The error for a stage that cannot be split over shared memory and registers."""
+    return refuse(stage, directive, why, "begin with another entry, or leave all of it in shared memory")
 
 
 def too_large_for_a_block(stage: Stage, size: int, room: int, each: tuple[int, int] | None = None) -> UserError:

@@ -21,10 +21,18 @@ from .boxes import Array
 Operation = Callable[..., Any]
 
 
+def operation(name: str, t: DType) -> Callable[..., Array]:
+    """Operation `name` on arguments of type `t`."""
+    of_type = TABLE[name]
+    if t.kind == "bfloat" and name not in COMPARISON:
+        return lambda *args: rounded(np.asarray(of_type(t, *args)), t)
+    plain = PLAIN.get(name)
+    return (lambda *args: np.asarray(of_type(t, *args))) if plain is None else lambda *args: np.asarray(plain(*args))
+
+
 def apply(name: str, t: DType, *args: Array) -> Array:
     """Apply operation `name` to arguments of type `t`."""
-    result = np.asarray(TABLE[name](t, *args))
-    return rounded(result, t) if t.kind == "bfloat" and name not in COMPARISON else result
+    return operation(name, t)(*args)
 
 
 def convert(values: Array, source: DType, to: DType) -> Array:
@@ -45,10 +53,6 @@ def reinterpret(values: Array, source: DType, to: DType) -> Array:
     return from_bfloat_bits(seen) if to.kind == "bfloat" else seen
 
 
-def _plain(function: Callable[..., Any]) -> Operation:
-    return lambda t, *args: function(*args)
-
-
 def _accurate(function: Callable[..., Any]) -> Operation:
     """An operation without an exact result, computed in float64 and rounded once."""
     return lambda t, *args: function(*(a.astype(np.float64) for a in args)).astype(held(t))
@@ -57,6 +61,8 @@ def _accurate(function: Callable[..., Any]) -> Operation:
 def _floordiv(t: DType, a: Array, b: Array) -> Any:
     if t.is_float:
         return np.floor(rounded(np.asarray(a / b), t))
+    if b.size == 1 and b.item() > 0:
+        return a // b
     quotient = a // np.where(b == 0, held(t).type(1), b)
     if t.is_signed:
         quotient = np.where(b == -1, -a, quotient)  # the smallest integer wraps
@@ -67,6 +73,8 @@ def _mod(t: DType, a: Array, b: Array) -> Any:
     if t.is_float:
         product = rounded(np.asarray(b * _floordiv(t, a, b)), t)
         return a - product
+    if b.size == 1 and b.item() > 0:
+        return a % b
     return np.where(b == 0, held(t).type(0), a % np.where(b == 0, held(t).type(1), b))
 
 
@@ -133,18 +141,35 @@ def _rounding_mul_shift(t: DType, a: Array, b: Array, shift: Array) -> Any:
     return _narrow(t, (_wide(a) * _wide(b) + half) >> _wide(shift))
 
 
+PLAIN: dict[str, Callable[..., Any]] = {  # the type of whose arguments does not matter
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "neg": np.negative,
+    "abs": np.abs,
+    "div": np.divide,
+    "sqrt": np.sqrt,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.rint,
+    "trunc": np.trunc,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
 TABLE: dict[str, Operation] = {
-    "add": _plain(np.add),
-    "sub": _plain(np.subtract),
-    "mul": _plain(np.multiply),
+    **{name: lambda t, *args, of=function: of(*args) for name, function in PLAIN.items()},
     "floordiv": _floordiv,
     "mod": _mod,
     "min": _min,
     "max": _max,
-    "neg": _plain(np.negative),
-    "abs": _plain(np.abs),
-    "div": _plain(np.divide),
-    "sqrt": _plain(np.sqrt),
     "rsqrt": _rsqrt,
     "exp": _accurate(np.exp),
     "log": _accurate(np.log),
@@ -158,24 +183,10 @@ TABLE: dict[str, Operation] = {
     "cbrt": _accurate(np.cbrt),
     "atan2": _accurate(np.arctan2),
     "pow": _accurate(np.power),
-    "floor": _plain(np.floor),
-    "ceil": _plain(np.ceil),
-    "round": _plain(np.rint),
-    "trunc": _plain(np.trunc),
     "fma": lambda t, a, b, c: fused_multiply_add(a, b, c, t),
-    "and": _plain(np.bitwise_and),
-    "or": _plain(np.bitwise_or),
-    "xor": _plain(np.bitwise_xor),
-    "not": _plain(np.invert),
     "shl": _shl,
     "shr": _shr,
     "popcount": _popcount,
-    "eq": _plain(np.equal),
-    "ne": _plain(np.not_equal),
-    "lt": _plain(np.less),
-    "le": _plain(np.less_equal),
-    "gt": _plain(np.greater),
-    "ge": _plain(np.greater_equal),
     "halving_add": lambda t, a, b: (a & b) + ((a ^ b) >> held(t).type(1)),
     "rounding_halving_add": lambda t, a, b: (a | b) - ((a ^ b) >> held(t).type(1)),
     "saturating_add": lambda t, a, b: _narrow(t, _wide(a) + _wide(b)),

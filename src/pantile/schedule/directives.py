@@ -21,7 +21,7 @@ from typing import Any
 
 from ..dataclass import cached_property, dataclass, hashed_once
 from ..errors import Location, UserError, here, shown
-from ..target.gpu import MOST_THREADS
+from ..target.gpu import MOST_THREADS, WARP_SIZE
 from ..target.kinds import CacheOperator, Kind, Memory
 from .condition import canonical
 from .limits import (
@@ -488,6 +488,20 @@ class StageSchedule:
         alloc g[8] on heap    ->    alloc g[8] in registers
         """
         return self._with("store_in", self._choice("store_in", "memory", memory, MEMORIES))
+
+    def registers_from(self, dim: Named, first: int, *lanes: int) -> StageSchedule:
+        """On a GPU: of what a warp has of the stage in shared memory, have what lies from entry `first` of a dim on in
+        registers of its lanes. registers_from("x", 34), of 66 columns:
+
+            lane for x in 0..66: g[x] = ...    ->    lane for x in 0..34: g[x] = ...     in shared memory
+                                                     lane for x in 34..66: r[x] = ...    in a register of each lane
+
+        `lanes` are those along each lane loop of the stage, 32 together: registers_from("x", 18, 2, 16). What is in
+        registers is a multiple of them along the dim. Loops that read it are unrolled.
+        """
+        counts = [self._number("registers_from", "number of lanes", n, 1, WARP_SIZE) for n in lanes or (WARP_SIZE,)]
+        begin = self._number("registers_from", "first entry", first, 0, LARGEST_FACTOR)
+        return self._with("registers_from", name_of(dim), begin, *counts)
 
     def reorder_storage(self, *dims: Named) -> StageSchedule:
         """Choose the order of dims in memory; the last one is contiguous. reorder_storage("c", "y", "x"):

@@ -38,6 +38,7 @@ class StageDraft:
     memory: Directive | None = None
     nontemporal: Directive | None = None
     ahead: Directive | None = None
+    hybrid: Directive | None = None  # registers_from
     folds: dict[str, Directive] = field(default_factory=dict)
     pads: dict[str, Directive] = field(default_factory=dict)
     storage_splits: list[Directive] = field(default_factory=list)
@@ -109,7 +110,7 @@ def _check_target(s: StageDraft, target: Target) -> None:
     for x in (x for nest in s.nests for x in nest.loops):
         if x.mark is not None and x.kind not in target.loops:
             raise s.no(x.mark, f"{target} has no {x.kind} loops", f"leave it serial; there are {_listed(target.loops)}")
-    of_blocks = next((d for d in (s.ahead, *(d for n in s.nests for d in n.of_blocks)) if d is not None), None)
+    of_blocks = next((d for d in (s.ahead, s.hybrid, *(b for n in s.nests for b in n.of_blocks)) if d), None)
     if of_blocks is not None and not target.has_blocks:
         raise s.no(of_blocks, f"{target} has no blocks of threads", "leave it out")
     for d in s.cached.values() if not target.has_blocks else ():
@@ -221,6 +222,11 @@ def _fold_storage(s: StageDraft, d: Directive) -> None:
     s.folds[str(d.args[0])] = d
 
 
+def _registers_from(s: StageDraft, d: Directive) -> None:
+    _check_dim(s, d, str(d.args[0]))
+    s.hybrid = d
+
+
 def _prefetch(s: StageDraft, d: Directive) -> None:
     s.nests[s.current].find(d, str(d.args[1]))
     s.prefetches.append(d)
@@ -248,6 +254,7 @@ _STAGE_DIRECTIVES: dict[str, Callable[[StageDraft, Directive], None]] = {
     "update": _update, "pure": _pure, "compute_with": _compute_with, "store_in": _store_in,
     "reorder_storage": _reorder_storage, "split_storage": _split_storage, "fold_storage": _fold_storage,
     "pad_storage": _pad_storage, "nontemporal": _kept_as("nontemporal"), "compute_ahead": _kept_as("ahead"),
+    "registers_from": _registers_from,
     "prefetch": _prefetch, "cache_loads": _cache_loads, "specialize": _specialize, "rfactor": _of_update,
     "strips": _of_update,
 }  # fmt: skip

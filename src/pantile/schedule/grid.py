@@ -28,6 +28,7 @@ def check_grid(drafts: dict[str, StageDraft], placement: Placement) -> None:
             _check_place(s, placement)
             _check_memory(s, placement)
             _check_ahead(s, placement)
+            _check_hybrid(s, placement)
             for nest in s.nests:
                 _check_order(s, nest, placement)
                 _check_threads(s, nest)
@@ -235,6 +236,30 @@ def _check_memory_inside(s: StageDraft, d: Directive, kinds: set[Kind]) -> None:
             f"{s.stage.name} is stored inside of a block, for which nobody allocates such memory",
             'use "shared" or "register", or store it at root',
         )
+
+
+def _check_hybrid(s: StageDraft, placement: Placement) -> None:
+    """Refuse registers_from of what is not shared memory of a warp, all of which one definition stores at once, and by
+    other lanes than a warp has."""
+    d = s.hybrid
+    if d is None:
+        return
+    name, lanes = s.stage.name, [x.name for x in s.nests[0].loops if x.kind is Kind.LANE]
+    kinds = {placement.kind(x) for chain in placement.chains_around_memory(name) for x in chain}
+    is_shared = s.memory is not None and Memory(s.memory.args[0]) is Memory.SHARED
+    if not is_shared or Kind.WARP not in kinds:
+        why = f"{name} is not in shared memory of a warp"
+        raise s.no(d, why, 'compute it at a warp loop, by lanes, and add .store_in("shared")')
+    if s.store is not None or s.folds or s.storage_splits or len(s.nests) > 1:
+        raise s.no(d, f"not all of {name} is stored at once", "leave out updates, sliding windows, and split storage")
+    part = next((n for n in lanes if n not in s.stage.dims), None)
+    if part is not None or d.args[0] not in lanes:
+        why = f"loop {part} is a part of a dim" if part is not None else f"loop {d.args[0]} is no lane loop"
+        raise s.no(d, why, f"mark its loops over whole dims .lane(...), {d.args[0]} among them")
+    widths = [int(n) for n in d.args[2:]]
+    if len(widths) != len(lanes) or math.prod(widths) != WARP_SIZE:
+        why = f"{' x '.join(map(str, widths))} lanes are stated for {len(lanes)} lane loops of a warp of {WARP_SIZE}"
+        raise s.no(d, why, f"give a number for each of {', '.join(lanes)}, whose product is {WARP_SIZE}")
 
 
 def _check_ahead(s: StageDraft, placement: Placement) -> None:

@@ -7,6 +7,7 @@ Nest       = rewrites of the definition's loops (in order), and the loops that r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import NamedTuple
 
@@ -87,6 +88,16 @@ class StorageSplit:
 
 
 @dataclass(frozen=True)
+class HybridTile:
+    """From an entry of a dim on, a warp's tile is in registers of its lanes; so many share each dim."""
+
+    dim: str
+    first: int
+    lanes: Mapping[str, int]
+    directive: Directive = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class PrefetchPlan:
     """A prefetch: while loop `loop` runs, fetch the elements of `buffer` that it reads `distance` iterations later."""
 
@@ -105,6 +116,7 @@ class StagePlan:
     nests: tuple[Nest, ...]  # one per definition
     storage: tuple[str, ...]  # dims in memory order, split ones as their parts; the last is contiguous
     memory: Memory = Memory.AUTO
+    hybrid: HybridTile | None = None  # what of its shared memory is in registers instead
     folds: dict[str, int] = field(default_factory=dict)  # dim -> extent of its circular buffer, by fold_storage
     pads: dict[str, int] = field(default_factory=dict)  # dim in memory -> entries of padding
     storage_splits: tuple[StorageSplit, ...] = ()  # in order: a later one may split a part

@@ -28,7 +28,7 @@ from .limits import MOST_COPIES, MOST_LANES, MOST_VALUES, MOST_VERSIONS
 from .nest import LoopDraft, NestDraft, unknown_extent
 from .panels import make_panels
 from .placement import Placement
-from .plan import Plan, PrefetchPlan, Site, StagePlan, StorageSplit
+from .plan import HybridTile, Plan, PrefetchPlan, Site, StagePlan, StorageSplit
 from .refuse import did_you_mean
 from .rfactor import factor_reductions
 from .schedule import Schedule
@@ -92,6 +92,7 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         nests=s.finished,
         storage=tuple(s.storage),
         memory=Memory.AUTO if s.memory is None else Memory(s.memory.args[0]),
+        hybrid=None if s.hybrid is None else _hybrid_tile(s, s.hybrid),
         folds={dim: int(d.args[1]) for dim, d in s.folds.items()},
         pads={dim: int(d.args[1]) for dim, d in s.pads.items()},
         storage_splits=tuple(_storage_split(d) for d in s.storage_splits),
@@ -106,6 +107,12 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         within={k: str(d.args[1]) for k, d in s.within.items()},
         is_written_out=s.is_written_out,
     )
+
+
+def _hybrid_tile(s: StageDraft, d: Directive) -> HybridTile:
+    dim, first, *lanes = d.args
+    shared = [x.name for x in s.nests[0].loops if x.kind is Kind.LANE]
+    return HybridTile(str(dim), int(first), dict(zip(shared, map(int, lanes), strict=True)), d)
 
 
 def _storage_split(d: Directive) -> StorageSplit:

@@ -40,14 +40,11 @@ class ThreadAccess(NamedTuple):
 
     def first(self, wrong: Array) -> tuple[int, int, int] | None:
         """The block, thread and index of the first accessed element for which `wrong` holds."""
-        if not wrong.any():
-            return None
         chosen = self.active.lanes(self.mask, self.lanes)
-        everywhere = np.broadcast_to(wrong, self.shape)
-        failing = np.argwhere(everywhere if chosen is None else everywhere & chosen)
-        if not len(failing):
+        failing = wrong if chosen is None else wrong & chosen
+        if not failing.any():
             return None
-        place = tuple(int(n) for n in failing[0])
+        place = tuple(int(n) for n in np.argwhere(np.broadcast_to(failing, self.shape))[0])
         return place[0], place[1], int(np.broadcast_to(self.element, self.shape)[place])
 
     def masked(self, values: Array, t: DType) -> Array:
@@ -79,6 +76,18 @@ def refuse(around: Around, access: ThreadAccess, wrong: Array, message: Callable
     if failing is not None:
         block, thread, index = failing
         raise failure(around, block, thread, message(index))
+
+
+def is_outside(element: Array, elements: int) -> bool:
+    """Whether some index is not that of an element."""
+    return bool(element.min() < 0 or element.max() >= elements)
+
+
+def check_inside(around: Around, access: ThreadAccess, elements: int, done: str, memory: str) -> None:
+    """Refuse an access beyond the elements of a buffer."""
+    if is_outside(access.element, elements):
+        outside = (access.element < 0) | (access.element >= elements)
+        refuse(around, access, outside, lambda k: f"{done} at element {k} of {memory}, where it has {elements}")
 
 
 def who(around: Around, touch: Touch) -> tuple[Array, Epochs]:

@@ -70,8 +70,8 @@ class Active:
 
     def lanes(self, mask: Array | None, lanes: int) -> Array | None:
         """The active lanes of an access that has a mask; None for all."""
-        if self.is_whole and mask is None:
-            return None
+        if mask is None and (self.is_whole or lanes == 1):
+            return None if self.is_whole else self.mask
         shape = self.mask.shape if lanes == 1 else (*self.mask.shape, lanes)
         active = self.mask if lanes == 1 else self.mask[:, :, None]
         return np.broadcast_to(active if mask is None else active & mask, shape)

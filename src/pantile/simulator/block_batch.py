@@ -20,7 +20,7 @@ from ..ir.visit import walk
 from ..reference.operations import held
 from ..target.gpu import MOST_THREADS, WARP_SIZE
 from ..target.kinds import Kind, Memory
-from .accesses import Around, Buffer, ThreadAccess, failure, refuse
+from .accesses import Around, Buffer, ThreadAccess, check_inside, failure, refuse
 from .active import Active, Array
 from .counts import Counts, new_counts
 from .expressions import Expressions, Scope
@@ -110,7 +110,7 @@ class BlockBatch:
         if s.kind is not Kind.SERIAL:
             raise InternalError(f"loop {s.var} of kernel {self.kernel_name} is {s.kind}")
         first, extent = self._value(s.min, active), self._value(s.extent, active)
-        most = int(np.broadcast_to(extent, self._shape)[active.mask].max())
+        most = int(extent.item() if extent.size == 1 else np.broadcast_to(extent, self._shape)[active.mask].max())
         for k in range(most):
             inside = active if extent.size == 1 else active.where(k < extent)
             self._scalars[s.var] = first + first.dtype.type(k)
@@ -219,20 +219,19 @@ class Private:
         self._written = np.zeros((elements, *shape), np.bool_)
 
     def load(self, access: ThreadAccess) -> Array:
-        self._check(access, "read")
-        k = self._same_for_all(access)
+        k = self._same_for_all(access, "read")
         if k is not None:
             written, value = self._written[k], self._data[k].copy()
         else:
             place = self._place(access)
             written, value = self._written[place], self._data[place]
-        why = "of registers, which the thread has not written"
-        refuse(self._around, access, ~written, lambda k: f"{self._name} is read at element {k} {why}")
+        if not written.all():
+            why = "of registers, which the thread has not written"
+            refuse(self._around, access, ~written, lambda k: f"{self._name} is read at element {k} {why}")
         return access.masked(value, self._dtype)
 
     def store(self, access: ThreadAccess, value: Array, loop: int) -> None:
-        self._check(access, "written")
-        k = self._same_for_all(access)
+        k = self._same_for_all(access, "written")
         if k is not None and access.mask is None:
             np.copyto(self._data[k], value, where=access.active.mask)
             self._written[k] |= access.active.mask
@@ -245,28 +244,22 @@ class Private:
     def combine(self, access: ThreadAccess, value: Array, name: str) -> None:
         raise failure(self._around, 0, None, f"{self._name} is combined atomically, and is each thread's own")
 
-    def _same_for_all(self, access: ThreadAccess) -> int | None:
-        """The one element that all threads access, if the index is uniform."""
-        if access.element.size > 1 or access.lanes > 1:
-            return None
-        k = int(access.element.reshape(()))
-        return k if 0 <= k < self._elements else None
+    def _same_for_all(self, access: ThreadAccess, action: str) -> int | None:
+        """The one element that all threads access, if the index is uniform, after a check that it is one."""
+        if access.element.size == 1 and access.lanes == 1 and 0 <= (k := int(access.element.item())) < self._elements:
+            return k
+        check_inside(self._around, access, self._elements, f"{self._name} is {action}", "registers")
+        return None
 
     def _place(self, access: ThreadAccess) -> tuple[Array, Array, Array]:
         """The position of each lane of each thread; inactive ones have an arbitrary one."""
         blocks, threads = self._data.shape[1:]
         inner = (1,) * (len(access.shape) - 2)
-        index = np.broadcast_to(access.element, access.shape)
         return (
-            np.clip(index, 0, self._elements - 1),
+            access.element.clip(0, self._elements - 1),
             np.arange(blocks).reshape(-1, 1, *inner),
             np.arange(threads).reshape(1, -1, *inner),
         )
-
-    def _check(self, access: ThreadAccess, action: str) -> None:
-        outside = (access.element < 0) | (access.element >= self._elements)
-        where = f"of registers, where it has {self._elements}"
-        refuse(self._around, access, outside, lambda k: f"{self._name} is {action} at element {k} {where}")
 
 
 def simulate(

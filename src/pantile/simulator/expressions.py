@@ -33,7 +33,7 @@ from ..expr.nodes import (
 )
 from ..expr.types import INDEX, DType
 from ..expr.visit import operands_first
-from ..reference.operations import apply, convert, held, reinterpret, rounded
+from ..reference.operations import convert, held, operation, reinterpret, rounded
 from .accesses import Around, Buffer, ThreadAccess
 from .active import Active, Array
 from .instructions import execute
@@ -57,14 +57,16 @@ class Prepared(NamedTuple):
     """The nodes of an expression in evaluation order, as functions of the values of earlier ones."""
 
     root: Expr  # alive while its id is a key
-    steps: tuple[tuple[_Rule, tuple[int, ...]], ...]
+    constants: tuple[Array | None, ...]  # the values of nodes that are constants
+    steps: tuple[tuple[int, _Rule, tuple[int, ...]], ...]  # of the others
     operations: Counter[str]  # operations of one thread, by kind
 
     def value(self, scope: Scope) -> Array:
-        values: list[Array] = []
-        for rule, operands in self.steps:
-            values.append(rule(scope, [values[k] for k in operands]))
-        return values[-1]
+        values: list[Any] = [*self.constants]
+        for k, rule, operands in self.steps:
+            values[k] = rule(scope, [values[i] for i in operands])
+        value: Array = values[-1]
+        return value
 
 
 class Expressions:
@@ -83,13 +85,18 @@ class Expressions:
     def _prepare(self, e: Expr) -> Prepared:
         nodes = operands_first(e, lambda node: node.operands)
         numbers = {id(node): k for k, node in enumerate(nodes)}
-        steps = tuple((self._rule(node), tuple(numbers[id(c)] for c in node.operands)) for node in nodes)
+        constants = tuple([self._const(node) if isinstance(node, Const) else None for node in nodes])
+        steps = tuple(
+            (k, self._rule(node), tuple([numbers[id(c)] for c in node.operands]))
+            for k, node in enumerate(nodes)
+            if constants[k] is None
+        )
         operations: Counter[str] = Counter()
         for node in nodes:
             kind = _kind(node)
             if kind:
                 operations[kind] += node.lanes
-        return Prepared(e, steps, operations)
+        return Prepared(e, constants, steps, operations)
 
     def _type(self, t: DType) -> DType:
         return self._index if t is INDEX else t
@@ -105,9 +112,8 @@ class Expressions:
         t, number = self._type(dtype), np.asarray(value).reshape(-1, 1)
         return rounded(number.astype(np.float64), t) if t.is_float else number.astype(held(t))
 
-    def _const(self, e: Const) -> _Rule:
-        value = self.number(e.value, e.dtype).reshape((1,) * (2 + (e.lanes > 1)))
-        return lambda scope, args: value
+    def _const(self, e: Const) -> Array:
+        return self.number(e.value, e.dtype).reshape((1,) * (2 + (e.lanes > 1)))
 
     def _var(self, e: Var) -> _Rule:
         name = e.name
@@ -117,7 +123,8 @@ class Expressions:
         name, t = e.op, self._type(e.args[-1].dtype)
         if name == "within":
             return lambda scope, args: args[0]
-        return lambda scope, args: apply(name, t, *args)
+        of_type = operation(name, t)
+        return lambda scope, args: of_type(*args)
 
     def _cast(self, e: Cast) -> _Rule:
         source, to = self._type(e.value.dtype), self._type(e.dtype)
@@ -163,7 +170,6 @@ class Expressions:
 
 
 _RULES: dict[type[Expr], Callable[[Expressions, Any], _Rule]] = {
-    Const: Expressions._const,
     Var: Expressions._var,
     Op: Expressions._op,
     Cast: Expressions._cast,

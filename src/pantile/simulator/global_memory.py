@@ -9,7 +9,19 @@ import numpy as np
 from ..dataclass import dataclass
 from ..expr.types import DType
 from ..reference.operations import held
-from .accesses import COMBINE, Around, ThreadAccess, bits, failure, from_memory, race, refuse, to_memory, who
+from .accesses import (
+    COMBINE,
+    Around,
+    ThreadAccess,
+    bits,
+    failure,
+    from_memory,
+    is_outside,
+    race,
+    refuse,
+    to_memory,
+    who,
+)
 from .active import Array
 from .races import Accesses
 from .traffic import Traffic
@@ -127,6 +139,8 @@ class GlobalInLaunch:
         """The positions of the accessed elements in memory, after a check that they are its own."""
         m = self._memory
         place: Array = access.element.astype(np.int64) - m.low
+        if m.legal is None and not is_outside(place, len(m.data)):
+            return place
         outside = (place < 0) | (place >= len(m.data))
         if m.legal is not None:
             outside |= ~m.legal.take(place, mode="clip")
@@ -141,6 +155,6 @@ class GlobalInLaunch:
 
     def _check_written(self, access: ThreadAccess, place: Array, action: str) -> None:
         m = self._memory
-        if m.written is not None:
-            missing, why = ~m.written.take(place, mode="clip"), "of its memory, which nobody has written"
-            refuse(self._around, access, missing, lambda k: f"{m.name} is {action} at element {k} {why}")
+        if m.written is not None and not (written := m.written.take(place, mode="clip")).all():
+            why = "of its memory, which nobody has written"
+            refuse(self._around, access, ~written, lambda k: f"{m.name} is {action} at element {k} {why}")

@@ -13,10 +13,10 @@ from .accesses import (
     SimulationError,
     ThreadAccess,
     bits,
+    check_inside,
     failure,
     from_memory,
     race,
-    refuse,
     to_memory,
     who,
 )
@@ -119,9 +119,7 @@ class SharedBuffer:
             self._traffic.of_shared("store", access, self._offset, self._dtype.bytes)
 
     def _touch(self, access: ThreadAccess, action: str) -> Touch:
-        outside = (access.element < 0) | (access.element >= self._elements)
-        where = f"of shared memory, where it has {self._elements}"
-        refuse(self._around, access, outside, lambda k: f"{self._name} is {action} at element {k} {where}")
+        check_inside(self._around, access, self._elements, f"{self._name} is {action}", "shared memory")
         return access.touch()
 
     def _at(self, touch: Touch) -> Array:

@@ -115,6 +115,21 @@ def test_more_iterations_than_warps() -> None:
         assert_agrees(p, img=picture(*size))
 
 
+@pytest.mark.parametrize("tail", ["peel", "guard"])
+def test_what_is_left_over_of_warps(tail: str) -> None:
+    """One warp does it, with memory of its own."""
+    out = (
+        pt.on("out")
+        .split("y", "yo", "row", 3)
+        .split("x", "xo", "xm", 100, tail="guard")
+        .split("xm", "w", "xi", 40, tail)
+    )
+    out = out.split("xi", "xt", "lane", 20).unroll("xt").reorder("yo", "xo", "w", "row", "xt", "lane")
+    p = chain(out.block("yo", "xo").warp("w").lane("lane"), in_warp("g"), in_warp("f"))
+    for size in SIZES:
+        assert_agrees(p, img=picture(*size))
+
+
 def test_beside_registers_of_lanes() -> None:
     p = chain(tiles(2, width=30).unroll("row"), pt.on("g").compute_at("out", "w").lane("x").unroll("y"), in_warp("f"))
     assert_in_warps(p, 2)

@@ -18,9 +18,11 @@ from collections.abc import Mapping
 from math import prod
 
 from ...dataclass import dataclass
+from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule, on
+from ...schedule.updates import loop_names, pure_dims
 from ..common.footprint import boxes
-from ..common.marking import Part
+from ..common.marking import Part, reordered
 from ..common.tiles import TiledGroup
 from ..sliding.overlap import motions, overlaps
 from ..strategy import Problem
@@ -47,37 +49,52 @@ class _Thread:
     inside: tuple[str, ...] = ()
 
 
-def nested(problem: Problem, group: TiledGroup, part: Part) -> Nested:
-    """Move stages of a group into the threads of their only reader (`optimize_granularity` of Listing 6.2)."""
+def nested(problem: Problem, group: TiledGroup, part: Part, *, with_updates: bool = False) -> Nested:
+    """Move stages of a group into the threads of their only reader (`optimize_granularity` of Listing 6.2), with
+    updates too if that is asked for."""
     chains = {chain.name: chain for chain in part}
     threads: dict[str, _Thread] = {}  # of the stages that are in one
     for name in reversed(group.members):
         readers = [c for c in problem.facts.consumers[name] if c in group.stages]
-        if problem.graph.stage[name].updates or len(readers) != 1:
+        is_able = with_updates or not problem.graph.stage[name].updates
+        if not is_able or len(readers) != 1:
             continue
-        at = threads.get(readers[0]) or _thread(problem, group, chains[readers[0]])
+        at = threads.get(readers[0]) or _thread(problem, chains[readers[0]])
         extents = None if at is None else _extents(problem, at, name, readers[0])
         if at is not None and extents is not None:
-            chains[name] = _in_thread(name, at, extents)
+            chains[name] = _in_thread(problem.graph.stage[name], at, extents)
             threads[name] = _Thread(at.stage, at.loop, at.dims, (*at.inside, name))
     return Nested(tuple(chains.values()), {name: at.stage for name, at in threads.items()})
 
 
-def _in_thread(name: str, at: _Thread, extents: Mapping[str, int]) -> StageSchedule:
-    chain = on(name).compute_at(at.stage, at.loop).store_in("register")
-    for dim, extent in extents.items():
-        chain = chain.unroll(dim) if extent > 1 else chain
+def _in_thread(stage: Stage, at: _Thread, extents: Mapping[str, int]) -> StageSchedule:
+    """All values that the thread needs are written out, so that they are in registers."""
+    chain = on(stage.name).compute_at(at.stage, at.loop).store_in("register")
+    for k, definition in enumerate(stage.definitions):
+        loops = loop_names(stage, definition)
+        wide = [d for d in pure_dims(stage, definition) if extents[d] > 1]
+        order = [*(n for n in loops if n not in wide), *wide] if definition.domain else loops
+        start = chain if k == 0 else chain.update(k - 1)
+        marked = reordered(start, loops, order)
+        for dim in wide:
+            marked = marked.unroll(dim)
+        chain = chain if marked == start else marked
     return chain
 
 
-def _thread(problem: Problem, group: TiledGroup, chain: StageSchedule) -> _Thread | None:
-    """A thread of a stage under such directives; none if it shares a row that has no tiles among threads."""
-    loops = next((d.args for d in chain.directives if d.verb == "thread"), None)
+def _thread(problem: Problem, chain: StageSchedule) -> _Thread | None:
+    """A thread of a stage under such directives, in the innermost loop over its points if it has several."""
+    said = {d.verb: [str(a) for a in d.args] for d in chain.directives if d.verb in ("thread", "reorder")}
     stage = problem.graph.stage[chain.name]
-    if loops is None or stage.updates:
+    if "thread" not in said or stage.updates:
         return None
-    tiled = [d for d in stage.dims if d in group.tiles[-1]] if chain.name == group.output else [*stage.dims]
-    return _Thread(chain.name, str(loops[-1]), tuple(tiled)) if len(loops) == len(tiled) else None
+    loops, order = said["thread"], said.get("reorder", said["thread"])
+    dim_of = {d: d for d in stage.dims}
+    for loop, outer, inner, _ in (map(str, d.args) for d in chain.directives if d.verb == "split"):
+        dim_of |= dict.fromkeys((outer, inner), dim_of[loop])
+    shared = tuple(d for d in stage.dims if any(dim_of[n] == d for n in loops))
+    own = [n for n in order[order.index(loops[-1]) :] if dim_of[n] in shared]
+    return _Thread(chain.name, own[-1], shared)
 
 
 def _extents(problem: Problem, at: _Thread, name: str, consumer: str) -> Mapping[str, int] | None:

@@ -8,7 +8,7 @@ decides here is mended; `printed` follows the lines as far as they go:
 | --- | --- | --- |
 | 3, 6 | threads over threads per block | blocks, that of the rest included; none may leave a multiprocessor idle |
 | 7, 9 | elements of a tile without overlap, times the number of buffers | the bytes of §4's scratchpads |
-| 10, 11 | registers hold a part of what line 10 has left in shared memory | of all, in words of 4 bytes |
+| 10, 11 | registers hold a part of what line 10 has left in shared memory | whole tiles without the overlap, in words |
 | 18 | divides by no shared memory, at a fraction of 1 or for one stage: taken as no limit | no limit |
 | 22, 34 | MaxThPerSM and totalTB are not defined: taken as 32 MaxWarpPerSM and as tbPerSM | likewise |
 | 25 | from left to right: times CoresPerSM | divided by NSMs and by the warps that CoresPerSM run, as the text says |
@@ -28,6 +28,7 @@ import numpy as np
 from ...dataclass import cached_property, dataclass
 from ...machine.multiprocessor import Gpu
 from ...parameters import Weight
+from ...schedule.limits import MOST_COPIES
 from ...target.gpu import LINE, SECTOR, WARP_SIZE
 from .warp_tiles import Blocks, Numbers
 
@@ -156,13 +157,25 @@ class Algorithm2:
 
     @cached_property
     def shared_per_block(self) -> Numbers:
-        return self.tile_bytes * (1 - self.fraction)  # line 10
+        if self.printed or not self.fraction.any():
+            return self.tile_bytes * (1 - self.fraction)  # line 10
+        held = [s.bytes * s.fixed * self._in_registers[s.shape][0] for s in self.group.stages[:-1]]
+        return self.tile_bytes - sum(held)
 
     @cached_property
     def register_tile(self) -> Numbers:
         """The registers of a thread that hold buffers (line 11)."""
-        held = self.shared_per_block if self.printed else self.tile_bytes / WORD
-        return held * self.fraction / self.threads
+        if self.printed or not self.fraction.any():
+            return self.shared_per_block * self.fraction / self.threads
+        held = [-(-s.bytes // WORD) * s.fixed * self._in_registers[s.shape][1] for s in self.group.stages[:-1]]
+        return sum(held, 0 * self.fraction) / self.threads
+
+    @cached_property
+    def _in_registers(self) -> Mapping[Shape, tuple[Numbers, Numbers]]:
+        """Line 20 of Algorithm 1: the points in registers, and the registers that hold them."""
+        shapes, fraction = {stage.shape for stage in self.group.stages[:-1]}, self.fraction[:, :, 0]
+        found = {shape: self.blocks.in_registers(*shape, fraction) for shape in shapes}
+        return {shape: (points[:, :, None], held[:, :, None]) for shape, (points, held) in found.items()}
 
     def _total(self, factors: Sequence[tuple[FusedStage, int]], points: Mapping[Shape, Numbers]) -> Numbers:
         """The sum over buffers, those of each shape at once."""
@@ -278,6 +291,8 @@ class Algorithm2:
         multiprocessor."""
         has = self.gpu.multiprocessor
         fits = (self.shared_per_block <= has.shared_per_block) & (self.registers <= has.registers_per_thread)
+        points = self._each(self.blocks.points) * self.group.stages[-1].fixed
+        fits &= (self.fraction == 0) | (points <= MOST_COPIES)  # loops around registers are unrolled
         if self.printed:
             return fits
         return fits & (self.running_blocks >= 1) & (self.total_blocks >= self.gpu.multiprocessors)

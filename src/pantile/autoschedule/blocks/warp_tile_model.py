@@ -51,6 +51,9 @@ class WarpTiledGroup:
     members: tuple[str, ...] = ()  # the others
     tile: Mapping[str, int] = field(default_factory=dict)
     block: Mapping[str, int] = field(default_factory=dict)
+    warp: Mapping[str, int] = field(default_factory=dict)  # its lanes, where tiles are those of warps
+    registers: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # stage -> the last so many entries of a dim
+    lanes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # stage -> those of a warp, by its dims
     fraction: float = 0.0  # in registers
     terms: Mapping[str, float] = field(default_factory=dict)
     remark: str = ""
@@ -66,7 +69,7 @@ class WarpTileModel:
     form: Form
     printed: bool = False
     _found: dict[Group, WarpTiledGroup] = field(default_factory=dict)
-    _blocks: dict[tuple[tuple[int, ...], bool], Blocks] = field(default_factory=dict)
+    _blocks: dict[tuple[tuple[int, ...], tuple[bool, ...], bool], Blocks] = field(default_factory=dict)
     _transactions: dict[object, Mapping[tuple[int, ...], tuple[float, ...]]] = field(default_factory=dict)
 
     def cost(self, group: Group) -> float:
@@ -101,24 +104,35 @@ class WarpTileModel:
     def _tiled(self, group: AlignedGroup, is_last: bool) -> WarpTiledGroup:
         """The minimum of §6 over tiles, blocks, fractions and transaction sizes."""
         space = _TiledSpace(group)
-        blocks = self._candidates(space.extents, is_last) if space.tiled else None
+        blocks = self._candidates(space, is_last) if space.tiled else None
         if blocks is None or not len(blocks.warp_kind):
             return self._untiled(group, space)
-        found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, self.form.fractions, self.printed)
+        fractions = self.form.fractions if space.is_of_one_size else (0.0,)
+        found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, fractions, self.printed)
         at = np.unravel_index(int(np.argmin(found.cost)), found.cost.shape)
         if np.isinf(found.cost[at]):
             return self._untiled(group, space)
-        tile, block = (space.by_dim([int(n[at[0]]) for n in of]) for of in (blocks.tile, blocks.block))
+        tile, block, warp = (
+            space.by_dim([int(n[at[0]]) for n in of]) for of in (blocks.tile, blocks.block, blocks.warp)
+        )
         terms = {name: float(np.broadcast_to(n, found.cost.shape)[at]) for name, n in found.terms.items()}
         terms |= {
             "transaction bytes": TRANSACTION_SIZES[at[2]],
             "occupancy": float(np.broadcast_to(found.occupancy, found.cost.shape)[at]),
             "registers": int(np.broadcast_to(found.registers, found.cost.shape)[at]),
-            "shared bytes": int(found.tile_bytes[at[0], 0, 0] * (1 - self.form.fractions[at[1]])),
+            "shared bytes": int(np.broadcast_to(found.shared_per_block, found.cost.shape)[at]),
         }
         *members, output = group.names
-        fraction, cost = self.form.fractions[at[1]], float(found.cost[at])
-        return WarpTiledGroup(cost, output, tuple(members), tile, block, fraction, terms)
+        cost, registers = float(found.cost[at]), dict[str, tuple[str, int]]()
+        if not self.form.per_warp:
+            return WarpTiledGroup(cost, output, tuple(members), tile, block, terms=terms)
+        lanes = {name: space.lanes(name, warp) for name in group.names}
+        for k, whole in zip(space.tiled, blocks.whole_tiles(np.array([fractions[at[1]]])), strict=True):
+            if whole[at[0], 0] > 0:
+                each = {name: space.dim(name, k) for name in members}
+                registers = {name: (dim, int(whole[at[0], 0]) * lanes[name][dim]) for name, dim in each.items()}
+        fraction = fractions[at[1]] if registers else 0.0
+        return WarpTiledGroup(cost, output, tuple(members), tile, block, warp, registers, lanes, fraction, terms)
 
     def _untiled(self, group: AlignedGroup, space: _TiledSpace) -> WarpTiledGroup:
         """A stage that has no valid tile, by itself, at the cost of one that leaves multiprocessors idle."""
@@ -132,10 +146,13 @@ class WarpTileModel:
         found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, printed=self.printed)
         return WarpTiledGroup(float(found.sum.min()), group.output, remark=why)
 
-    def _candidates(self, extents: tuple[int, ...], is_last: bool) -> Blocks:
-        if (extents, is_last) not in self._blocks:
-            self._blocks[extents, is_last] = candidates(extents, per_warp=self.form.per_warp, is_last=is_last)
-        return self._blocks[extents, is_last]
+    def _candidates(self, space: _TiledSpace, is_last: bool) -> Blocks:
+        """The blocks to try: all, or those whose warps can have tiles of their own."""
+        overlapping = space.overlapping if self.form.per_warp else ()
+        if (space.extents, overlapping, is_last) not in self._blocks:
+            blocks = candidates(space.extents, is_last=is_last, per_warp=self.form.per_warp)
+            self._blocks[space.extents, overlapping, is_last] = blocks.of_single_warps(overlapping)
+        return self._blocks[space.extents, overlapping, is_last]
 
     # ---- the inputs of the algorithm
 
@@ -262,12 +279,30 @@ class _TiledSpace:
         k = self.group.output_space.axes[name].get(dim)
         return self.tiled.index(k) if k in self.tiled else None
 
+    @property
+    def is_of_one_size(self) -> bool:
+        """Whether all stages have a point for each point of the output, so that lanes have the same ones of each."""
+        return all(each == 1 for name in self.group.names for each in self.density(name))
+
+    def dim(self, name: str, k: int) -> str:
+        """The dim of a stage that goes along one of the output."""
+        return next(dim for dim, along in self.group.output_space.axes[name].items() if along == k)
+
+    def lanes(self, name: str, warp: Mapping[str, int]) -> dict[str, int]:
+        """The lanes of a warp by the dims of a stage."""
+        return {dim: warp.get(self.group.dims[k], 1) for dim, k in self.group.output_space.axes[name].items()}
+
     def density(self, name: str) -> tuple[float | None, ...]:
         return tuple(self.group.output_space.density[name].get(k) for k in self.tiled)
 
     def overlap(self, name: str) -> tuple[float, ...]:
         reach = self._shape.reach(name)
         return tuple(reach[k] for k in self.tiled)
+
+    @property
+    def overlapping(self) -> tuple[bool, ...]:
+        """Along which of x, y and z some stages overlap."""
+        return tuple(any(o) for o in zip(*map(self.overlap, self.group.names), strict=True))
 
     def fixed(self, name: str) -> int:
         """The points of a stage at one point of the dims that are tiled, in one tile."""

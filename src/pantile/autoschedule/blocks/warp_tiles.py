@@ -9,7 +9,7 @@ threads have consecutive points. Sizes are in the order x, y, z, the innermost d
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import compress, product
 from math import ceil, prod
 from typing import Any
 
@@ -23,6 +23,7 @@ Sizes = Sequence[Numbers]  # along x, y, z
 
 MOST_DIMS = 3
 LARGEST = 32  # tile, along one dim (§7.1)
+TINY = 1e-9  # what fractions are rounded by
 
 
 def warp_sizes(block: Sizes) -> tuple[Numbers, ...]:
@@ -60,6 +61,14 @@ class Blocks:
     def points(self) -> Numbers:
         """The points that one thread computes, of a tile without its overlap."""
         return prod(self.tile)
+
+    def of_single_warps(self, overlapping: Sequence[bool]) -> Blocks:
+        """Those whose warps need nothing of each other, for stages that overlap along some dims: where warps are one
+        thread wide, there are no tiles of single warps, so that a block is one thread wide as well."""
+        alone = np.ones_like(self.points, dtype=bool)
+        for threads, width in compress(zip(self.block, self.warp, strict=True), overlapping):
+            alone &= (width > 1) | (threads == 1)
+        return Blocks(tuple(n[alone] for n in self.tile), tuple(n[alone] for n in self.block), self.per_warp)
 
     @cached_property
     def tiles(self) -> tuple[Numbers, ...]:
@@ -101,6 +110,35 @@ class Blocks:
             if dense is not None:
                 points = points * (np.ceil(n * dense) + ceil(beyond * dense))
         return points
+
+    def whole_tiles(self, fraction: Numbers) -> tuple[Numbers, ...]:
+        """R of Algorithm 1: the points of a thread that are in registers along the split dim, for several fractions of
+        them; None along others. The split dim is the first one along which a thread has more than one point."""
+        parts, is_free = [], np.ones_like(self.points, dtype=bool)
+        for points in self.tile:
+            is_split = is_free & (points > 1)
+            whole = np.floor(points[:, None] * fraction + TINY)
+            parts.append(np.where(is_split[:, None], whole, np.nan))
+            is_free &= ~is_split
+        return tuple(parts)
+
+    def in_registers(
+        self, density: Sequence[float | None], overlap: Sequence[float], fraction: Numbers
+    ) -> tuple[Numbers, Numbers]:
+        """The points of a stage that a block has in registers, for several fractions, and the registers for them, of
+        which lanes share whole ones. What a tile overlaps along the split dim is in shared memory."""
+        points = registers = self.count[:, None] * np.ones_like(fraction)
+        is_split = np.zeros_like(points, dtype=bool)
+        dims = zip(self.extents, self.warp, density, overlap, self.whole_tiles(fraction), strict=True)
+        for n, width, dense, beyond, whole in dims:
+            each = 1 if dense is None else (np.ceil(n * dense) + ceil(beyond * dense))[:, None]
+            across = np.broadcast_to(width, self.points.shape)[:, None]
+            here = ~np.isnan(whole)
+            along = 0 if dense is None else np.nan_to_num(whole) * across
+            points = points * np.where(here, along, each)
+            registers = registers * np.where(here, along, np.ceil(each / across) * across)
+            is_split |= here
+        return np.where(is_split, points, 0), np.where(is_split, registers, 0)
 
 
 def candidates(extents: Sequence[int], *, per_warp: bool, is_last: bool) -> Blocks:

@@ -7,7 +7,8 @@ Neighbouring threads take neighbouring columns. Where a tile has more points tha
 computes several rows, and of longer rows several columns; also where a style asks for several points per thread and
 the multiprocessors have enough threads even so. Adjacent rows share what they load, and the arithmetic on indices.
 Where a group asks for more threads, these compute points of its members alone. Members of a group are computed at the
-innermost block loop, into shared memory, by all threads of the block. Stages on their own are scheduled as by default
+innermost block loop, into shared memory, by all threads of the block; where a style has tiles of warps, at the
+innermost warp loop, into shared memory of the warp, by its lanes. Stages on their own are scheduled as by default
 (`schedule.gpu_default`), but for sums of products (`register_tiles`).
 """
 
@@ -17,9 +18,11 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from ...dataclass import cached_property
+from ...expr.nodes import Const
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule
 from ...schedule.gpu_default import GpuDefaults
+from ...schedule.limits import MOST_COPIES
 from ...schedule.names import fresh
 from ...schedule.sums import power_of_two
 from ...schedule.updates import is_independent
@@ -57,23 +60,36 @@ class GpuMarking(Marking):
     def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         return self._defaults.marked(loops.stage, loops.definition, chain)
 
+    def member(self, stage: Stage, chain: StageSchedule, extents: Mapping[str, int]) -> StageSchedule:
+        chain = chain.store_in("shared") if self.style.lanes else chain
+        if stage.name in self.style.registers:
+            dim, count = self.style.registers[stage.name]
+            lanes = [self.style.of_stages[stage.name].get(d, 1) for d in stage.dims]
+            chain = chain.registers_from(dim, extents[dim] - count, *lanes)
+        return super().member(stage, chain, extents)
+
     def inside(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
-        threads = [d for d in loops.free if is_independent(loops.stage, loops.definition, d)]
-        order = [*threads, *(n for n in loops.now if n not in threads)]
-        return _kinds(reordered(chain, loops.now, order), (), threads)
+        together = [d for d in loops.free if is_independent(loops.stage, loops.definition, d)]
+        chain = reordered(chain, loops.now, [*together, *(n for n in loops.now if n not in together)])
+        if self.style.lanes and together:
+            return chain.lane(*together)
+        return _kinds(chain, (), together)
 
     def tiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         """Of a dim without tiles, such as planes, all is computed by one thread if other stages are computed for the
         tile, and one iteration by a block if not, but for channels."""
-        dims, tiled = loops.stage.dims, {loops.called[loop] for loop, _, _ in loops.tiles}
+        if self.style.lanes:
+            return self._of_warps(loops, chain)
+        dims, counts = loops.stage.dims, {loops.called[loop]: count for loop, _, count in loops.tiles}
+        tiled = [n for n, count in counts.items() if count > 1]
         row = dims[self.problem.row(loops.stage.name)]
         wanted = {loops.called[d]: n for d, n in self.style.threads.items()}
         shares = _ThreadLoops(chain, [*loops.now], wanted, self._most_threads(loops))
-        for name in reversed(loops.inside):
-            if name in tiled or name == row:
-                is_row = name == loops.called.get(row)
-                shares.take(name, loops.inside[name], is_row=is_row, is_constant=name in tiled)
-        whole = [n for n in loops.inside if n not in tiled and n != row]
+        in_row = loops.called.get(row)
+        shared = [n for n in loops.inside if n in tiled or n == in_row or wanted.get(n, 1) > 1]
+        for name in reversed(shared):
+            shares.take(name, loops.inside[name], is_row=name == in_row, is_constant=name in counts)
+        whole = [n for n in loops.inside if n not in shared]
         outside = [n for n in whole if not loops.has_members and n in dims[: dims.index(row)]]
         blocks = [*outside, *(name for loop, name, _ in loops.tiles if loop in loops.free)]
         inner = [*(n for n in whole if n not in outside), *(n for _, n, _ in loops.tiles if n not in blocks)]
@@ -83,6 +99,34 @@ class GpuMarking(Marking):
         marked = _kinds(reordered(chain, shares.now, order), blocks, shares.threads)
         is_larger = bool(blocks) and not shares.serial and loops.threads > shares.count
         return marked.threads(whole_warps(loops.threads)) if is_larger else marked
+
+    def _of_warps(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
+        """The tiles of warps: points of a lane are as far apart as there are lanes."""
+        blocks = [name for loop, name, _ in loops.tiles if name == loops.split[loop][0]]
+        warps = [name for _, name, _ in loops.tiles if name not in blocks]
+        now, lanes, apart = [*loops.now], list[str](), dict[str, int]()
+        for name, count in ((loops.called[dim], n) for dim, n in self.style.lanes.items()):
+            points = loops.inside[name] // count
+            shared, own = fresh(name + "_l", now.__contains__), fresh(name + "_p", now.__contains__)
+            chain, parts = (chain.split(name, own, shared, count), [own, shared]) if points > 1 else (chain, [name])
+            now[now.index(name) : now.index(name) + 1] = parts
+            lanes.append(parts[-1])
+            apart |= {own: points} if points > 1 else {}
+        tiled = [loops.called[loop] for loop in dict.fromkeys(loop for loop, _, _ in loops.tiles)]
+        apart |= {n: loops.inside[n] for n in tiled if n in now and n not in lanes}
+        serial = [n for n in now if n in apart]
+        order = [*blocks, *warps, *serial, *lanes]
+        order += [n for n in now if n not in order]
+        most = MOST_COPIES if self.style.registers else MOST_UNROLLED
+        whole = {n: e for n, e in self._constant_extents(loops.stage).items() if n in order and n not in tiled}
+        chain = reordered(_unrolled(chain, {n: apart[n] for n in serial} | whole, most), now, order)
+        return chain.block(*blocks).warp(*warps).lane(*lanes)
+
+    def _constant_extents(self, stage: Stage) -> dict[str, int]:
+        """The dims of an output whose extents are known for all calls."""
+        shapes = [o.shape for o in self.problem.graph.outputs if o.stage == stage.name]
+        sides = zip(stage.dims, shapes[0], strict=True) if shapes else ()
+        return {dim: int(extent.value) for dim, extent in sides if isinstance(extent, Const)}
 
     def _most_threads(self, loops: DefinitionLoops) -> int:
         """The most threads of a block. Of a reduction each thread computes one point: what its terms load differs."""
@@ -132,7 +176,8 @@ class _ThreadLoops:
             return
         else:
             shared, own = fresh(name + "_t", self.now.__contains__), fresh(name + "_p", self.now.__contains__)
-            loops, factor = ((own, shared), power_of_two(most)) if is_row else ((shared, own), -(-extent // most))
+            row = most if most == self.wanted.get(name) else power_of_two(most)
+            loops, factor = ((own, shared), row) if is_row else ((shared, own), -(-extent // most))
             self.chain = self.chain.split(name, *loops, factor)
             at = self.now.index(name)
             self.now[at : at + 1] = loops
@@ -145,9 +190,13 @@ class _ThreadLoops:
         self.serial = {name: extent, **self.serial}
 
     def unrolled(self) -> StageSchedule:
-        """The loops with the points of a thread written out, as many as that is good for."""
-        chain, points = self.chain, 1
-        for name, extent in reversed(self.serial.items()):
-            points *= extent or MOST_UNROLLED + 1
-            chain = chain.unroll(name) if points <= MOST_UNROLLED else chain
-        return chain
+        return _unrolled(self.chain, self.serial)
+
+
+def _unrolled(chain: StageSchedule, serial: Mapping[str, int | None], most: int = MOST_UNROLLED) -> StageSchedule:
+    """The loops with the points of a thread written out, as many as that is good for."""
+    points = 1
+    for name, extent in reversed([*serial.items()]):
+        points *= extent or most + 1
+        chain = chain.unroll(name) if points <= most else chain
+    return chain

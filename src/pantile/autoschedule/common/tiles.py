@@ -14,6 +14,7 @@ stages at hand.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
 from itertools import pairwise
 
 from ...analysis.access import accesses
@@ -21,13 +22,14 @@ from ...dataclass import cached_property, dataclass
 from ...graph.nodes import Definition, Stage
 from ...schedule.directives import StageSchedule, on
 from ...schedule.names import fresh
-from ...schedule.updates import loop_names
+from ...schedule.updates import constant, loop_names
 from .. import common
 from ..strategy import Problem
 from .cpu_marking import CpuMarking
 from .footprint import boxes
 from .marking import PLAIN, DefinitionLoops, Marking, Part, Style, sharing_last
 
+MOST_WHOLE = 64  # points along a dim that a block of a GPU has all of, such as channels and coarse levels of a pyramid
 _LEVELS, _INSIDE = ("_o", "_m", "_n"), "_i"  # suffixes of tile loops by level, and of the loops inside
 
 Level = Mapping[str, int]
@@ -42,6 +44,7 @@ class TiledGroup:
     tiles: tuple[Level, ...] = ()  # levels, outermost first: dim or reduction loop of the output -> extent
     order: tuple[str, ...] = ()  # of the output's dims, outermost first; as they are defined if it is empty
     threads: int = 1  # the fewest that a block of a GPU has; it has one for each point of a tile in any case
+    of_warp: Level = field(default_factory=dict)  # the innermost tile, of each warp of a block of a GPU
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -72,7 +75,7 @@ def scheduled(problem: Problem, group: TiledGroup, style: Style = PLAIN) -> Part
 
 
 def _levels(problem: Problem, group: TiledGroup) -> tuple[Level, ...]:
-    """Tiles that are smaller than what they are tiles of; a level without any is left out."""
+    """Tiles that are smaller than what they are tiles of, and those of warps; a level without any is left out."""
     sizes = problem.facts.every_loop(group.output)
     kept = []
     for level in group.tiles:
@@ -80,7 +83,19 @@ def _levels(problem: Problem, group: TiledGroup) -> tuple[Level, ...]:
         sizes = {**sizes, **smaller}
         if smaller:
             kept.append(smaller)
-    return tuple(kept)
+    if kept and group.members and problem.target.has_blocks:
+        kept[-1] = {**kept[-1], **_whole_dims(problem, group.output, kept)}
+    return (*kept, group.of_warp) if kept and group.of_warp else tuple(kept)
+
+
+def _whole_dims(problem: Problem, name: str, levels: Sequence[Level]) -> Level:
+    """Short dims as tiles, if no code knows how long they are: then what a block keeps for members has a constant
+    size."""
+    dims, output = problem.graph.stage[name].dims, problem.graph.output.get(name)
+    known = [] if output is None else [d for d, n in zip(dims, output.shape, strict=True) if constant(n) is not None]
+    cut = {*known, *(loop for level in levels for loop in level)}
+    extents = dict(zip(dims, problem.facts.extents(name), strict=True))
+    return {d: extents[d] for d in problem.facts.tileable(name) if d not in cut and extents[d] <= MOST_WHOLE}
 
 
 @dataclass(frozen=True)
@@ -109,8 +124,9 @@ class _Output:
 
     def tail(self, loop: str) -> str:
         """The tail strategy of a loop. A last tile that is shifted inwards is unaligned: reads of x // 2 would be
-        gathered lane by lane, instead of a few values of which each serves two lanes."""
-        return "guard" if loop == self.stage.dims[self.problem.row(self.stage.name)] and self.has_halves else "auto"
+        gathered lane by lane, instead of a few values of which each serves two lanes. Warps have whole tiles."""
+        is_row = loop == self.stage.dims[self.problem.row(self.stage.name)]
+        return "guard" if is_row and self.has_halves and not self.group.of_warp else "auto"
 
     @cached_property
     def has_halves(self) -> bool:

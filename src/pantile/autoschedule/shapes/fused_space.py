@@ -9,8 +9,9 @@ import islpy as isl
 
 from ...analysis.polyhedra import AffineStatement, box_set
 from ...dataclass import cached_property, dataclass
+from ..common.tiles import TiledGroup
 from .spaces import PolyhedralProgram, Space
-from .tile_boxes import ComputedBoxes
+from .tile_boxes import ComputedBoxes, KeptBoxes
 from .tile_time import FusedWork, instructions
 
 MOST_COUNTED = 1 << 16  # points of a box, of which those that are needed are counted
@@ -41,10 +42,29 @@ class FusedSpace:
     def computed(self) -> ComputedBoxes:
         return ComputedBoxes(self.program.problem.facts, self.liveout.output, self.tile)
 
+    def add(self, name: str) -> None:
+        """Compute a stage in the tiles, all readers of which are."""
+        self.computed.add(name)
+        self._kept.add(name)
+
+    def stored(self, name: str) -> int:
+        """The bytes of a stage that a tile has memory for."""
+        return self._kept.most(name) * self.program.problem.facts.bytes_per_point(name)
+
+    @cached_property
+    def _kept(self) -> ComputedBoxes | KeptBoxes:
+        problem = self.program.problem
+        return KeptBoxes(problem.facts, self.liveout.output, self.tile) if problem.target.has_blocks else self.computed
+
     @property
     def cut(self) -> dict[str, int]:
         """The dims that have several tiles."""
         return {d: n for (d, n), count in zip(self.tile.items(), self.computed.counts, strict=True) if count > 1}
+
+    @property
+    def group(self) -> TiledGroup:
+        members = tuple(n for n in self.stages if n != self.liveout.output)
+        return TiledGroup(self.liveout.output, members, (self.cut,) if self.cut else ())
 
     def tiling(self, statement: AffineStatement) -> isl.Map:
         """(2): the tile of each instance of the live-out stage."""

@@ -19,6 +19,7 @@ from ...analysis.regions import Box, hull, with_own_updates
 from ..common.facts import PipelineFacts
 from ..common.footprint import points
 
+PLACES = 64  # where a tile may start: coarse levels of pyramids move by a point every so many
 MOST_ALONG = 16  # tiles along one dim that are looked at; of more, so many from end to end
 
 Numbers = np.ndarray[Any, Any]
@@ -103,6 +104,30 @@ class ComputedBoxes(Boxes):
         which = int(at[len(at) // 2])
         sides = ((_of(r.low, which), _of(r.high, which)) for r in self.boxes[name])
         return tuple(int(t[which]) for t in self.tiles), tuple(range(low, high + 1) for low, high in sides)
+
+
+class KeptBoxes(Boxes):
+    """The boxes for which a block of a GPU has memory: large enough for a tile wherever it starts, as a last tile that
+    is moved inwards may start at any point.
+
+        out[x] = f[x // 2] in tiles of 16: a tile from an even point on needs 8 points of f, the others need 9
+    """
+
+    def __init__(self, facts: PipelineFacts, output: str, tile: Mapping[str, int]) -> None:
+        dims = facts.graph.stage[output].dims
+        box = tuple(_anywhere(r, tile[d]) if d in tile else r for d, r in zip(dims, facts.boxes[output], strict=True))
+        super().__init__(facts, output, box)
+
+    def most(self, name: str) -> int:
+        """The number of points of the largest box."""
+        return int(np.prod([np.max(np.maximum(r.high - r.low + 1, 0)) for r in self.boxes[name]]))
+
+
+def _anywhere(whole: Interval, size: int) -> Interval:
+    """Tiles that start at some consecutive points in the middle."""
+    last = max(whole.low, whole.high - size + 1)
+    low = np.minimum((whole.low + last) // 2 + np.arange(PLACES), last)
+    return Interval(low, np.minimum(low + size - 1, whole.high))
 
 
 def _sample(count: int) -> tuple[Numbers, Numbers]:

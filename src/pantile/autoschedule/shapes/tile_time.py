@@ -7,6 +7,7 @@ they share out among cores, and what short rows cost."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -18,6 +19,7 @@ from ...analysis.access import accesses
 from ...analysis.regions import Box, hull
 from ...dataclass import dataclass
 from ...errors import InternalError
+from ...machine.description import Cpu
 from ...schedule.stage_default import lanes
 from ..common.facts import PipelineFacts
 from ..common.footprint import boxes, points, size, tiles
@@ -75,16 +77,24 @@ class Candidates:
 
     @staticmethod
     def of(
-        problem: Problem, output: str, short: Sequence[str], dims: Sequence[str], sizes: Sequence[int]
+        problem: Problem,
+        output: str,
+        short: Sequence[str],
+        dims: Sequence[str],
+        sizes: Sequence[int],
+        *,
+        has_whole: bool,
     ) -> Candidates:
-        """Along `dims` all of these sizes (if contiguous, those that hold a vector of every type in play) and the
-        whole; along `short` ones, such as planes of colour, one at a time or the whole.
+        """Along `dims` all of these sizes (if contiguous, those that hold a vector of every type in play), and the
+        whole if it is to be one; along `short` ones, such as planes of colour, one at a time or the whole.
         """
         stage = problem.graph.stage[output]
         extents = dict(zip(stage.dims, problem.facts.extents(output), strict=True))
         fewest = {stage.dims[problem.row(output)]: lanes(stage, stage.definitions[-1], problem.target)}
         choices = [sorted({1, extents[d]}) for d in short]
-        choices += [[*(n for n in sizes if fewest.get(d, 1) <= n < extents[d]), extents[d]] for d in dims]
+        for d in dims:
+            smaller = [n for n in sizes if fewest.get(d, 1) <= n < extents[d]]
+            choices.append([*smaller, extents[d]] if has_whole or not smaller else smaller)
         return Candidates((*short, *dims), np.array(list(product(*choices)), np.int64).reshape(-1, len(choices)))
 
     @property
@@ -118,20 +128,13 @@ def instructions(facts: PipelineFacts, name: str) -> float:
     return total
 
 
-def best_tile(
-    problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates, limits: FusionLimits
-) -> dict[str, int]:
-    """The fastest combination; `others` are the spaces that may be fused with the live-out one, producers first."""
-    seconds = _TileCostModel(problem, liveout, others, candidates).seconds(limits)
-    return candidates.tile(int(np.argmin(seconds)))
-
-
-class _TileCostModel:
-    """The cost model of all candidates at once."""
+class TileCosts(ABC):
+    """What all candidates cost, at once, with what Algorithm 1 would fuse."""
 
     def __init__(self, problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates) -> None:
-        self.problem, self.facts, self.machine = problem, problem.facts, problem.cpu
-        self.liveout, self.others = liveout, others
+        """`others` are the spaces that may be fused with the live-out one, producers first."""
+        self.problem, self.facts = problem, problem.facts
+        self.liveout, self.others, self.candidates = liveout, others, candidates
         output = boxes(self.facts, (), liveout.output, candidates.columns)[liveout.output]
         self.growing = Boxes(self.facts, liveout.output, output)
         self.boxes = self.growing.boxes
@@ -139,6 +142,10 @@ class _TileCostModel:
             self.growing.add(name)
         self.tiles = np.asarray(tiles(self.facts, liveout.output, candidates.columns), float)
         self.count = len(candidates.sizes)
+
+    def best(self, limits: FusionLimits) -> dict[str, int]:
+        """The fastest combination."""
+        return self.candidates.tile(int(np.argmin(self.seconds(limits))))
 
     def seconds(self, limits: FusionLimits) -> Numbers:
         """The seconds of all candidates, infinite for tiles that store too much, if others do not."""
@@ -148,38 +155,9 @@ class _TileCostModel:
             return np.where(fits, self._seconds_of(fused), np.inf)
         return self._seconds_of(self._fused(limits, limits.stored)[0])
 
+    @abstractmethod
     def _seconds_of(self, fused: Mapping[str, Numbers]) -> Numbers:
-        cost = _TileCost.nothing(self.count)
-        for name, here in fused.items():
-            self._add_stage(cost, name, here)
-        for (source, reader), outside in self._live_in(fused).items():
-            self._add_live_in(cost, source, reader, outside, fused[reader])
-        for (source, reader), outside in self._transposed_reads(fused).items():
-            cost.inside += np.where(fused[reader], self._lines(source, reader) * self.tiles, 0)
-            lines = self.facts.size(source) / self.machine.l1.line
-            cost.compute += np.where(outside, self._from_cycles(STREAM_CYCLES * lines), 0)
-        in_tiles = cost.compute + cost.inside / self._inside_bandwidth(cost.touched)
-        return self._imbalance() * in_tiles + cost.moved / self.machine.memory_bandwidth(self.machine.cores)
-
-    def _add_stage(self, cost: _TileCost, name: str, here: Numbers) -> None:
-        cost.compute += np.where(here, self._compute(name, self.boxes[name], self.tiles), self._left_out(name))
-        kept = self._bytes(name, self.boxes[name])
-        cost.touched += np.where(here, kept, 0)
-        if name == self.liveout.output:
-            cost.moved += self.facts.size(name)
-            cost.compute += self._streams(name, self.boxes[name])
-        else:
-            cost.inside += np.where(here, 2 * kept * self.tiles, 0)
-            cost.moved += np.where(here, 0, self.facts.size(name))
-
-    def _add_live_in(self, cost: _TileCost, source: str, reader: str, outside: Numbers, here: Numbers) -> None:
-        box = self._read(source, reader)
-        kept = self._bytes(source, box)
-        # A tile of nothing, at the estimated sizes or under a condition, is as one of a single point.
-        times = np.where(here, self.tiles, self.facts.points(reader) / np.maximum(points(self.boxes[reader]), 1))
-        cost.moved += np.where(outside, np.maximum(kept * times, self.facts.size(source)), 0)
-        cost.touched += np.where(outside & here, kept, 0)
-        cost.compute += np.where(outside & here, self._streams(source, box), 0)
+        """The seconds of all candidates, each of which fuses some stages: stage -> whether it does."""
 
     # ---- what is fused, and what it reads
 
@@ -237,6 +215,47 @@ class _TileCostModel:
 
     def _bytes(self, name: str, box: Box) -> Numbers:
         return np.asarray(size(self.facts, name, box), float)
+
+
+class CpuTileCosts(TileCosts):
+    """Tiles on the cores of a CPU."""
+
+    @property
+    def machine(self) -> Cpu:
+        return self.problem.cpu
+
+    def _seconds_of(self, fused: Mapping[str, Numbers]) -> Numbers:
+        cost = _TileCost.nothing(self.count)
+        for name, here in fused.items():
+            self._add_stage(cost, name, here)
+        for (source, reader), outside in self._live_in(fused).items():
+            self._add_live_in(cost, source, reader, outside, fused[reader])
+        for (source, reader), outside in self._transposed_reads(fused).items():
+            cost.inside += np.where(fused[reader], self._lines(source, reader) * self.tiles, 0)
+            lines = self.facts.size(source) / self.machine.l1.line
+            cost.compute += np.where(outside, self._from_cycles(STREAM_CYCLES * lines), 0)
+        in_tiles = cost.compute + cost.inside / self._inside_bandwidth(cost.touched)
+        return self._imbalance() * in_tiles + cost.moved / self.machine.memory_bandwidth(self.machine.cores)
+
+    def _add_stage(self, cost: _TileCost, name: str, here: Numbers) -> None:
+        cost.compute += np.where(here, self._compute(name, self.boxes[name], self.tiles), self._left_out(name))
+        kept = self._bytes(name, self.boxes[name])
+        cost.touched += np.where(here, kept, 0)
+        if name == self.liveout.output:
+            cost.moved += self.facts.size(name)
+            cost.compute += self._streams(name, self.boxes[name])
+        else:
+            cost.inside += np.where(here, 2 * kept * self.tiles, 0)
+            cost.moved += np.where(here, 0, self.facts.size(name))
+
+    def _add_live_in(self, cost: _TileCost, source: str, reader: str, outside: Numbers, here: Numbers) -> None:
+        box = self._read(source, reader)
+        kept = self._bytes(source, box)
+        # A tile of nothing, at the estimated sizes or under a condition, is as one of a single point.
+        times = np.where(here, self.tiles, self.facts.points(reader) / np.maximum(points(self.boxes[reader]), 1))
+        cost.moved += np.where(outside, np.maximum(kept * times, self.facts.size(source)), 0)
+        cost.touched += np.where(outside & here, kept, 0)
+        cost.compute += np.where(outside & here, self._streams(source, box), 0)
 
     # ---- reads down columns
 

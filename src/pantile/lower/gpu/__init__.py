@@ -4,6 +4,7 @@
     make_blocks           what runs on the device, in block loops, and what stays on the host
     partition_blocks      one decision per block: without clamps where all of it lies inside (`block_starts`: whether
                           that is worth a version)
+    hybrid_tiles          what a warp has in shared memory up to a column, and from there on in registers of its lanes
     map_warps             warp loops as thread loops
     distribute_registers  registers of each thread, with constant indices, and shuffles, as the layouts say
     map_lanes             lane loops as the threads of a warp, and reductions by all of them
@@ -15,7 +16,7 @@
     async_copies          copies to shared memory that threads do not wait for one by one
     insert_barriers       where threads wait for each other
 
-The first nine change loops as they are built (`lower/passes.py`), the others make kernels of them.
+The first ten change loops as they are built (`lower/passes.py`), the others make kernels of them.
 """
 
 from __future__ import annotations

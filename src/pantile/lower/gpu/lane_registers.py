@@ -29,7 +29,7 @@ from ...ir.visit import block, walk
 from ...target.gpu import WARP_SIZE
 from ...target.layout import Layout
 from ..names import of_buffer
-from .own_registers import ZERO, Access, Indices, OwnRegisters, Refuse, is_alike, moved_to
+from .own_registers import ZERO, Access, Indices, OwnRegisters, Refuse, is_alike, moved_to, number
 from .thread_context import At, ThreadLoop, first_lane
 
 
@@ -216,7 +216,7 @@ class LaneRegisters(OwnRegisters):
         register = simplify(place % each)
         if not isinstance(register if rows == 1 else place, Const) and each * rows > 1:
             raise self.refuse(self.s, f"which of {each * rows} values of a lane is read is not constant")
-        if rows == 1 or not isinstance(place, Const):
+        if not isinstance(place, Const) or rows == 1 and int(place.value) >= 0:
             return _Source(sum(moved, place // each), register)
         loops = [x for x in at.loops if steps[x.var]]
         is_alone = len(loops) == 1 and steps[loops[0].var] == each and loops[0].lanes <= lanes
@@ -245,12 +245,12 @@ class LaneRegisters(OwnRegisters):
             registers = {k: source.register for k, source in sources.items()}
             return replace(e, indices=self.held(e.buffer, e.indices, at, registers))
         each, lanes, weight, rows = self.shares[k]
-        mine, later = source.register, simplify(source.register + each)
-        now = self.offered(e, at, {**sources, k: _Source(source.lane, mine)})
-        if isinstance(later, Const) and int(later.value) >= each * rows:
+        first = number(source.register) or 0
+        places = [const(n, INDEX) for n in (first, first + each) if 0 <= n < each * rows]  # no lane wants any other
+        now, *behind = [self.offered(e, at, {**sources, k: _Source(source.lane, n)}) for n in places]
+        if not behind:
             return now
-        behind = self.offered(e, at, {**sources, k: _Source(source.lane, later)})
-        return select(broadcast(self.lane // weight % lanes < source.wrapped, e.lanes), behind, now)
+        return select(broadcast(self.lane // weight % lanes < source.wrapped, e.lanes), behind[0], now)
 
     def is_there(self, e: Load, asks: Expr, at: At) -> Expr:
         """The uniform condition under which any lane may read a value. `asks` is this lane's own condition."""
@@ -280,7 +280,7 @@ class LaneRegisters(OwnRegisters):
             if not isinstance(place, Const) or any(steps[x.var] != self.step(k, x) for x in at.loops if x.lanes > 1):
                 return None
             far = int(place.value) // each
-            if rows > 1 and far % lanes or not any(steps.values()):
+            if far < 0 or rows > 1 and far % lanes or not any(steps.values()):
                 return None
             moved.update(name for name, n in steps.items() if n)
             total += far * weight if rows == 1 else 0

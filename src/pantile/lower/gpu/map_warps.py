@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TypeGuard
 
 from ...analysis.interval import Scope
 from ...expr.build import minimum
 from ...expr.linear import simplify
 from ...expr.nodes import const, var
 from ...expr.types import INDEX
-from ...ir.nodes import Block, For, Let, Realize, Stmt, Store
-from ...ir.visit import all_loads, children, expressions, rebuild
+from ...ir.nodes import For, Let, Realize, Stmt, Store
+from ...ir.visit import children, expressions, rebuild
 from ...ir.visit import walk as statements
 from ...target.gpu import WARP_SIZE
-from ...target.kinds import Kind, Memory
+from ...target.kinds import Kind
 from ...target.layout import Digit, Unit
 from ..footprint import step
 from ..names import of_loop
@@ -34,7 +33,6 @@ from .map_lanes import Refuse
 
 _ZERO = const(0, INDEX)
 _LANES = Digit(WARP_SIZE, Unit.THREAD)
-_OF_BLOCKS = (Kind.BLOCK, Kind.WARP, Kind.THREAD, Kind.LANE)
 
 
 def map_warps(body: Stmt, refuse: Refuse) -> Stmt:
@@ -42,7 +40,7 @@ def map_warps(body: Stmt, refuse: Refuse) -> Stmt:
     has_lanes = any(isinstance(s, For) and s.kind in (Kind.WARP, Kind.LANE) for s in statements(body))
     if any(isinstance(s, For) and s.kind is Kind.WARP and shared_by_lanes(s) for s in statements(body)):
         body = _taken_in_turn(body, {}, frozenset(), refuse)
-    return _visit(body, frozenset()) if has_lanes else body
+    return _visit(body) if has_lanes else body
 
 
 def _taken_in_turn(s: Stmt, scope: Scope, shared: frozenset[str], refuse: Refuse) -> Stmt:
@@ -75,42 +73,12 @@ def _turns(s: For, counts: tuple[int, ...], points: int) -> Stmt:
     return For(turn.name, _ZERO, const(turns, INDEX), Kind.SERIAL, lanes)
 
 
-def _visit(s: Stmt, shared: frozenset[str]) -> Stmt:
-    """The statement; `shared` has the buffers around it that are memory of all threads."""
+def _visit(s: Stmt) -> Stmt:
     if isinstance(s, For) and s.kind is Kind.WARP:
         is_last = not any(isinstance(i, For) and i.kind is Kind.WARP for i in statements(s.body))
         lanes = For(of_loop(s.var, "lane"), _ZERO, const(WARP_SIZE, INDEX), Kind.THREAD, _counted(s.body), digit=_LANES)
-        return replace(s, kind=Kind.THREAD, body=lanes if is_last else _visit(s.body, shared))
-    alone = _lanes_alone(s, shared)
-    if alone is not None:  # the tail of a warp loop, for one warp
-        return _visit(For(of_loop(alone.var, "warp"), _ZERO, const(1, INDEX), Kind.WARP, s), shared)
-    if _is_shared(s):
-        shared |= {s.buffer}
-    return rebuild(s, expressions(s), tuple([_visit(c, shared) for c in children(s)]))
-
-
-def _lanes_alone(s: Stmt, shared: frozenset[str]) -> For | None:
-    """The first lane loop of a statement that has lane loops but no block, warp or thread loops, and is no more than
-    one warp can do: threads wait for each other where one reads what another has stored in shared memory.
-    """
-    inside = list(statements(s))
-    loops = [i for i in inside if isinstance(i, For) and i.kind in _OF_BLOCKS]
-    if any(i.kind is not Kind.LANE for i in loops) or any(_is_shared(i) or _waits(i, shared) for i in inside):
-        return None
-    return loops[0] if loops else None
-
-
-def _is_shared(s: Stmt) -> TypeGuard[Realize]:
-    return isinstance(s, Realize) and s.memory in (Memory.SHARED, Memory.HEAP)
-
-
-def _waits(s: Stmt, shared: frozenset[str]) -> bool:
-    """Whether some of several statements store shared memory that others of them read."""
-    if not isinstance(s, Block) or not shared:
-        return False
-    stored = [{i.buffer for i in statements(c) if isinstance(i, Store)} & shared for c in s.stmts]
-    read = [{e.buffer for e in all_loads(c)} & shared for c in s.stmts]
-    return any(not a.isdisjoint(b) for k, a in enumerate(stored) for n, b in enumerate(read) if k != n)
+        return replace(s, kind=Kind.THREAD, body=lanes if is_last else _visit(s.body))
+    return rebuild(s, expressions(s), tuple([_visit(c) for c in children(s)]))
 
 
 def _counted(s: Stmt) -> Stmt:

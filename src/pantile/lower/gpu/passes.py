@@ -6,6 +6,7 @@ from .decide_layouts import decide_layouts
 from .distribute_registers import distribute_registers
 from .flatten_grid import flatten_grid
 from .hoist_loads import hoist_loads
+from .hybrid_tiles import TileSplit, hybrid_tiles
 from .insert_barriers import insert_barriers
 from .insert_warp_barriers import insert_warp_barriers
 from .make_blocks import make_blocks
@@ -19,11 +20,13 @@ from .widen_indices import widen_indices
 
 __all__ = [
     "Starts",
+    "TileSplit",
     "async_copies",
     "decide_layouts",
     "distribute_registers",
     "flatten_grid",
     "hoist_loads",
+    "hybrid_tiles",
     "insert_barriers",
     "insert_warp_barriers",
     "make_blocks",

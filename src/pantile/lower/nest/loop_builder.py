@@ -123,7 +123,9 @@ class LoopBuilder:
             return self._point(loops)
         loop = loops.nest.loops[depth]
         if loop.name in loops.gone:
-            return self._body(loops, depth, loop.name)
+            body = self._body(loops, depth, loop.name)
+            alone = loops.kind(loop) is Kind.WARP  # one warp does what is left over
+            return For(loops.var(loop.name).name, const(0, INDEX), const(1, INDEX), Kind.WARP, body) if alone else body
         if loop.name in loops.peel:
             return self._peeled(loops, depth, loop.name)
         return self._loop(loops, depth, loop)
@@ -165,7 +167,7 @@ class LoopBuilder:
             whole = self._loop_or_point(loops.whole(loop), depth)
         gone = [rest.var(x).name for x in rest.gone]
         with context.no_sliding_outside(), context.left_over(gone), context.lets([(name, first)]):
-            tail: Stmt = Let(name, first, self._body(rest, depth, loop))
+            tail: Stmt = Let(name, first, self._loop_or_point(rest, depth))
         for around in context.open:
             if around.start(whole) > around.current:
                 tail = around.guarded(tail, around.current)
