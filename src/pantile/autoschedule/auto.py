@@ -9,8 +9,7 @@
     4. Sums of cells at places that data decides go by blocks of these (`search.cells`), scans by columns
        (`search.bands`), sums of products by blocks that registers hold (`search.sums`), sums of pictures in passes
        over tiles (`search.passes`), and volumes of several quantities by boxes (`search.boxes`).
-    5. Its factors are doubled and halved, while that is cheaper (`search.resizing`), and strips become even
-       (`search.strips`).
+    5. Its factors are doubled and halved, while that is cheaper, and strips become even (`search.resizing`).
     6. Stages of the same loops that read the same share them (`search.siblings`).
     7. Stages that rotate pictures go by small tiles (`search.slanted_reads`), those that transpose them by tiles that
        are copied before (`search.transposes`), and groups that wait for memory prefetch what they read next

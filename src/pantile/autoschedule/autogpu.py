@@ -7,7 +7,7 @@ tiles. Groups that take much of a multiprocessor move stages from the block into
 
 The steps, and where they are:
     T_min, T_max, and the dims that are tiled     blocks/tile_sizes
-    Listing 6.1, costs of groups                  blocks/group_costs, by the occupancy of `machine.occupancy`
+    Listing 6.1, costs of groups                  blocks/group_costs, by the occupancy of `machine.multiprocessor`
     Listing 6.2, nested fusion                    blocks/nested_fusion
     blocks and threads of a group                 common/gpu_marking
 

@@ -4,7 +4,7 @@
 
 All of a group's stages but its output lie in shared memory. A block has as many threads along each dim as the stage
 that needs most; occupancy, active threads and active multiprocessors follow from threads, shared memory and an
-estimate of registers by the rules of NVIDIA's calculator (`machine.occupancy`).
+estimate of registers by the rules of NVIDIA's calculator (`machine.multiprocessor`).
 
 The listing leaves open what a load costs. Here as in the source that its author published, and as in the autoscheduler
 of Halide that it extends: what comes from outside of the group costs `global_load` once per element of the footprint,

@@ -202,7 +202,7 @@ class PipelineFacts:
 
     @memoized
     def arithmetic(self, name: str, definition: int = 0) -> float:
-        """The operations of evaluating a definition once (see `cost`)."""
+        """The operations of evaluating a definition once (see `analysis.work`)."""
         d = self.graph.stage[name].definitions[definition]
         return arithmetic([*d.values, *(i for i in d.indices if any(isinstance(e, Load) for e in walk(i)))])
 
