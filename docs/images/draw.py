@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from pantile.cli.contrast import local_contrast
+from pantile.cli.demo import local_contrast
 from pantile.cli.scenery import scenery
 
 FOLDER = Path(__file__).parent

@@ -28,7 +28,8 @@ from .errors import DefinitionWarning, InternalError, PantileError, RunError, Us
 from .expr.nodes import Expr
 from .lang.boundary import constant, edge, mirror, reflect, wrap
 from .lang.func import Func, funcs
-from .lang.inputs import Input
+from .lang.indexing import pixel
+from .lang.inputs import Input, table
 from .lang.iterate import iterate
 from .lang.math import (
     abs,
@@ -73,15 +74,13 @@ from .lang.math import (
     where,
     within,
 )
-from .lang.pixel import pixel
 from .lang.rdom import RDom
 from .lang.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
 from .lang.sample import sample
-from .lang.tables import table
 from .lang.variables import Param, Var, vars
 from .pipeline import Pipeline
 from .runtime import cache
-from .runtime.pool import get_num_threads, set_num_threads
+from .runtime.threads import get_num_threads, set_num_threads
 from .schedule.directives import StageSchedule, on
 from .schedule.schedule import Schedule
 

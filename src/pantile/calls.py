@@ -26,10 +26,9 @@ from .analysis.work import Work, count_work
 from .autoschedule import size_class
 from .backends import PreparedCall, backend_of
 from .backends.backend import Enter, Values
-from .cached import cached_property
 from .compile import Options
 from .cost_model import Cost, Sizes, predict_cost
-from .dataclass import dataclass
+from .dataclass import cached_property, dataclass, memoized
 from .errors import UserError
 from .graph.known_extents import with_extents
 from .graph.nodes import Graph, InputInfo
@@ -50,7 +49,7 @@ from .runtime.arguments import (
 from .runtime.arrays import Arrays, New
 from .runtime.launches import LaunchPlan, WideIndicesNeeded, check_near, launches, resident_blocks, scalars_of
 from .runtime.outputs import Shape, check_output, check_shape, stated_shape
-from .runtime.pool import checked_num_threads, get_num_threads
+from .runtime.threads import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled_pipeline import CallClass, Known, ScheduledPipeline, Timings
 from .variant import Variant
@@ -130,7 +129,6 @@ class Calls:
         self.timings: Timings = {} if timings is None else timings
         self._requested, self._by_hand, self._by_size = requested, by_hand, by_size
         self.rewritten = self._rewritten()
-        self._graphs: dict[Known, Graph] = {}
         self._scheduled: dict[CallClass, ScheduledPipeline] = {}
         self.general = self.adopt(((), 0), requested, by_hand=by_hand)
         deciding = region_scalars(graph)
@@ -224,11 +222,10 @@ class Calls:
         elements = sum(a.size for i, a in given if i.table is None) if self._by_size else 0
         return self._known(inputs), size_class(elements)
 
+    @memoized
     def graph_for(self, known: Known) -> Graph:
         """The stages to compute for these extents, as one graph, because much is memoized with its expressions."""
-        if known not in self._graphs:
-            self._graphs[known] = with_extents(self.rewritten.graph, dict(known))
-        return self._graphs[known]
+        return with_extents(self.rewritten.graph, dict(known))
 
     def adopt(
         self, call_class: CallClass, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False

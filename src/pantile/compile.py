@@ -9,13 +9,12 @@ from .analysis.fingerprint import fingerprint
 from .backends import backend_of
 from .dataclass import dataclass
 from .errors import UserError, UserTypeError, shown
-from .expr.depth import on_deep_stack
-from .expr.garbage import rare_collections
+from .expr.depth import on_deep_stack, rare_collections
 from .graph.nodes import Graph
 from .graph.verify import verified
 from .ir.nodes import Program
 from .lower.block_memory import block_memory
-from .lower.passes import Trace, build, lower
+from .lower.passes import Built, Trace, build, lower
 from .runtime import cache
 from .schedule.plan import Plan
 from .schedule.resolve import resolve
@@ -55,16 +54,13 @@ def to_plan(graph: Graph, schedule: Schedule, options: Options) -> tuple[Graph, 
 @rare_collections()
 def to_loops(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> Program:
     """Lower a plan to loops."""
-    return lower(
-        graph,
-        plan,
-        dict(variant.strides),
-        variant.facts(),
-        trace,
-        variant.small,
-        options.strict,
-        dict(variant.aligned),
-    )
+    return lower(_built(graph, plan, variant, options, trace), trace)
+
+
+def _built(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> Built:
+    """The loops of a plan, before passes change them."""
+    strides, aligned = dict(variant.strides), dict(variant.aligned)
+    return build(graph, plan, strides, variant.facts(), trace, variant.small, options.strict, aligned)
 
 
 @on_deep_stack
@@ -116,10 +112,7 @@ def lowered(graph: Graph, plan: Plan, variant: Variant, options: Options, trace:
 def memory_of_blocks(graph: Graph, plan: Plan, variant: Variant, options: Options) -> dict[str, int | UserError]:
     """The bytes of shared memory that blocks need where others are stored in them, by the stage that they compute, or
     why they cannot have it."""
-    strides, aligned, trace = dict(variant.strides), dict(variant.aligned), trace_of(options)
-    return dict(
-        block_memory(build(graph, plan, strides, variant.facts(), trace, variant.small, options.strict, aligned))
-    )
+    return dict(block_memory(_built(graph, plan, variant, options, trace_of(options))))
 
 
 def _with_index_bits(options: Options, variant: Variant) -> Options:

@@ -4,16 +4,21 @@ Python's `dataclass` generates and compiles the source of six methods per class.
 `__hash__` are generated on first use, which for most classes is never, and the other methods are the same for all. The
 class is a dataclass to `replace`, `fields`, `asdict` and type checkers. A frozen one may not derive from another; a
 field that is not a parameter of `__init__` has a default.
+
+`cached_property` is that of Python 3.12: without the lock of earlier versions, which all objects of a class share. A
+child that was forked while another thread computed such a property would wait for that lock forever, and threads that
+schedule different pipelines would wait for each other. Without it, two threads may compute the same value twice, which
+is harmless.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -23,7 +28,6 @@ if TYPE_CHECKING:
     @dataclass_transform(frozen_default=True)
     def value(*, eq: bool = True) -> Callable[[type[T]], type[T]]:
         """A frozen dataclass for objects that are made often."""
-
 else:
 
     def dataclass(cls=None, /, *, init=True, repr=True, eq=True, frozen=False, slots=False):
@@ -43,6 +47,8 @@ Fields = Sequence[dataclasses.Field[Any]]
 C = TypeVar("C", bound=type)
 T = TypeVar("T")
 Source = tuple[str, dict[str, Any]]  # of a method, and its globals
+F = TypeVar("F", bound=Callable[..., Any])
+_UNKNOWN = object()
 
 
 def _define(cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slots: bool, enforced: bool = True) -> type:
@@ -168,3 +174,43 @@ def _refuse_to_set(self: Any, name: str, value: object) -> NoReturn:
 
 def _refuse_to_delete(self: Any, name: str) -> NoReturn:
     raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property:
+        """A property that is computed on first use, and then is an ordinary attribute."""
+
+        def __init__(self, compute: Callable[[Any], Any]) -> None:
+            self._compute = compute
+            self.__doc__ = compute.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self._name = name
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            value = self._compute(instance)
+            object.__setattr__(instance, self._name, value)
+            return value
+
+
+def memoized(method: F) -> F:
+    """A method whose answer for each of its arguments, which are positional, is computed once and kept in the object;
+    nobody changes the answers."""
+    place = f"_answers_of_{method.__name__}"
+
+    @wraps(method)
+    def answer(self: Any, *arguments: Any) -> Any:
+        known = self.__dict__.get(place)
+        if known is None:
+            known = self.__dict__[place] = {}
+        found = known.get(arguments, _UNKNOWN)
+        if found is _UNKNOWN:
+            found = known[arguments] = method(self, *arguments)
+        return found
+
+    return cast(F, answer)

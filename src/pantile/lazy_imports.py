@@ -1,9 +1,9 @@
 """Names of a package that few programs need: their modules are imported on first use.
 
     if TYPE_CHECKING:
-        from .page import as_page as as_page
+        from .page import as_page, write_page
     else:
-        __getattr__, __dir__ = imported_later(__name__, as_page="page")
+        __getattr__, __dir__ = imported_later(__name__, page="as_page write_page")
 
 A name equal to that of its module is the module itself.
 """
@@ -18,8 +18,9 @@ from typing import Any
 from .forks import importing
 
 
-def imported_later(package: str, **modules: str) -> tuple[Callable[[str], Any], Callable[[], Iterable[str]]]:
-    """`__getattr__` and `__dir__` for a package; `modules` has the module of each name."""
+def imported_later(package: str, **names: str) -> tuple[Callable[[str], Any], Callable[[], Iterable[str]]]:
+    """`__getattr__` and `__dir__` for a package; `names` are those of each module."""
+    modules = {name: module for module, of in names.items() for name in of.split()}
 
     def find(name: str) -> Any:
         if name not in modules:

@@ -12,16 +12,14 @@ from .analysis.messages import readable
 from .analysis.ranges import with_ranges
 from .analysis.rounding import EXACT, Rounding, roundings
 from .analysis.work import Work
-from .autoschedule import Found, Problem, Report, Strategy
-from .backends.targets import target_named
+from .autoschedule import Problem, Report, Strategy
+from .backends import target_named
 from .compile import Options, to_assembly, to_kernels, to_llvm, trace_of
 from .cost_model import Cost, limits
-from .dataclass import dataclass
 from .entry_points import USER_ERRORS, marked, of_user
 from .errors import UserError, UserTypeError, shown
 from .explain import Explanation, Timing
-from .expr.depth import on_deep_stack
-from .expr.garbage import rare_collections
+from .expr.depth import on_deep_stack, rare_collections
 from .graph.names import identifier
 from .graph.nodes import Graph
 from .graph.outputs import separate_outputs
@@ -33,10 +31,10 @@ from .lang.func import Func
 from .lang.variables import Param
 from .machine import Machine
 from .parameters import plain
-from .reference.evaluate import evaluate
-from .runtime.pool import checked_num_threads, get_num_threads
+from .reference.stages import evaluate
+from .runtime.threads import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
-from .scheduled_pipeline import CallClass, ScheduledPipeline
+from .scheduled_pipeline import ScheduledPipeline
 from .scheduling import Scheduling, checked_estimates
 from .target import Target, host
 from .target.description import CUDA
@@ -181,8 +179,8 @@ class Pipeline:
         options, f = self.options, self._scheduling
         target = None if options.target == host() else options.target
         flags = (options.strict, options.debug, options.algebra)
-        state = _PipelineState(self.graph, target, flags, f.requested, f.estimates, f.machine, f.results, f.by_default)
-        return _unpickled, (type(self), state)
+        scheduled = (f.requested, f.estimates, f.machine, f.results, f.by_default)
+        return _unpickled, (type(self), self.graph, target, flags, scheduled)
 
     # ---- running
 
@@ -521,23 +519,11 @@ def _prepare(graph: Graph) -> Graph:
     return verified(with_ranges(separate_outputs(graph)), "build")
 
 
-@dataclass(frozen=True)
-class _PipelineState:
-    """The pickled state of a pipeline."""
-
-    graph: Graph
-    target: Target | None  # None for the machine where it is unpickled
-    flags: tuple[bool, bool, bool]  # strict, debug, algebra
-    requested: Schedule | Strategy
-    estimates: Mapping[str, Any] | None
-    machine: Machine | None
-    results: Mapping[CallClass, Found]
-    by_default: bool
-
-
-def _unpickled(kind: type[Pipeline], s: _PipelineState) -> Pipeline:
-    options = Options(host() if s.target is None else s.target, *s.flags)
-    return kind._of(Scheduling(s.graph, options, s.requested, s.estimates, s.machine, s.results, s.by_default))
+def _unpickled(
+    kind: type[Pipeline], graph: Graph, target: Target | None, flags: tuple[bool, ...], scheduled: tuple[Any, ...]
+) -> Pipeline:
+    """A pipeline from its graph, its target, None for the machine where it is unpickled, and what it was made with."""
+    return kind._of(Scheduling(graph, Options(target or host(), *flags), *scheduled))
 
 
 def _shapes(graph: Graph) -> str:

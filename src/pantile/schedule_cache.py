@@ -29,12 +29,11 @@ from .autoschedule import (
 )
 from .cost_model.result import time
 from .errors import UserError, here, working_alone
-from .expr.depth import on_deep_stack
-from .expr.garbage import rare_collections
+from .expr.depth import on_deep_stack, rare_collections
 from .graph.nodes import InputInfo
 from .progress import doing
 from .runtime import cache
-from .runtime.pool import get_num_threads
+from .runtime.threads import get_num_threads
 from .schedule import Schedule
 
 

@@ -18,8 +18,7 @@ from .autoschedule import Found, Problem
 from .cost_model import Cost, Sizes
 from .cost_model.result import time
 from .errors import PantileError
-from .expr.depth import on_deep_stack
-from .expr.garbage import rare_collections
+from .expr.depth import on_deep_stack, rare_collections
 from .graph.nodes import Graph, InputInfo
 from .machine import Cpu
 from .runtime import cache

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Mapping
 
 from .backends import Executable, backend_of
-from .cached import cached_property
 from .compile import Options, compile_kernel, kernel_key, lowered, memory_of_blocks, to_loops, to_plan, trace_of
 from .cost_model import Cost, Sizes, plan_cost
+from .dataclass import cached_property, memoized
 from .errors import UserError
 from .expr.nodes import Number
 from .graph.nodes import Graph
@@ -21,12 +21,9 @@ from .ir.nodes import Program
 from .machine import Cpu
 from .progress import doing
 from .runtime import kernels
-from .schedule.clones import has_copies
 from .schedule.default import complete, places_like
-from .schedule.panels import has_panels
+from .schedule.refuse import warn_smaller
 from .schedule.schedule import Schedule
-from .schedule.size_warning import warn_smaller
-from .schedule.strips import has_strips
 from .variant import Variant, Variants
 
 TIMINGS_VARIABLE = "PANTILE_TIMINGS"
@@ -55,11 +52,10 @@ class ScheduledPipeline:
         self._resolved, self._plan = to_plan(graph, self.schedule, options)
         # Panels and strips extend beyond the required region, and copies may need limits where their source, if it is
         # not stored, does not: then calls are also checked on the resolved graph.
-        changed = has_panels(self.schedule) or has_copies(self.schedule) or has_strips(self.schedule)
+        changed = self.schedule.has("panels", "strips", "clone_in", "copy_in", "copy_out")
         self.computed = self._resolved if changed else None
         self.requested, self._written = requested, requested if by_hand else Schedule()
         self.stored = frozenset(self._plan.stages)
-        self._kernels: dict[Variant, Executable] = {}
         self._timings = timings  # of the last compilation, here or by others that share it
 
     @cached_property
@@ -73,29 +69,9 @@ class ScheduledPipeline:
         """The variants of the code."""
         return Variants(self.graph, self._plan)
 
+    @memoized
     def kernel(self, variant: Variant) -> Executable:
         """The code of a variant, compiled if necessary."""
-        if variant not in self._kernels:
-            self._kernels[variant] = self._compile(variant)
-        return self._kernels[variant]
-
-    def predict_cost(self, sizes: Sizes, machine: Cpu) -> Cost:
-        """The predicted cost of a call of these sizes."""
-        return plan_cost(self._resolved, self._plan, sizes, machine)
-
-    def program(self) -> Program:
-        """The loops for large arrays in C order."""
-        return to_loops(self._resolved, self._plan, self.variants.usual, self.options, trace_of(self.options))
-
-    def kernels(self, variant: Variant) -> Program:
-        """The host part and the kernels of a variant."""
-        return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
-
-    def memory_of_blocks(self, scalars: Mapping[str, Number]) -> dict[str, int | UserError]:
-        """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute."""
-        return memory_of_blocks(self._resolved, self._plan, self.variants.in_c_order(scalars), self.options)
-
-    def _compile(self, variant: Variant) -> Executable:
         backend = backend_of(self.options.target)
         backend.check(self.options.target)
         trace = trace_of(self.options)
@@ -115,6 +91,22 @@ class ScheduledPipeline:
             if r.stage in self._written and r.stage in self.graph.stage:
                 warn_smaller(self.graph.stage[r.stage], self._written[r.stage], r.definition, r.loop, r.verb)
         return loaded
+
+    def predict_cost(self, sizes: Sizes, machine: Cpu) -> Cost:
+        """The predicted cost of a call of these sizes."""
+        return plan_cost(self._resolved, self._plan, sizes, machine)
+
+    def program(self) -> Program:
+        """The loops for large arrays in C order."""
+        return to_loops(self._resolved, self._plan, self.variants.usual, self.options, trace_of(self.options))
+
+    def kernels(self, variant: Variant) -> Program:
+        """The host part and the kernels of a variant."""
+        return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
+
+    def memory_of_blocks(self, scalars: Mapping[str, Number]) -> dict[str, int | UserError]:
+        """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute."""
+        return memory_of_blocks(self._resolved, self._plan, self.variants.in_c_order(scalars), self.options)
 
 
 def _table(name: str, seconds: Mapping[str, float]) -> str:

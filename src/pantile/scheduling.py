@@ -1,7 +1,13 @@
-"""The schedule of a pipeline: the one that was written, or the one that a strategy finds when a call first needs it."""
+"""The schedule of a pipeline: the one that was written, or the one that a strategy finds when a call first needs it.
+
+What is requested is a schedule, a strategy, or the name of one. The default is named by PANTILE_SCHEDULE, or else is
+`auto`. "plain" is the schedule that names no stage (`schedule.default`): it needs no search, and is the same for all
+sizes. A strategy schedules for CPUs, for GPUs or for both; the default on GPUs is "plain".
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,20 +15,19 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from . import autoschedule, schedule_cache
 from . import machine as machines
-from . import schedule_cache
-from .autoschedule import Found, Problem, Strategy
+from .autoschedule import STRATEGIES, Auto, Found, Problem, Strategy
 from .calls import Calls
 from .compile import Options
 from .errors import UserError, UserTypeError, shown
-from .expr.garbage import rare_collections
+from .expr.depth import rare_collections
 from .expr.nodes import Number
 from .forks import Lock, importing
 from .graph.nodes import Graph
 from .machine import Cpu, Machine, detect
 from .progress import doing
 from .schedule.schedule import Schedule
-from .schedule_choice import requested
 from .schedule_reuse import reuse_schedule
 from .scheduled_pipeline import CallClass, ScheduledPipeline
 from .target import Target
@@ -30,6 +35,8 @@ from .target.description import CUDA
 from .target.gpu import MOST_SHARED
 
 TUNING_RUNS = 3
+VARIABLE = "PANTILE_SCHEDULE"
+PLAIN = "plain"
 
 
 class Scheduling:
@@ -179,7 +186,7 @@ def _this_machine() -> Cpu:
 def _gpu_for(target: Target) -> Machine:
     """The GPU at hand, or else one that is known by name and has the target's compute capability."""
     with importing:  # what programs without a GPU do not need
-        gpus = import_module("pantile.machine.gpus")
+        gpus = import_module("pantile.machine.capabilities")
         described = import_module("pantile.runtime.cuda.machine")
     found: Machine | None = described.at_hand() if target.architecture == CUDA else None
     usual: Machine = gpus.of_target(target)
@@ -200,3 +207,56 @@ def _checked_machine(machine: Any, target: Target) -> Machine | None:
         f"machine={shown(machine)} is not a machine; pass pt.machine.detect(), or one by name such as "
         "pt.machine.named('i7-6700')"
     )
+
+
+def requested(schedule: Schedule | Strategy | str | None, target: Target) -> Schedule | Strategy:
+    """The schedule or strategy that `schedule=` stands for."""
+    if schedule is None:
+        return Schedule() if target.has_blocks else _by_default()
+    chosen = _named(schedule) if isinstance(schedule, str) else schedule
+    if not isinstance(chosen, (Schedule, Strategy)):
+        kind = UserError if isinstance(schedule, str) else UserTypeError
+        raise kind(
+            f"schedule={shown(schedule)} is not a schedule; pass pt.Schedule(pt.on(...)...), or one of {_names()}"
+        )
+    if isinstance(chosen, Strategy):
+        _check_target(chosen, target)
+    return chosen
+
+
+def _check_target(strategy: Strategy, target: Target) -> None:
+    """Refuse a strategy that does not know machines of the target's kind."""
+    if target.has_blocks and not strategy.for_gpus:
+        raise UserError(
+            f"schedule={strategy.name!r} finds schedules for CPUs, and the pipeline is for {target}; pass "
+            "'greedy', 'posttile', 'autogpu' or 'polymage_gpu', a pt.Schedule of block and thread loops, or nothing: "
+            "then each stage is a kernel"
+        )
+    if not target.has_blocks and not strategy.for_cpus:
+        raise UserError(
+            f"schedule={strategy.name!r} finds schedules for GPUs, and the pipeline is for {target}; write "
+            "target='cuda' or target='cuda-sim', or pass another schedule"
+        )
+
+
+def _by_default() -> Schedule | Strategy:
+    name = os.environ.get(VARIABLE)
+    if not name:
+        return Auto()
+    chosen = _named(name)
+    if chosen is None:
+        raise UserError(
+            f"the environment variable {VARIABLE}={shown(name)} is not a schedule; set it to one of {_names()}, or "
+            "unset it"
+        )
+    return chosen
+
+
+def _named(name: str) -> Schedule | Strategy | None:
+    if name == PLAIN:
+        return Schedule()
+    return STRATEGIES[name]() if name in STRATEGIES else autoschedule.VARIANTS.get(name)
+
+
+def _names() -> str:
+    return ", ".join(map(repr, (PLAIN, *STRATEGIES)))

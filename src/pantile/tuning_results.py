@@ -69,15 +69,8 @@ def read(problem: Problem, threads: int) -> Winner | None:
 def write(problem: Problem, threads: int, winner: Winner) -> Path:
     """Save a winner, and return its directory."""
     place = writable()
-    fields = {
-        "format": FORMAT,
-        "pipeline": problem.graph.name,
-        "schedule": winner.schedule.to_json(),
-        "name": winner.name,
-        "seconds": winner.seconds,
-        "auto_seconds": winner.auto_seconds,
-        "tried": winner.tried,
-    }
+    described = {"format": FORMAT, "pipeline": problem.graph.name}
+    fields = {**described, **vars(winner), "schedule": winner.schedule.to_json()}
     cache_directory.write(_file(place, problem, threads), json.dumps(fields).encode())
     return place
 

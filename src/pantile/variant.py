@@ -15,7 +15,7 @@ from .expr.nodes import Const, Expr, Number
 from .graph.nodes import Graph
 from .ir.nodes import Strides
 from .runtime.arguments import LARGEST_STRIDE
-from .schedule.least_extents import large_extents, least_extents
+from .schedule.fit_splits import large_extents, least_extents
 from .schedule.plan import Plan
 from .target.description import INDEX_BITS
 from .target.gpu import LONGEST_ACCESS

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pantile as pt
-from pantile.algebra.rank_one import rank_one
+from pantile.algebra.weighted_sums import rank_one
 
 from .examples import X, Y, agrees, stages, weighted
 

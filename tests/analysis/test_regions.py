@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import pantile as pt
 from pantile.analysis.interval import MOST_SCOPES, Interval
-from pantile.analysis.load_boxes import Box, load_boxes
-from pantile.analysis.regions import expressions, required
+from pantile.analysis.regions import Box, expressions, load_boxes, required
 from pantile.expr.build import cast, select
 from pantile.expr.nodes import Expr, Load, coordinate, var
 from pantile.expr.types import INT32

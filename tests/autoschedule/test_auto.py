@@ -17,11 +17,10 @@ from pantile.autoschedule.search.cells import cells
 from pantile.autoschedule.search.crossover import cheaper_parts, crossings
 from pantile.autoschedule.search.groups import StageGroup, groups
 from pantile.autoschedule.search.prefetch import prefetching
-from pantile.autoschedule.search.resizing import WIDEST, filling_lines, resizings
+from pantile.autoschedule.search.resizing import WIDEST, even_strips, filling_lines, resizings
 from pantile.autoschedule.search.rolling import INSIDE, WRITTEN_OUT, Roll, chains, columns, rolls, variations
 from pantile.autoschedule.search.siblings import MOST, siblings
 from pantile.autoschedule.search.slanted_reads import COLUMNS, ROWS, in_tiles
-from pantile.autoschedule.search.strips import even_strips
 from pantile.cost_model.result import Causes, Cost, StageCost
 
 from .problems import ORDINARY, chain, problem_of

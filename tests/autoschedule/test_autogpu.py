@@ -19,7 +19,7 @@ from pantile.autoschedule.common.marking import Part
 from pantile.autoschedule.common.tiles import TiledGroup, scheduled
 from pantile.backends.launch_report import LaunchReport
 from pantile.machine import named
-from pantile.machine.gpus import of_target
+from pantile.machine.capabilities import of_target
 from pantile.target import NAMED
 
 from .problems import TINY_GPU, problem_of

@@ -10,7 +10,7 @@ import pytest
 
 import pantile as pt
 from pantile.autoschedule import STRATEGIES
-from pantile.autoschedule.common.histograms import counted_in_parts
+from pantile.autoschedule.common.cpu_marking import counted_in_parts
 
 from .problems import HASWELL, problem_of
 

@@ -25,7 +25,7 @@ from pantile.autoschedule.fusion.bounded_grouping import MOST_MERGED, greedily, 
 from pantile.autoschedule.fusion.dag import Dag, Group, size, vertices
 from pantile.autoschedule.fusion.dp_machines import TileLimits
 from pantile.autoschedule.fusion.grouping import DpGrouping
-from pantile.autoschedule.fusion.parallelogram import parallelograms
+from pantile.autoschedule.fusion.loop_fusion import parallelograms
 from pantile.autoschedule.fusion.tile_model import TileModel
 from pantile.machine import named
 

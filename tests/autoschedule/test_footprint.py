@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, seed, settings
 
 import pantile as pt
-from pantile.analysis.load_boxes import Box, hull
-from pantile.analysis.regions import stage_reads
+from pantile.analysis.regions import Box, hull, stage_reads
 from pantile.apps import APPS
 from pantile.autoschedule.common import footprint
 from pantile.autoschedule.common.reads import DefinitionReads

@@ -11,9 +11,16 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule.kernel import CONTIGUOUS, SPATIAL, TEMPORAL, Kernel, TemporalOptimizer, classify
-from pantile.autoschedule.nest.capacity import Capacity
-from pantile.autoschedule.nest.emulation import Prefetcher, most_rows
-from pantile.autoschedule.nest.misses import l1_misses, l2_misses, order_cost, without, working_set
+from pantile.autoschedule.nest.capacity import (
+    Capacity,
+    Prefetcher,
+    l1_misses,
+    l2_misses,
+    most_rows,
+    order_cost,
+    without,
+    working_set,
+)
 from pantile.autoschedule.nest.statement import Statement
 from pantile.machine import Cache, named
 from pantile.schedule.resolve import resolve

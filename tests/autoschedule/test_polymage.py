@@ -9,7 +9,7 @@ import pytest
 
 import pantile as pt
 from pantile.autoschedule import Polymage, TunedPolymage
-from pantile.autoschedule.common.budget import within
+from pantile.autoschedule.polymage import within
 from pantile.schedule.schedule import Schedule
 
 from .problems import HASWELL, chain, problem_of

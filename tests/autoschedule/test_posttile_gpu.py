@@ -14,7 +14,7 @@ from pantile.apps import APPS
 from pantile.autoschedule import VARIANTS, Found, GroupReport, PostTile, Problem
 from pantile.backends.launch_report import LaunchReport
 from pantile.machine import named
-from pantile.machine.gpu import Gpu
+from pantile.machine.multiprocessor import Gpu
 from pantile.simulator import counting
 
 from .problems import TINY_GPU, problem_of

@@ -12,10 +12,9 @@ from pantile.apps import APPS
 from pantile.autoschedule import Problem
 from pantile.autoschedule.common import footprint
 from pantile.autoschedule.reuse import Reuse, TilingAnalysis, _ReuseSearch
-from pantile.autoschedule.sliding.overlap import WHOLE, overlaps
-from pantile.autoschedule.sliding.segment import INLINE, Level, SegmentLoops
+from pantile.autoschedule.sliding.overlap import WHOLE, StageReuse, overlaps
+from pantile.autoschedule.sliding.sliding_loops import INLINE, Level, SegmentLoops
 from pantile.autoschedule.sliding.sliding_tiles import SlidingTiles
-from pantile.autoschedule.sliding.stage_reuse import StageReuse
 from pantile.machine import named
 
 from .problems import chain, problem_of

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import pantile as pt
-from pantile.autoschedule.common.streaming import streams
+from pantile.autoschedule.fusion.stage_facts import streams
 from pantile.expr.nodes import Expr
 
 from .problems import problem_of

@@ -130,6 +130,6 @@ def test_aligned_arrays_have_code_of_their_own() -> None:
     for start, columns, bytes_ in ((0, 8, 16), (1, 8, 4), (2, 8, 8), (0, 6, 8), (0, 7, 4)):
         pixels = memory[first + start :][: 8 * columns].reshape(8, columns)
         np.testing.assert_array_equal(p(img=pixels), pixels * 2)
-        (variant,) = {v for v in p._calls.general._kernels if dict(v.aligned)["img"] == bytes_}
+        (variant,) = {v for (v,) in p._calls.general._answers_of_kernel if dict(v.aligned)["img"] == bytes_}
         assert dict(variant.aligned)["f"] == (16 if columns == 8 else bytes_)
         p = pt.Pipeline(f, shape=img.shape, target="cuda-sim")

@@ -9,8 +9,7 @@ import numpy as np
 
 import pantile as pt
 from pantile.apps import App
-from pantile.bench.contender import Array, Label, Unavailable
-from pantile.bench.rivals.rival import Rival, Task
+from pantile.bench.contender import Array, Label, Rival, Task, Unavailable
 
 
 def build() -> pt.Pipeline:

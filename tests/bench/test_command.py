@@ -16,9 +16,9 @@ import pantile as pt
 from pantile import machine
 from pantile.apps import APPS, GROUPS
 from pantile.autoschedule import Greedy
-from pantile.bench import command, main, overhead, scheduling, session
+from pantile.bench import command, extras, main, scheduling, session
+from pantile.bench.contender import Task
 from pantile.bench.rivals.registry import RIVALS
-from pantile.bench.rivals.rival import Task
 from tests.bench.fakes import TWICE, FakeContender, rival, unavailable
 
 QUICK = ["twice", "--size", "small", "--threads", "2", "--repeat", "1"]
@@ -123,7 +123,7 @@ def test_our_own_failure_is_an_error(
 
 
 def test_scaling_overhead_and_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overhead, "ROUNDS", 1)
+    monkeypatch.setattr(extras, "ROUNDS", 1)
     _, results = bench(tmp_path, "--scaling", "--overhead", "--passes")
     assert [r["threads"] for r in results] == [1, 2]
     assert "passes_s" not in results[0]

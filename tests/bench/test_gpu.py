@@ -17,13 +17,12 @@ import pytest
 from pantile import machine
 from pantile.apps import APPS
 from pantile.bench import gpu, main, session
-from pantile.bench.contender import ON_GPU, Label, Unavailable
+from pantile.bench.contender import ON_GPU, Label, Task, Unavailable
 from pantile.bench.rivals import gpu_timing, gpu_worker
 from pantile.bench.rivals.gpu_timing import TimedWork
 from pantile.bench.rivals.gpu_worker import GpuWorker
 from pantile.bench.rivals.process import programs
 from pantile.bench.rivals.registry import GPU_RIVALS
-from pantile.bench.rivals.rival import Task
 from pantile.bench.rivals.serving import Preparation
 from pantile.runtime.cuda import graphs
 from tests.bench.fakes import TWICE, FakeContender, rival, unavailable

@@ -12,10 +12,9 @@ import pytest
 
 from pantile.apps import APPS
 from pantile.bench import main
-from pantile.bench.contender import Unavailable
+from pantile.bench.contender import Task, Unavailable
 from pantile.bench.rivals import halide
 from pantile.bench.rivals.process import BENCH_FOLDER, programs
-from pantile.bench.rivals.rival import Task
 
 from ..apps.short import SHORT
 from ..long import LONG

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pantile.bench.placement import on_a_line
+from pantile.bench.contender import on_a_line
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (64, 64)])

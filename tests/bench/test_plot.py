@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pantile.bench import heatmap
 from pantile.bench.contender import Label
-from pantile.bench.plot import baseline, draw, speeds
+from pantile.bench.plot import baseline, draw, draw_heatmap, speeds
 from pantile.bench.result import Result
 
 OURS, FAST, RIVAL = Label("pantile", "expert", 2), Label("pantile", "fast", 2), Label("halide", "manual", 2)
@@ -53,5 +52,5 @@ def test_heatmap(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     slow = Label("pantile", "greedy", 2)
     results = [*RESULTS, *(Result(app, FAST, 1.0, 0, 0) for app in "abc"), Result("a", slow, 99.0, 0, 0)]
-    heatmap.draw(tmp_path / "chart.png", results, "a caption")
+    draw_heatmap(tmp_path / "chart.png", results, "a caption")
     assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")

@@ -8,8 +8,17 @@ import pytest
 
 from pantile.apps import APPS
 from pantile.bench.console import Console
-from pantile.bench.predictions import PredictionResult, compare, draw, regret, spearman, table
-from pantile.bench.variations import MOST_POINTS, reduced, variations
+from pantile.bench.predictions import (
+    MOST_POINTS,
+    PredictionResult,
+    compare,
+    draw,
+    reduced,
+    regret,
+    spearman,
+    table,
+    variations,
+)
 
 
 def test_ranks_are_what_counts() -> None:

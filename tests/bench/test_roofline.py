@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pantile.apps import APPS
-from pantile.bench.roofline import Bound, bound
+from pantile.bench.extras import Bound, bound
 from pantile.machine import Issue, named
 from tests.bench.fakes import TWICE
 

@@ -15,8 +15,8 @@ from PIL import Image
 
 from pantile.apps import APPS
 from pantile.cli import main
-from pantile.cli.png import write_png
 from pantile.cli.scenery import scenery
+from pantile.cli.writing import write_png
 from pantile.runtime.cuda import driver
 
 

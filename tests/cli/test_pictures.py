@@ -13,10 +13,9 @@ import pytest
 from PIL import Image
 
 from pantile.cli import main
-from pantile.cli.png import write_png
 from pantile.cli.reading import read
 from pantile.cli.scenery import scenery
-from pantile.cli.writing import check_place, type_in_file, write
+from pantile.cli.writing import check_place, type_in_file, write, write_png
 
 BYTES, WORDS, FLOATS = np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32)
 

@@ -12,8 +12,7 @@ from pantile.expr.build import bits, cast, ramp
 from pantile.expr.nodes import Expr, const, op, var
 from pantile.expr.types import ALL, BFLOAT16, DType, dtype
 from pantile.ir.nodes import Block, Program, Store
-from pantile.reference.floats import from_bfloat_bits
-from pantile.reference.operations import convert, reinterpret
+from pantile.reference.operations import convert, from_bfloat_bits, reinterpret
 from pantile.target import named
 
 from .kernels import Kernel, argument, dense, emitted, i64, loop

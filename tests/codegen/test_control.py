@@ -7,13 +7,13 @@ import re
 import numpy as np
 import pytest
 
-from pantile.codegen.alias import Alias, alias_metadata
 from pantile.codegen.checks import OUT_OF_BOUNDS
+from pantile.codegen.emit import Alias, alias_metadata
 from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Load, const, op, var
 from pantile.expr.types import BFLOAT16, BOOL, FLOAT32, FLOAT64, INT8, INT32, UINT16, DType
 from pantile.ir.nodes import Alloc, Block, For, If, Let, Program, ScalarArg, Stmt, Store
-from pantile.reference.floats import to_bfloat_bits
+from pantile.reference.operations import to_bfloat_bits
 from pantile.target.kinds import Kind, Memory
 
 from .kernels import Kernel, argument, dense, emitted, i64, loop, run

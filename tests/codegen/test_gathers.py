@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pantile as pt
-from pantile.target import Target, known
+from pantile.target import Target, description
 from tests.fuzz.guarded import guarded
 
 FAST = ("sapphirerapids", "emeraldrapids", "graniterapids")
@@ -48,8 +48,8 @@ def many(i: Any) -> list[Any]:
 
 def gathers(p: pt.Pipeline, cpu: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The instructions of a CPU's code that gather."""
-    target = known.llvm_target("x86_64-unknown-linux-gnu", cpu, "+avx2,+avx512f")
-    monkeypatch.setitem(known.NAMED, "this", target)
+    target = description.llvm_target("x86_64-unknown-linux-gnu", cpu, "+avx2,+avx512f")
+    monkeypatch.setitem(description.NAMED, "this", target)
     return set(re.findall(r"\bv\w*gather\w*", p.asm("this")))
 
 

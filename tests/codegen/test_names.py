@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pantile.codegen.compile import optimized
-from pantile.codegen.names import readable, symbol
+from pantile.codegen.function import readable, symbol
 from pantile.errors import InternalError
 from pantile.expr.build import cast
 from pantile.expr.nodes import Load, var

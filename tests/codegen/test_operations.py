@@ -9,8 +9,7 @@ from pantile.expr.build import ramp
 from pantile.expr.nodes import ARITHMETIC, BITWISE, COMPARISON, FIXED_POINT, Expr, Op, const, op, var
 from pantile.expr.types import ALL, BFLOAT16, BOOL, DType
 from pantile.ir.nodes import Block, Program, Store
-from pantile.reference.floats import from_bfloat_bits, to_bfloat_bits
-from pantile.reference.operations import apply
+from pantile.reference.operations import apply, from_bfloat_bits, to_bfloat_bits
 
 from .kernels import Array, Kernel, argument, dense, i64, loop
 

@@ -14,8 +14,8 @@ from pantile.expr.nodes import Broadcast, Expr, Load, Shuffle, const, op, var
 from pantile.expr.types import FLOAT16, FLOAT32, FLOAT64, INDEX, INT32, UINT8, UINT16, DType
 from pantile.ir.nodes import BufferArg, Program, Store
 from pantile.target import CPUS, host, named
+from pantile.target.description import llvm_target
 from pantile.target.kinds import Kind
-from pantile.target.known import llvm_target
 
 from .kernels import argument, dense, loop
 

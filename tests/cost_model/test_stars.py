@@ -8,7 +8,7 @@ import pytest
 
 import pantile as pt
 from pantile.cost_model.linear_forms import LinearForm
-from pantile.cost_model.stars import star
+from pantile.cost_model.reads import star
 from pantile.machine import named
 
 

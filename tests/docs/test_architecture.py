@@ -25,10 +25,10 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 
 
 def test_properties_are_cached_without_a_lock() -> None:
-    """See `cached`; benchmarks are programs of their own, which do not fork."""
-    files = [f for f in (ROOT / "src/pantile").rglob("*.py") if f.parent.name != "bench" and f.name != "cached.py"]
+    """See `dataclass`; benchmarks are programs of their own, which do not fork."""
+    files = [f for f in (ROOT / "src/pantile").rglob("*.py") if f.parent.name != "bench" and f.name != "dataclass.py"]
     of_python = [f.name for f in files if re.search(r"functools.*cached_property", f.read_text())]
-    assert not of_python, "from ..cached import cached_property, instead of that of functools"
+    assert not of_python, "from ..dataclass import cached_property, instead of that of functools"
 
 
 def test_dataclasses_are_quick_to_define() -> None:

@@ -7,7 +7,7 @@ import gc
 import pytest
 
 import pantile as pt
-from pantile.expr.garbage import rare_collections
+from pantile.expr.depth import rare_collections
 
 
 @pytest.mark.parametrize("usual", [(700, 10, 10), (0, 10, 10), (1_000_000, 5, 5)])

@@ -29,8 +29,7 @@ from typing import BinaryIO
 import pantile as pt
 from pantile.autoschedule import STRATEGIES
 from pantile.target import named
-from pantile.target.description import SIMULATED
-from pantile.target.known import CUDA_GPU
+from pantile.target.description import CUDA_GPU, SIMULATED
 
 from ..autoschedule.problems import MODELS
 from .device_code import compiled_for_devices

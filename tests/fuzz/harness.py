@@ -14,7 +14,7 @@ from pantile.expr.types import DType
 from pantile.graph.nodes import Graph
 from pantile.pipeline import Pipeline
 from pantile.reference import evaluate
-from pantile.reference.floats import from_bfloat_bits
+from pantile.reference.operations import from_bfloat_bits
 from pantile.schedule.schedule import Schedule
 from pantile.target import named
 

@@ -20,7 +20,7 @@ from pantile.errors import InternalError, RunError
 from pantile.graph.nodes import Graph
 from pantile.ir.nodes import Program
 from pantile.runtime.cuda import driver
-from pantile.runtime.cuda.failures import DeviceCrash
+from pantile.runtime.cuda.driver import DeviceCrash
 from pantile.schedule_cache import NotFound
 from pantile.target import GPUS, Target
 

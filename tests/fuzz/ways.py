@@ -19,11 +19,10 @@ from pantile.autoschedule import STRATEGIES
 from pantile.errors import UserError
 from pantile.pipeline import Pipeline
 from pantile.reference import evaluate
-from pantile.runtime.cuda.failures import DeviceCrash
+from pantile.runtime.cuda.driver import DeviceCrash
 from pantile.schedule.schedule import Schedule
 from pantile.target import named
-from pantile.target.description import SIMULATED
-from pantile.target.known import CUDA_GPU
+from pantile.target.description import CUDA_GPU, SIMULATED
 
 from ..autoschedule.problems import GPU_MODELS, MODELS, TINY, TINY_GPU, problem_for
 from .arrays import LAYOUTS, outputs_like

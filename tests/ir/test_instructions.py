@@ -23,7 +23,7 @@ from pantile.ir.instructions import (
 )
 from pantile.ir.nodes import Block, Evaluate, For, Program, Stmt, Store
 from pantile.ir.verify import verify
-from pantile.simulator.active import Active
+from pantile.simulator.accesses import Active
 from pantile.simulator.instructions import execute
 from pantile.simulator.races import Epochs
 from pantile.target.kinds import Kind

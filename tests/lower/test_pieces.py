@@ -20,10 +20,10 @@ from pantile.ir.nodes import Alloc, For, If, Produce
 from pantile.ir.show import show
 from pantile.ir.visit import expressions
 from pantile.ir.visit import walk as statements
-from pantile.lower.assume import assume
+from pantile.lower.conditions import assume
+from pantile.lower.nest.loop_builder import prefetches
 from pantile.lower.nest.mask import LoadContext, mask_loads
-from pantile.lower.nest.prefetch import prefetches
-from pantile.lower.nest.widen import LoweredExpressions
+from pantile.lower.nest.point import LoweredExpressions
 from pantile.lower.vectorize import fold_ramp
 from pantile.target.kinds import Memory
 

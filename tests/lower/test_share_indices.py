@@ -5,7 +5,7 @@ from __future__ import annotations
 import pantile as pt
 from pantile.expr.visit import walk_loads
 from pantile.graph.nodes import Graph
-from pantile.lower.share_indices import share_indices
+from pantile.lower.graph_passes import share_indices
 
 y, x = pt.vars("y x")
 

@@ -17,7 +17,7 @@ from pantile.ir.visit import walk
 from pantile.lower.size import size
 from pantile.lower.unroll import unroll
 from pantile.schedule.directives import StageSchedule
-from pantile.schedule.size_warning import warn_smaller
+from pantile.schedule.refuse import warn_smaller
 from pantile.target.kinds import Kind
 
 

@@ -12,7 +12,7 @@ import pytest
 from pantile.cli import main
 from pantile.machine import Costs, Issue, calibrate, detect, host, measure
 from pantile.machine.calibration import calibrated
-from pantile.machine.costs import USUAL, of_core
+from pantile.machine.description import USUAL, of_core
 from pantile.machine.measure import Rates
 from pantile.target import Target
 

@@ -12,7 +12,7 @@ import pytest
 
 from pantile.bench.machine import describe
 from pantile.errors import shown
-from pantile.machine import Cache, Cpu, Issue, detect, host, measure, quiet
+from pantile.machine import Cache, Cpu, Issue, detect, host, measure
 from pantile.machine.measure import Rates
 
 from ..odd_values import ODD
@@ -146,13 +146,13 @@ def test_description_goes_to_json(system: Path) -> None:
 def test_busy_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two cores for 100 ticks each, of which 150 were idle and the rest work, interrupts or another guest's."""
     statistics = tmp_path / "stat"
-    monkeypatch.setattr(quiet, "STATISTICS", statistics)
+    monkeypatch.setattr(host, "STATISTICS", statistics)
     statistics.write_text("cpu 10 0 0 1000 0 0 0 0 0 0\ncpu0 0\ncpu1 0\nintr 5\n")
     later = "cpu 40 5 5 1140 10 5 0 5 0 0\ncpu0 0\ncpu1 0\nintr 6\n"
     monkeypatch.setattr("time.sleep", lambda _: statistics.write_text(later))
-    assert quiet.busy_cores() == pytest.approx(0.5)
+    assert host.busy_cores() == pytest.approx(0.5)
 
 
 def test_no_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quiet, "STATISTICS", tmp_path / "missing")
-    assert quiet.busy_cores(seconds=0) is None
+    monkeypatch.setattr(host, "STATISTICS", tmp_path / "missing")
+    assert host.busy_cores(seconds=0) is None

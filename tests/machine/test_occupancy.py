@@ -6,7 +6,7 @@ import pytest
 
 from pantile.machine import named
 from pantile.machine.capabilities import MULTIPROCESSORS, multiprocessor
-from pantile.machine.occupancy import occupancy
+from pantile.machine.multiprocessor import occupancy
 
 from .calculated import CALCULATED
 

@@ -12,10 +12,10 @@ import pytest
 
 import pantile as pt
 from pantile.autoschedule import Alternative
-from pantile.autoschedule.search.alternatives import ALIKE, MOST, shape
+from pantile.autoschedule.search.candidates import ALIKE, MOST, shape
 from pantile.explain.differences import differences
 from pantile.machine import named
-from pantile.schedule.groups import Group, groups
+from pantile.schedule.schedule import Group, groups
 
 from .examples import blur, picture, scaled
 

@@ -109,7 +109,7 @@ print(right(pipeline(2)))
 
 def test_while_another_thread_has_changed_settings() -> None:
     found = run("""
-from pantile.expr.garbage import rare_collections
+from pantile.expr.depth import rare_collections
 inside, leave = threading.Event(), threading.Event()
 
 def enter():

@@ -12,11 +12,11 @@ import pytest
 import pantile as pt
 from pantile.analysis.interval import Interval
 from pantile.analysis.regions import required
-from pantile.explain.layers import GAP, layout
+from pantile.explain.diagram import GAP, layout
 from pantile.explain.markup import Markup, join, tag
 from pantile.explain.windows import Window, tiles
 from pantile.machine import named
-from pantile.schedule.groups import groups
+from pantile.schedule.schedule import groups
 
 MACHINE = named("neoverse-n1")
 Y, X = pt.vars("y x")

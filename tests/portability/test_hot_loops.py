@@ -10,7 +10,7 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.target import CPUS
-from pantile.target import known as targets
+from pantile.target import description as targets
 from tests.apps.pipelines import SCHEDULES
 
 from .assembly import Loop, hottest, steady_loops

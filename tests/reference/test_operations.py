@@ -10,8 +10,16 @@ import pytest
 
 from pantile.expr.nodes import ARITHMETIC, BITWISE, COMPARISON, FIXED_POINT, FLOATING, OPS, SELECT
 from pantile.expr.types import ALL, BFLOAT16, BOOL, FLOAT32, FLOAT64, INT8, UINT8, DType
-from pantile.reference.floats import from_bfloat_bits, held, rounded, to_bfloat_bits
-from pantile.reference.operations import TABLE, apply, convert, reinterpret
+from pantile.reference.operations import (
+    TABLE,
+    apply,
+    convert,
+    from_bfloat_bits,
+    held,
+    reinterpret,
+    rounded,
+    to_bfloat_bits,
+)
 
 from . import oracle
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pantile.errors import RunError, UserError
-from pantile.runtime import pool
+from pantile.runtime import threads
 from pantile.runtime.kernel import ObjectCode, failure
 
 BUFFERS = ("img", "out", "t")
@@ -36,6 +36,6 @@ def test_a_wrong_number_of_threads_in_the_environment(monkeypatch: pytest.Monkey
     def refuse(_: object) -> None:
         raise ValueError("PANTILE_NUM_THREADS must be a number of threads, not 'many'")
 
-    monkeypatch.setattr(pool, "pool", refuse)
+    monkeypatch.setattr(threads, "pool", refuse)
     with pytest.raises(UserError, match="PANTILE_NUM_THREADS must be a number of threads, not 'many'"):
-        pool.get_num_threads()
+        threads.get_num_threads()

@@ -10,7 +10,7 @@ import pytest
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.schedule import grid_reduction
+from pantile.schedule import gpu_default
 from pantile.simulator import counting
 
 from ..long import LONG
@@ -122,7 +122,7 @@ REDUCTIONS: dict[str, Callable[[], pt.Pipeline]] = {
 def _few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as usual are simulated, and combined, for seconds."""
     if not LONG:
-        monkeypatch.setattr(grid_reduction, "BLOCKS", FEW_BLOCKS)
+        monkeypatch.setattr(gpu_default, "BLOCKS", FEW_BLOCKS)
 
 
 def picture(p: pt.Pipeline, shape: tuple[int, int], most: int = 200) -> np.ndarray[Any, np.dtype[Any]]:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import pantile as pt
-from pantile.analysis.channels import channels, few_along, planes
-from pantile.analysis.planes import numbered
+from pantile.analysis.channels import channels, few_along, numbered, planes
 from pantile.schedule.blocks import STRIP_ROWS
 
 C, Y, X = pt.vars("c y x")

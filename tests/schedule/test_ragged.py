@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import pantile as pt
-from pantile.analysis.ragged import ragged
+from pantile.analysis.loop_bounds import ragged
 from pantile.machine import named
 
 N1 = named("neoverse-n1")

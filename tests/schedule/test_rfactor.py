@@ -12,7 +12,7 @@ from pantile import schedule as pt
 from pantile.errors import UserError
 from pantile.graph.nodes import Graph
 from pantile.graph.verify import verify
-from pantile.reference.evaluate import evaluate
+from pantile.reference.stages import evaluate
 from pantile.schedule import Schedule, StageSchedule, resolve
 from tests.reference.hand_built import Y, const, graph, load, stage, update
 from tests.schedule import pipelines

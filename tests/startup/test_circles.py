@@ -13,7 +13,7 @@ import pantile
 ROOT = Path(pantile.__file__).parent
 PARTS = ("body", "orelse", "finalbody", "handlers", "cases")  # fields of statements that hold others
 # What only some commands or targets need, and what takes long to import: late, but not for the sake of a circle.
-LATE = {"pantile.backends", "pantile.cli.command", "pantile.cli.optional"}
+LATE = {"pantile.backends", "pantile.cli.command", "pantile.cli.picture"}
 
 
 @functools.cache

@@ -11,8 +11,7 @@ import pytest
 from pantile.errors import UserError
 from pantile.machine import named as machine_named
 from pantile.target import CPUS, Kind, Memory, host, named
-from pantile.target.description import cpu_target
-from pantile.target.known import llvm_target
+from pantile.target.description import cpu_target, llvm_target
 
 
 def test_by_name() -> None:

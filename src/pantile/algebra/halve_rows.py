@@ -39,10 +39,10 @@ from ..expr.nodes import Cast, Const, Expr, Load, Op, Var, const, coordinate
 from ..expr.types import FLOAT32, FLOAT64, INDEX
 from ..expr.visit import names, substitute, walk
 from ..graph.nodes import ReductionDim, Stage
-from ..schedule.updates import accumulation, keeps_to
-from .change import Change, RewriteContext
-from .factors import factors
-from .halved_stages import HalvedWindow, RowWindow, extent, low
+from ..schedule.updates import accumulation
+from .change import Change, RewriteContext, extent, low, only_update
+from .halved_stages import HalvedWindow, RowWindow
+from .weighted_sums import factors
 
 MOST_HALVINGS = 3  # 27 planes, all of which are written out where they are computed
 FEWEST_ROWS = 5
@@ -80,11 +80,8 @@ def _cost(window: RowWindow, halvings: int) -> float:
 
 
 def _window(stage: Stage, context: RewriteContext) -> RowWindow | None:
-    if len(stage.updates) != 1 or len(stage.dtypes) != 1 or stage.dtypes[0] not in (FLOAT32, FLOAT64):
-        return None
-    (update,) = stage.updates
-    is_constant = all(isinstance(e, Const) for r in update.domain for e in (r.min, r.extent))
-    if context.strict or not is_constant or update.condition is not None or not keeps_to(stage, update, stage.dims):
+    update = only_update(stage)
+    if update is None or context.strict or stage.dtypes[0] not in (FLOAT32, FLOAT64):
         return None
     sums = accumulation(stage, update)
     if sums is None or sums[0].op != "add" or not any(extent(r) >= FEWEST_ROWS for r in update.domain):

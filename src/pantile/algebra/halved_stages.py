@@ -8,16 +8,14 @@ from functools import partial, reduce
 from itertools import product
 
 from ..analysis.windows import ShiftedTerm
-from ..cached import cached_property
-from ..dataclass import dataclass
-from ..errors import InternalError
+from ..dataclass import cached_property, dataclass
 from ..expr.build import binary, logical_and, minimum, select
 from ..expr.nodes import Const, Expr, Load, const, coordinate
 from ..expr.types import INDEX
 from ..expr.visit import names, substitute
 from ..graph.names import first_free
 from ..graph.nodes import Definition, ReductionDim, Stage
-from .change import RewriteContext
+from .change import RewriteContext, extent, low
 
 _LEFT, _RIGHT, _BOTH = range(3)  # of pairs of rows: the first weights, the second, their sum
 
@@ -151,20 +149,6 @@ def _pair_rows(digit: Expr, before: Expr, middle: Expr, after: Expr) -> Expr:
 def _read(stage: Stage, places: Mapping[str, Expr]) -> Load:
     """A load of a stage at its own coordinates, except for some dims."""
     return Load(stage.dtypes[0], 1, stage.name, tuple(places.get(d, coordinate(d)) for d in stage.dims))
-
-
-def extent(r: ReductionDim) -> int:
-    """The extent of a loop with constant bounds."""
-    if not isinstance(r.extent, Const):
-        raise InternalError(f"loop {r.name} of a rewritten window has no constant extent")
-    return int(r.extent.value)
-
-
-def low(r: ReductionDim) -> int:
-    """The first iteration of a loop with constant bounds."""
-    if not isinstance(r.min, Const):
-        raise InternalError(f"loop {r.name} of a rewritten window has no constant minimum")
-    return int(r.min.value)
 
 
 def _digit(number: Expr, base: int, k: int) -> Expr:

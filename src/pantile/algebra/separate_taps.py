@@ -19,10 +19,8 @@ from ..expr.nodes import Cast, Const, Expr, Load, Op, const, coordinate
 from ..expr.types import INDEX, DType
 from ..expr.visit import Key, names, transform, walk_values
 from ..graph.nodes import Stage
-from .change import Change, RewriteContext
-from .cost import STORED
-from .rank_one import Factors, Number, rank_one
-from .weighted_sums import MOST_TAPS, SeparatedSum, cost, unit, weighted_sum
+from .change import STORED, Change, RewriteContext
+from .weighted_sums import MOST_TAPS, Factors, Number, SeparatedSum, cost, rank_one, unit, weighted_sum
 
 _FEWEST = 9  # terms of a sum that is analysed
 _MOST = 1024

@@ -16,18 +16,14 @@ from dataclasses import replace
 from ..analysis.point import value_at
 from ..analysis.windows import ShiftedTerm, without_loop
 from ..dataclass import dataclass
-from ..errors import InternalError
 from ..expr.build import binary
 from ..expr.nodes import Const, Expr, Load, Number, const
 from ..expr.types import INDEX
 from ..expr.visit import loaded, names, substitute, walk_loads
 from ..graph.nodes import ReductionDim, Stage
-from ..schedule.updates import accumulation, keeps_to
-from .change import Change, RewriteContext
-from .cost import STORED
-from .factors import factors
-from .rank_one import rank_one
-from .weighted_sums import MOST_TAPS, SeparatedSum, cost, unit
+from ..schedule.updates import accumulation
+from .change import STORED, Change, RewriteContext, extent, low, only_update
+from .weighted_sums import MOST_TAPS, SeparatedSum, cost, factors, rank_one, unit
 
 
 def separate_weights(stage: Stage, context: RewriteContext) -> Change | None:
@@ -53,13 +49,10 @@ class _WeightedWindow:
 
 
 def _weighted_window(stage: Stage, context: RewriteContext) -> _WeightedWindow | None:
-    if len(stage.updates) != 1 or len(stage.dtypes) != 1:
+    update = only_update(stage)
+    if update is None or len(update.domain) != 2:
         return None
-    (update,) = stage.updates
-    is_constant = all(isinstance(e, Const) for r in update.domain for e in (r.min, r.extent))
-    if len(update.domain) != 2 or not is_constant or update.condition is not None:
-        return None
-    if any(not 1 < len(_values(r)) <= MOST_TAPS for r in update.domain) or not keeps_to(stage, update, stage.dims):
+    if any(not 1 < len(_values(r)) <= MOST_TAPS for r in update.domain):
         return None
     sums = accumulation(stage, update)
     if sums is None or sums[0].op != "add" or (context.strict and not sums[0].is_exact):
@@ -147,6 +140,4 @@ def _change(
 
 
 def _values(r: ReductionDim) -> range:
-    if not isinstance(r.min, Const) or not isinstance(r.extent, Const):
-        raise InternalError(f"loop {r.name} of a rewritten window has no constant bounds")
-    return range(int(r.min.value), int(r.min.value) + int(r.extent.value))
+    return range(low(r), low(r) + extent(r))

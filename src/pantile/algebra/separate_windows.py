@@ -17,17 +17,14 @@ from dataclasses import replace
 from math import prod
 
 from ..analysis.windows import ShiftedTerm, without_loop
-from ..cached import cached_property
-from ..dataclass import dataclass
-from ..errors import InternalError
+from ..dataclass import cached_property, dataclass
 from ..expr.build import binary, cast
-from ..expr.nodes import Const, Expr, Load, coordinate, neutral
+from ..expr.nodes import Expr, Load, coordinate, neutral
 from ..expr.visit import names
 from ..graph.nodes import Definition, ReductionDim, Stage
-from ..schedule.updates import Accumulation, accumulation, keeps_to
-from .change import Change, RewriteContext
-from .cost import STORED, operations
-from .stored_type import Range, as_type, integers, stored_type
+from ..schedule.updates import Accumulation, accumulation
+from .change import STORED, Change, RewriteContext, extent, only_update, operations
+from .weighted_sums import Range, as_type, integers, stored_type
 
 _WORDS = {"add": "a sum", "or": "a disjunction", "and": "a conjunction", "max": "a maximum", "min": "a minimum"}
 
@@ -37,7 +34,7 @@ def separate_windows(stage: Stage, context: RewriteContext) -> Change | None:
     window = _window(stage, context)
     if window is None:
         return None
-    firsts = [r for r in window.loops if 1 < _extent(r) < window.points]
+    firsts = [r for r in window.loops if 1 < extent(r) < window.points]
     splits = [s for r in firsts if (s := _split(stage, window, r)) is not None]
     best = min(reversed(splits), key=lambda s: s.cost, default=None)  # the innermost loop if costs are equal
     before = _cost(window.points, window.term)
@@ -57,21 +54,19 @@ class _UniformWindow:
 
     @property
     def points(self) -> int:
-        return prod(map(_extent, self.loops))
+        return prod(map(extent, self.loops))
 
 
 def _window(stage: Stage, context: RewriteContext) -> _UniformWindow | None:
-    if len(stage.updates) != 1 or len(stage.dtypes) != 1:
+    update = only_update(stage)
+    if update is None or len(update.domain) < 2:
         return None
-    (update,) = stage.updates
-    is_constant = all(isinstance(e, Const) for r in update.domain for e in (r.min, r.extent))
-    if len(update.domain) < 2 or not is_constant or update.condition is not None:
-        return None
-    if not keeps_to(stage, update, stage.dims) or (sums := accumulation(stage, update)) is None:
+    sums = accumulation(stage, update)
+    if sums is None:
         return None
     is_allowed = sums[0].op in _WORDS and (sums[0].is_exact or not context.strict)
     window = _UniformWindow(sums[0], update.domain)
-    return window if is_allowed and all(_extent(r) > 0 for r in update.domain) else None
+    return window if is_allowed and all(extent(r) > 0 for r in update.domain) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,14 +83,14 @@ class _WindowSplit:
     def cost(self) -> int:
         """The cost of both stages per value of the second."""
         scale = prod(m.scale for m, _ in self.moved.values())
-        others = self.window.points // _extent(self.first)
+        others = self.window.points // extent(self.first)
         own = self.window.sum.dtype
         again = 2 if stored_type(own, self._values) is own else 3
-        return scale * _cost(_extent(self.first), self.term) + again * others
+        return scale * _cost(extent(self.first), self.term) + again * others
 
     def change(self, before: int, context: RewriteContext) -> Change:
         rows = self._rows(context.fresh(self.stage.name, "rows"))
-        terms = " x ".join(str(_extent(r)) for r in self.window.loops)
+        terms = " x ".join(str(extent(r)) for r in self.window.loops)
         what = f"{_WORDS[self.window.sum.op]} of {terms} terms, those of {self.first.name} first"
         return Change((rows, self._rest(rows)), what, before, self.cost)
 
@@ -128,7 +123,7 @@ class _WindowSplit:
         term = integers(self.term) if self.window.sum.dtype.is_int else None
         if term is None or self.window.sum.op != "add":
             return term
-        return _extent(self.first) * min(term[0], 0), _extent(self.first) * max(term[1], 0)
+        return extent(self.first) * min(term[0], 0), extent(self.first) * max(term[1], 0)
 
 
 def _split(stage: Stage, window: _UniformWindow, first: ReductionDim) -> _WindowSplit | None:
@@ -145,9 +140,3 @@ def _split(stage: Stage, window: _UniformWindow, first: ReductionDim) -> _Window
 
 def _cost(terms: int, term: Expr) -> int:
     return terms * (operations(term) + 1)
-
-
-def _extent(r: ReductionDim) -> int:
-    if not isinstance(r.extent, Const):
-        raise InternalError(f"loop {r.name} of a rewritten window has no constant extent")
-    return int(r.extent.value)

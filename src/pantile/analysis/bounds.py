@@ -7,7 +7,7 @@ arrays. Other calls are refused with the stage, the read, a pixel that fails and
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from math import prod
 from weakref import WeakKeyDictionary
 
@@ -19,14 +19,11 @@ from ..expr.types import INDEX
 from ..expr.visit import has_floats, loaded, names, variables, walk
 from ..graph.nodes import Definition, Graph, InputInfo, Stage
 from . import messages
-from .empty import how_to_fill
 from .float_ends import is_finite
 from .interval import Evaluator, Interval, Scope, interval
-from .load_boxes import Box, each_load
-from .messages import MOST, BufferLimits, UnboundedRead
-from .regions import Rules, definition_scope, expressions, required, where_it_holds
+from .messages import MOST, BufferLimits, UnboundedRead, find_witness, guards_of, outside_loads, readable
+from .regions import Box, Rules, definition_scope, each_load, expressions, required, where_it_holds
 from .static_ranges import StaticRanges, between_names, in_code
-from .witness import find_witness, guards_of, outside_loads
 
 _LARGEST_BYTES = 1 << 47  # the size of the address space
 _OWN_REMEDY = "pass a larger shape=, or make another Func that reads it the output"
@@ -309,3 +306,36 @@ def _computed(_: Stage, box: Box) -> Box:
 
 
 _EXACT = Rules(lambda ranges: int(_is_empty(ranges)), _computed)
+
+
+def how_to_fill(extents: Sequence[Expr], scope: Scope, sizes: Container[str]) -> str:
+    """The remedy for a domain some of whose extents are not positive; `sizes` names the inputs' extents.
+
+    img.shape[0]//128, img.shape[1]//128 at a shape of (40, 200)
+        ->  img.shape[0]//128 is 0: pass arrays with img.shape[0] >= 128
+    """
+    empty = [(e, interval(e, scope).low) for e in extents if interval(e, scope).low < 1]
+    reasons = " and ".join(f"{readable(e)} is {value}" for e, value in empty if names(e))
+    least = [_least_size(e, scope, sizes) for e, _ in empty]
+    if None in least:
+        return f"{reasons}: pass larger arrays, or state a larger domain" if reasons else "state a larger domain"
+    return f"{reasons}: pass arrays with {' and '.join(f'{readable(name)} >= {n}' for name, n in filter(None, least))}"
+
+
+def _least_size(extent: Expr, scope: Scope, sizes: Container[str]) -> tuple[str, int] | None:
+    """The one size that `extent` depends on, and from where on it is positive; None if that cannot be told."""
+    if len(names(extent)) != 1:
+        return None
+    (name,) = names(extent)
+
+    def suffices(size: int) -> bool:
+        low = interval(extent, {**scope, name: Interval(size, MOST)}).low
+        return low is not None and bool(low >= 1)
+
+    if name not in sizes or not suffices(MOST):
+        return None
+    too_small, enough = -1, MOST
+    while enough - too_small > 1:
+        middle = (too_small + enough) // 2
+        too_small, enough = (too_small, middle) if suffices(middle) else (middle, enough)
+    return name, enough

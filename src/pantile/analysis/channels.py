@@ -5,6 +5,13 @@
 
 Or the number of planes: the extent of the dim before rows and columns. Only dims at this position are followed, from
 consumers to producers, as integers: all other parts of an index may have any value.
+
+Planes are numbered where each has a different formula, which the first coordinate selects:
+
+    part[k, y, x] = select(k == 0, img[2*y, x] - img[2*y + 1, x], select(k == 1, img[2*y + 1, x], ...))
+
+In an unrolled loop over planes, each plane evaluates only its own formula, and common subexpressions of formulas are
+computed once; in a loop that is not unrolled, all formulas would be computed for every value.
 """
 
 from __future__ import annotations
@@ -13,8 +20,8 @@ from collections.abc import Collection, Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..expr.nodes import Const, Expr
-from ..expr.visit import names
+from ..expr.nodes import Const, Expr, Op, Var
+from ..expr.visit import names, walk_values
 from ..graph.nodes import Definition, Graph, Output, Stage
 from .interval import EVERYTHING, Interval, interval
 
@@ -23,6 +30,7 @@ LEAST_AXES = 3  # of a picture whose last axis may be channels
 LAST, PLANE = -1, -3  # the axes of channels and of planes
 # The extents of stages by axis, cached because every schedule of a graph uses them.
 _KNOWN: WeakKeyDictionary[Graph, dict[int, dict[str, int]]] = WeakKeyDictionary()
+MOST_NUMBERED = 32  # planes that are unrolled
 
 
 def few_along(shape: tuple[Any, ...]) -> int | None:
@@ -100,3 +108,27 @@ def _values(index: Expr, stage: Stage, d: Definition, axis: int, end: Interval) 
     if stage.ndim >= -axis:
         scope[stage.dims[axis]] = end
     return interval(index, scope)
+
+
+def numbered(graph: Graph) -> dict[str, int]:
+    """Stage -> its number of planes, if these are numbered planes or reductions of such, and more than a few."""
+    able = [s for s in graph.stages if s.ndim >= LEAST_AXES]
+    able = [s for s in able if s.ndim > LEAST_AXES or s.name not in channels(graph)]  # their first dim is rows
+    chosen = {s.name for s in able if _chooses(s)}
+    if not chosen:
+        return {}
+    chosen |= {s.name for s in able if any(_keeps_apart(s, d, chosen) for d in s.updates)}
+    counts = {s.name: extents(graph, -s.ndim).get(s.name, 0) for s in able if s.name in chosen}
+    return {name: count for name, count in counts.items() if MOST_CHANNELS < count <= MOST_NUMBERED}
+
+
+def _chooses(stage: Stage) -> bool:
+    """Whether some select compares the first coordinate, and nothing else, for equality."""
+    values = () if stage.updates else walk_values(*stage.pure.values)
+    conditions = [e.args[0] for e in values if isinstance(e, Op) and e.op == "select"]
+    return any(isinstance(c, Op) and c.op == "eq" and names(c) == {stage.dims[0]} for c in conditions)
+
+
+def _keeps_apart(stage: Stage, update: Definition, chosen: set[str]) -> bool:
+    first = [e.indices[0] for e in update.loads if e.buffer in chosen]
+    return any(isinstance(i, Var) and i.name == stage.dims[0] for i in first)

@@ -73,15 +73,7 @@ class _InlinedStages:
         if not any(map(self._reads, roots)):
             return stage
         new = {id(old): e for old, e in zip(roots, self._expand(roots), strict=True)}
-
-        def all_of(old: Sequence[Expr]) -> tuple[Expr, ...]:
-            return tuple(new[id(e)] for e in old)
-
-        def definition(d: Definition) -> Definition:
-            condition = None if d.condition is None else new[id(d.condition)]
-            return replace(d, indices=all_of(d.indices), values=all_of(d.values), condition=condition)
-
-        return replace(stage, pure=definition(stage.pure), updates=tuple(map(definition, stage.updates)))
+        return stage.changed(lambda d: d.changed(lambda e: new[id(e)]))
 
     def _expand(self, roots: Sequence[Expr]) -> list[Expr]:
         """The expressions without reads of inlined stages. Pending uses are on an explicit stack instead of Python's:
@@ -128,6 +120,11 @@ class _InlinedStages:
 def point_of(stage: Stage, indices: tuple[Expr, ...]) -> Mapping[str, Expr]:
     """The values of the dims of a stage where it is read at these indices."""
     return dict(zip(stage.dims, indices, strict=True))
+
+
+def as_expression(stage: Stage) -> Stage:
+    """The stage with its reductions unrolled, as part of its pure definition."""
+    return replace(stage, pure=replace(stage.pure, values=closed_form(stage)), updates=())
 
 
 def closed_form(stage: Stage) -> tuple[Expr, ...]:

@@ -25,10 +25,9 @@ from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, O
 from ..expr.types import INDEX, UINT64
 from ..expr.visit import has_floats, loaded, names, operands_first
 from . import float_ends
-from .divisors import may_divide_by_zero
 from .interval_conditions import narrowed_by, refine_by
 from .interval_rules import FLOAT_OPS, OPS, whole_numbers
-from .interval_types import cast_range, held, in_order, rounded, type_range, variable_range, wrapped
+from .interval_types import cast_range, held, in_order, may_divide_by_zero, rounded, type_range, variable_range, wrapped
 from .interval_values import EVERYTHING, Interval, LazyInterval, Scalar, Scope, smax, smin
 
 __all__ = [

@@ -2,6 +2,13 @@
 are converted to them, and floats are rounded.
 
     wrapped(Interval(0, 300), UINT8)  ->  Interval(0, 255)
+
+The divisor of a quotient of floats may be 0 at one place of a loop, unnoticed by the check of a call:
+
+    x / (k >> y)    for all rows, k >> y is any number of its type; for one row, it is one number, which may be 0
+
+The check evaluates all places at once. Where the ends of a divisor are computed in the same way for one place and for
+all of them, it refuses calls in which one of these ends is NaN.
 """
 
 from __future__ import annotations
@@ -9,13 +16,14 @@ from __future__ import annotations
 from ..expr import build
 from ..expr.linear import Facts, linear
 from ..expr.magnitude import Magnitudes
-from ..expr.nodes import Cast, Expr, const
+from ..expr.nodes import Cast, Const, Expr, Op, const
 from ..expr.types import INDEX, INT64, UINT64, DType
 from ..expr.visit import walk
 from . import float_ends
-from .divisors import may_divide_by_zero
 from .float_ends import is_number
 from .interval_values import EVERYTHING, FARTHEST, Interval, Scalar, constant_of, either
+
+_KEEPING_ENDS = {"add", "sub", "neg", "mul", "min", "max"}
 
 
 def type_range(t: DType) -> Interval:
@@ -127,3 +135,17 @@ def in_order(e: Cast, r: Interval, cast: Interval) -> Interval:
         return type_range(e.dtype)
     limits = (cast.low, e.dtype.min), (cast.high, e.dtype.max)
     return Interval(*(build.select(r.low <= r.high, build.expr(end, INDEX), most) for end, most in limits))
+
+
+def may_divide_by_zero(e: Expr) -> bool:
+    """Whether an expression is a quotient whose divisor may be 0 in a call that is not refused."""
+    if not isinstance(e, Op) or not e.dtype.is_float or e.op not in ("div", "floordiv"):
+        return False
+    return not all(map(_keeps_ends, walk(e.args[1])))
+
+
+def _keeps_ends(e: Expr) -> bool:
+    """Whether a node's ends are computed in the same way for one place and for all places of a loop."""
+    if isinstance(e, Op) and e.dtype is INDEX:
+        return e.op in _KEEPING_ENDS or e.op == "floordiv" and isinstance(e.args[1], Const)
+    return not isinstance(e, (Op, Cast)) or e.dtype is INDEX or e.dtype.is_float

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cached import cached_property
+from ..dataclass import cached_property
 from ..expr import build
 from ..expr.linear import linear
 from ..expr.nodes import Expr, node

@@ -3,15 +3,26 @@
     out[i, j] = pt.sum(a[k, i] * b[k, j], over=k where k > i)     for i: for k in i + 1..n
 
 Along each loop such a condition holds from some iteration on, or up to one, so that the others are not run.
+
+The bounds of ragged reduction loops depend on data and differ from point to point, as those of the rows of a sparse
+matrix do.
+
+    own = blocks.where((blocks.e >= start[i]) & (blocks.e < start[i + 1]))
+    out[i] = pt.sum(k[own.e] * now[column[own.e]], over=own)
+
+For one i the loop runs from start[i] to start[i + 1] (`lower/trim`). For a vector of them it would have to run over all
+blocks that there are, with most lanes doing nothing.
 """
 
 from __future__ import annotations
 
 from ..expr.linear import linear
 from ..expr.nodes import Expr, Op, Var
-from ..expr.visit import conjuncts
+from ..expr.visit import conjuncts, loaded, names
+from ..graph.nodes import Definition
 
 _ORDERED = ("lt", "le", "gt", "ge")
+_BELOW, _ABOVE = {"lt", "le"}, {"gt", "ge"}
 
 
 def bounding(condition: Expr | None) -> list[Op]:
@@ -28,3 +39,19 @@ def only_bounds(condition: Expr) -> bool:
 def _is_linear(e: Op) -> bool:
     parts = [linear(a) for a in e.args if a.dtype.is_int]
     return len(parts) == len(e.args) and all(isinstance(atom, Var) for p in parts for atom, _ in p.terms.values())
+
+
+def ragged(definition: Definition) -> dict[str, frozenset[str]]:
+    """Loop whose bounds both depend on data -> the coordinates at which these data are read."""
+    ends: dict[tuple[str, bool], frozenset[str]] = {}
+    for c in conjuncts(definition.condition) if definition.condition is not None else ():
+        if isinstance(c, Op) and c.op in _BELOW | _ABOVE:
+            for (loop, end), is_first in ((c.args, True), (c.args[::-1], False)):
+                if isinstance(loop, Var) and _is_data(end, loop.name):
+                    ends[loop.name, (c.op in _BELOW) == is_first] = names(end)
+    loops = [r.name for r in definition.domain]
+    return {n: ends[n, True] | ends[n, False] for n in loops if (n, True) in ends and (n, False) in ends}
+
+
+def _is_data(end: Expr, loop: str) -> bool:
+    return bool(loaded(end)) and loop not in names(end)

@@ -16,8 +16,7 @@ from ..expr.types import INDEX
 from ..expr.visit import depends, loaded, names, same, walk
 from ..graph.nodes import Graph, InputInfo, Stage
 from .interval import EVERYTHING, Interval
-from .load_boxes import Box
-from .regions import expressions, required, stage_reads, with_own_updates
+from .regions import Box, expressions, required, stage_reads, with_own_updates
 
 
 def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:

@@ -21,8 +21,7 @@ from ..expr.nodes import Cast, Const, Expr, Load, Op, Var
 from ..expr.visit import key
 from ..graph.nodes import Definition, Graph, Stage
 from .interval import Interval, Scope, interval
-from .load_boxes import Box, each_load
-from .regions import definition_scope, expressions
+from .regions import Box, definition_scope, each_load, expressions
 
 Affine = isl.PwAff
 # A relation of more than MOST_PIECES pieces is replaced by its hull, and more than MOST_TO_MERGE pieces are not even

@@ -108,10 +108,7 @@ def _are_numbers(*ends: object) -> bool:
 
 def _with_promises(s: Stage, known: Ranges) -> Stage:
     """The stage with promises in its indices; the same object if there is nothing to promise."""
-    new = [_PromiseWriter(s, d, known).definition() for d in s.definitions]
-    if all(a is b for a, b in zip(new, s.definitions, strict=True)):
-        return s
-    return replace(s, pure=new[0], updates=tuple(new[1:]))
+    return s.changed(lambda d: _PromiseWriter(s, d, known).definition())
 
 
 class _PromiseWriter:
@@ -128,13 +125,7 @@ class _PromiseWriter:
 
     def definition(self) -> Definition:
         d = self._definition
-        if not self._known:
-            return d
-        values = tuple(map(self._value, d.values))
-        indices = tuple(self._place(i, self._value(i)) for i in d.indices)
-        condition = None if d.condition is None else self._value(d.condition)
-        same = all(map(is_, (*indices, *values, condition), (*d.indices, *d.values, d.condition)))
-        return d if same else replace(d, indices=indices, values=values, condition=condition)
+        return d.changed(self._value, lambda i: self._place(i, self._value(i))) if self._known else d
 
     def _value(self, e: Expr) -> Expr:
         """An expression with promises in the indices of its loads."""

@@ -58,12 +58,7 @@ class _RangeSubstitution:
         self._memo: dict[int, Expr] = {}
 
     def stage(self) -> Stage:
-        return replace(self._stage, pure=self._of(self._stage.pure), updates=tuple(map(self._of, self._stage.updates)))
-
-    def _of(self, d: Definition) -> Definition:
-        indices, values = (tuple(transform(e, self._renamed, self._memo) for e in es) for es in (d.indices, d.values))
-        condition = None if d.condition is None else transform(d.condition, self._renamed, self._memo)
-        return replace(d, indices=indices, values=values, condition=condition)
+        return self._stage.changed(lambda d: d.changed(lambda e: transform(e, self._renamed, self._memo)))
 
     def _renamed(self, e: Expr) -> Expr | None:
         if not _may_be_inexact(e) or loaded(e) or names(e) <= self._scalars:

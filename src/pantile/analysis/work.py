@@ -3,6 +3,9 @@
 Every stage counts once at each point of its required region, and each input and output moves once. Fusing, tiling and
 inlining change none of that, so it bounds the speed of any schedule on a machine of known rates. (The bound is not
 strict where indices depend on data: then the required region is larger than what is read.)
+
+The arithmetic cost of an expression weighs its operations: "We assign unit cost to most arithmetic operations and
+higher costs to more complex operations such as division and transcendentals" (halide-autoscheduler §4.1).
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from math import prod
 from types import MappingProxyType
 
 from ..dataclass import dataclass
-from ..expr.nodes import Const, Expr, Load, Number, Op, Var
+from ..expr.nodes import Cast, Const, Expr, Load, Number, Op, Var
 from ..expr.types import DType
 from ..expr.visit import loaded
 from ..graph.nodes import Definition, Graph, Stage
@@ -27,6 +30,14 @@ _FREE = frozenset({"within"})
 _SAMPLES = 1000
 
 _Path = Mapping[int, Number | None]  # id of a select's condition -> its value at a point, None if it depends on data
+_DIVISION = 6.0
+_TRANSCENDENTAL = 20.0
+_WEIGHTS = {
+    **dict.fromkeys(("div", "sqrt", "rsqrt"), _DIVISION),
+    **dict.fromkeys(("exp", "log", "pow", "cbrt", "tanh", "erf"), _TRANSCENDENTAL),
+    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan2"), _TRANSCENDENTAL),
+    "within": 0.0,
+}
 
 
 @dataclass(frozen=True)
@@ -130,3 +141,21 @@ def evaluated(roots: Iterable[Expr], path: _Path = MappingProxyType({})) -> Iter
 
 def _reads(e: Expr) -> bool:
     return bool(loaded(e))
+
+
+def arithmetic(roots: Iterable[Expr]) -> float:
+    """The cost of evaluating all roots once; shared nodes count once, and arithmetic on coordinates does not count."""
+    return sum(weight(e) for e in evaluated(roots))
+
+
+def weight(e: Expr) -> float:
+    """The cost of one node."""
+    if isinstance(e, Cast):
+        return 1.0
+    if not isinstance(e, Op):
+        return 0.0
+    if e.op in ("floordiv", "mod", "div") and isinstance(e.args[1], Const):
+        return 2.0 if e.op != "div" else 1.0  # by multiplication and shift, or with the reciprocal
+    if e.op in ("floordiv", "mod"):
+        return _DIVISION
+    return _WEIGHTS.get(e.op, 1.0)

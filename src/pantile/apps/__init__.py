@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-from . import (
-    bilateral_grid,
-    blur,
-    camera_pipe,
-    conv2d,
-    conv_bn_relu,
-    conv_layer,
-    copies,
-    covariance,
-    equake,
-    everyday,
-    gemver,
-    harris,
-    hist_eq,
-    iir_blur,
-    interpolate,
-    lens_blur,
-    library,
-    local_laplacian,
-    matmul,
-    max_filter,
-    minifluxdiv,
-    multigrid,
-    nl_means,
-    products,
-    pyramid_blend,
-    stencil_chain,
-    transposes,
-    triangles,
-    unsharp,
-    vdsr,
-    vgg16,
-)
-from .app import SCHEDULES, App
-from .photo import Layout, Photo
+from importlib import import_module
+
+from . import everyday, library
+from .app import SCHEDULES, App, Layout, Photo
 
 _MODULES = (
-    bilateral_grid, blur, unsharp, harris, hist_eq, iir_blur, copies, transposes, matmul, conv_layer, products,
-    triangles, covariance, gemver, conv2d, equake, max_filter, minifluxdiv, multigrid, camera_pipe, local_laplacian,
-    interpolate, vdsr, vgg16, conv_bn_relu, nl_means, pyramid_blend, lens_blur, stencil_chain, everyday, library,
-)  # fmt: skip
-
-APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}
+    "bilateral_grid blur unsharp harris hist_eq iir_blur copies transposes matmul conv_layer products "
+    "covariance gemver conv2d equake max_filter minifluxdiv multigrid camera_pipe local_laplacian interpolate vdsr "
+    "vgg16 conv_bn_relu nl_means pyramid_blend lens_blur stencil_chain everyday library"
+)
+APPS: dict[str, App] = {
+    app.name: app for module in _MODULES.split() for app in import_module(f".{module}", __name__).APPS
+}
 # Names for several apps: filters as new users write them, and what libraries have as one call.
 GROUPS = {
     "everyday": tuple(app.name for app in everyday.APPS),

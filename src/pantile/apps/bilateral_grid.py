@@ -18,9 +18,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import floats
-from .photo import FLOAT_CHANNELS, Photo
+from .app import FLOAT_CHANNELS, App, Photo, floats
 from .threads import inlined
 
 CELL = 8  # pixels along each side of a cell

@@ -10,9 +10,7 @@ from __future__ import annotations
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import below
-from .photo import Layout, Photo
+from .app import App, Layout, Photo, below
 from .threads import in_thread, pixels
 
 

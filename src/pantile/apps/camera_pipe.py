@@ -22,9 +22,7 @@ import numpy as np
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import Array, Shape
-from .photo import BYTES_RGB, Layout, Photo
+from .app import BYTES_RGB, App, Array, Layout, Photo, Shape
 from .threads import in_block, inlined, pixels
 
 # Colour matrices, the last column added, at 3200 and at 7000 kelvin.

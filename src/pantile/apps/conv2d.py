@@ -17,9 +17,7 @@ import numpy as np
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import between
-from .photo import FLOAT_CHANNELS, Layout, Photo
+from .app import FLOAT_CHANNELS, App, Layout, Photo, between
 
 WINDOW = 3
 _SHARPEN = np.array([[0, -1, 0], [-1, 5, -1], [0, -1, 0]], np.float32)  # for pictures

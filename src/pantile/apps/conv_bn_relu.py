@@ -15,9 +15,8 @@ import numpy as np
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
+from .app import App, Array, Shape
 from .convolution import copied_in_threads, copies, elements, in_threads, padded, scaled, tiles, weighted_sums
-from .data import Array, Shape
 
 EPSILON = 1e-5
 _STATISTICS = ("gamma", "beta", "mean", "variance")

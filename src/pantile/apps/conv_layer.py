@@ -9,9 +9,8 @@ from __future__ import annotations
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
+from .app import App, floats
 from .convolution import tiles
-from .data import floats
 
 
 def build() -> pt.Pipeline:

@@ -15,7 +15,7 @@ import numpy as np
 import pantile as pt
 from pantile.target import Target
 
-from .data import Array, Shape
+from .app import Array, Shape
 
 LINE = 16  # channels: a cache line of float32
 _STEPS = 4  # input channels at a time: a vector of them is loaded from each pixel

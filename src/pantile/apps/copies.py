@@ -17,8 +17,7 @@ import functools
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import integers
+from .app import App, integers
 
 
 def build(masked: bool = False) -> pt.Pipeline:

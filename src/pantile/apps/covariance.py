@@ -11,9 +11,8 @@ from __future__ import annotations
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
+from .app import App, doubles
 from .blocked import blocks, product, tiles
-from .data import doubles
 from .tiled import in_panels, points
 
 

@@ -24,8 +24,7 @@ import numpy as np
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import Array, Shape
+from .app import App, Array, Shape
 
 SIDE = 3
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import doubles
+from .app import App, doubles
 
 
 def build() -> pt.Pipeline:

@@ -13,11 +13,8 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import floats
-from .photo import FLOAT_RGB, Layout, Photo
-from .rows import two_rows
-from .threads import in_lanes, inlined, lanes
+from .app import FLOAT_RGB, App, Layout, Photo, floats
+from .threads import in_lanes, inlined, lanes, two_rows
 
 
 def build(formulation: str = "halide") -> pt.Pipeline:

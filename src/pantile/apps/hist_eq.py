@@ -12,9 +12,7 @@ from __future__ import annotations
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import octets
-from .photo import Layout, Photo
+from .app import App, Layout, Photo, octets
 from .threads import inlined, pixels
 
 

@@ -14,9 +14,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import MANY_CORES, App
-from .data import floats
-from .photo import FLOAT_RGB, Photo
+from .app import FLOAT_RGB, MANY_CORES, App, Photo, floats
 
 
 def build() -> pt.Pipeline:

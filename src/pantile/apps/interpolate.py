@@ -18,9 +18,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import between
-from .photo import FLOAT_RGB, Layout, Photo
+from .app import FLOAT_RGB, App, Layout, Photo, between
 from .threads import in_block, in_thread, inlined, pixels
 
 DEPTH = 10

@@ -16,9 +16,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import octets
-from .photo import BYTES_RGB, FLOAT_RGB, Photo
+from .app import BYTES_RGB, FLOAT_RGB, App, Photo, octets
 from .threads import in_block, inlined, pixels
 
 SLICES = 32

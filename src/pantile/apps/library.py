@@ -12,9 +12,8 @@ import numpy as np
 
 import pantile as pt
 
-from .app import App
+from .app import BYTES_GREY, App, Layout, Photo
 from .everyday.filter import FILTER, OF_EACH, TO_GREY, everyday, of_colours, of_grey
-from .photo import BYTES_GREY, Layout, Photo
 
 BOX = 5  # pixels along each side
 GAUSSIAN, SIGMA = 7, 1.5

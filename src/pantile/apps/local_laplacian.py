@@ -14,9 +14,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import words
-from .photo import SIXTEEN_BITS, Photo
+from .app import SIXTEEN_BITS, App, Photo, words
 from .threads import in_block, inlined, pixels
 
 LEVELS = 8  # of brightness

@@ -11,8 +11,7 @@ import numpy as np
 
 import pantile as pt
 
-from .app import App
-from .data import Array, Shape, floats
+from .app import App, Array, Shape, floats
 from .packed import Factors, multiplied
 from .tiled import product
 

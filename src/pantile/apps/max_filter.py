@@ -16,9 +16,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import floats
-from .photo import FLOAT_RGB, Photo
+from .app import FLOAT_RGB, App, Photo, floats
 from .threads import in_block, inlined, pixels
 
 RADIUS = 26

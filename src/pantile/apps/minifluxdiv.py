@@ -16,8 +16,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import doubles
+from .app import App, doubles
 
 QUANTITIES, GHOSTS = 5, 2
 AXES = "zyx"

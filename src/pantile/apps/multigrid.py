@@ -22,8 +22,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import doubles
+from .app import App, doubles
 
 LEVELS = 4
 WEIGHT = {2: 4 / 5, 3: 8 / 9}  # of a Jacobi sweep, by the number of dimensions

@@ -18,8 +18,7 @@ import pantile as pt
 
 from . import APPS, GROUPS
 from .app import App
-from .names import WrongArgument, check, suggestion
-from .params import params
+from .names import WrongArgument, check, params, suggestion
 
 _LARGEST_EXTENT = 1 << 20
 _LARGEST = 1 << 31  # elements of an array that is made up

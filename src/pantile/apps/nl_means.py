@@ -15,11 +15,8 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import floats
-from .photo import FLOAT_RGB, Photo
-from .rows import two_rows
-from .threads import columns_in_block, inlined, pixels
+from .app import FLOAT_RGB, App, Photo, floats
+from .threads import columns_in_block, inlined, pixels, two_rows
 
 PATCH, SEARCH = 7, 7
 

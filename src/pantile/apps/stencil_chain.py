@@ -14,9 +14,7 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
-from .data import words
-from .photo import Layout, Photo
+from .app import App, Layout, Photo, words
 from .threads import inlined, pixels
 
 STAGES = 32

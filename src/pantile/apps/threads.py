@@ -1,4 +1,5 @@
-"""Schedules of pictures on GPUs: blocks of pixels, of which each thread computes some."""
+"""Ways of computing stages that several schedules share: blocks of pixels on GPUs, of which each thread computes some,
+and pairs of rows on CPUs."""
 
 from __future__ import annotations
 
@@ -77,3 +78,18 @@ def columns_in_block(
 def inlined(*names: str) -> list[pt.StageSchedule]:
     """Stages that take the place of their reads."""
     return [pt.on(name).compute_inline() for name in names]
+
+
+def two_rows(name: str, consumer: str, loop: str, width: int) -> pt.StageSchedule:
+    """Stage `name` inside a loop of `consumer`, two rows by `width` columns at a time.
+
+    What both rows read is loaded once, and their operations fill the gaps that one row's would leave.
+    """
+    return (
+        pt.on(name)
+        .compute_at(consumer, loop)
+        .split("y", "y", "row", 2)
+        .vectorize("x", width)
+        .reorder("y", "x", "row", "x_v")
+        .unroll("row")
+    )

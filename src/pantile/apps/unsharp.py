@@ -16,11 +16,8 @@ from typing import Any
 import pantile as pt
 from pantile.target import Target
 
-from .app import MANY_CORES, App
-from .data import between
-from .photo import FLOAT_RGB, Photo
-from .rows import two_rows
-from .threads import columns_in_block, inlined, pixels
+from .app import FLOAT_RGB, MANY_CORES, App, Photo, between
+from .threads import columns_in_block, inlined, pixels, two_rows
 
 SIGMA = 1.5
 

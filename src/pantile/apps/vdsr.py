@@ -11,9 +11,8 @@ import numpy as np
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
+from .app import App, Array, Shape
 from .convolution import copied_in_threads, copies, elements, in_threads, layer, padded, scaled, tiles
-from .data import Array, Shape
 
 LAYERS, FEATURES = 20, 64
 

@@ -14,9 +14,8 @@ import numpy as np
 import pantile as pt
 from pantile.target import Target
 
-from .app import App
+from .app import App, Array, Shape
 from .convolution import LINE, copied_in_threads, copies, elements, in_threads, layer, padded, scaled, tiles
-from .data import Array, Shape
 
 GROUPS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))  # channels, convolutions
 DENSE = (4096, 4096, 1000)

@@ -15,10 +15,9 @@ from .auto import Auto
 from .greedy import Greedy, TunedGreedy
 from .kernel import Kernel
 from .naive import Naive
-from .report import Alternative, GroupReport, Report
 from .reuse import Reuse
 from .search.resizing import resizings
-from .strategy import Found, Problem, Strategy, size_class
+from .strategy import Alternative, Found, GroupReport, Problem, Report, Strategy, size_class
 from .tuned import Given, Tuned
 
 if TYPE_CHECKING:
@@ -31,13 +30,12 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = imported_later(
         __name__,
-        AutoGpu="autogpu",
-        VARIANTS="variants",
-        Dp="dp",
-        Polymage="polymage",
-        TunedPolymage="polymage",
-        PolymageGpu="polymage_gpu",
-        PostTile="posttile",
+        autogpu="AutoGpu",
+        dp="Dp",
+        polymage="Polymage TunedPolymage",
+        polymage_gpu="PolymageGpu",
+        posttile="PostTile",
+        variants="VARIANTS",
     )
 
 

@@ -9,8 +9,7 @@
     4. Sums of cells at places that data decides go by blocks of these (`search.cells`), scans by columns
        (`search.bands`), sums of products by blocks that registers hold (`search.sums`), sums of pictures in passes
        over tiles (`search.passes`), and volumes of several quantities by boxes (`search.boxes`).
-    5. Its factors are doubled and halved, while that is cheaper (`search.resizing`), and strips become even
-       (`search.strips`).
+    5. Its factors are doubled and halved, while that is cheaper, and strips become even (`search.resizing`).
     6. Stages of the same loops that read the same share them (`search.siblings`).
     7. Stages that rotate pictures go by small tiles (`search.slanted_reads`), those that transpose them by tiles that
        are copied before (`search.transposes`), and groups that wait for memory prefetch what they read next
@@ -31,30 +30,27 @@ from typing import Annotated, ClassVar
 
 from ..dataclass import dataclass
 from ..parameters import Between, OneOf
-from ..schedule.groups import groups as groups_of
 from ..schedule.schedule import Schedule
+from ..schedule.schedule import groups as groups_of
 from .greedy import Greedy
 from .kernel import Kernel
 from .naive import Naive
-from .report import Report
 from .reuse import Reuse
-from .search.alternatives import alternatives, together
 from .search.bands import bands
 from .search.boxes import boxes
-from .search.candidates import Candidate, CostedSchedules
+from .search.candidates import Candidate, CostedSchedules, alternatives, together
 from .search.cells import cells
 from .search.crossover import cheaper_parts, crossings
 from .search.descent import Descent, State
 from .search.groups import groups
 from .search.passes import passes
 from .search.prefetch import prefetching
-from .search.resizing import filling_lines, resizings
+from .search.resizing import even_strips, filling_lines, resizings
 from .search.siblings import siblings
 from .search.slanted_reads import in_tiles
-from .search.strips import even_strips
 from .search.sums import sums
 from .search.transposes import by_copies
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, Problem, Report, Strategy
 
 EQUAL_COST = 0.005  # the relative difference of costs that count as equal
 MORE_WORK = 0.2  # the part by which tiles may take longer, without traffic, if they save what the cost model ignores
@@ -195,9 +191,7 @@ class _AutoSearch:
             for name, schedule in changes(best):
                 if self.is_over():
                     return cheaper
-                candidate = self.candidates.candidate(name, schedule)
-                if candidate is not None and candidate.seconds < cheaper.seconds * (1 - self.worth):
-                    cheaper = candidate
+                cheaper = self._if_cheaper(cheaper, name, schedule, self.worth)
             if cheaper is best:
                 return best
             best = cheaper
@@ -208,11 +202,13 @@ class _AutoSearch:
         graph = self.problem.graph
         for other in sorted(candidates, key=lambda c: c.seconds) if "crossover" not in self.without else ():
             schedule = cheaper_parts(graph, best.schedule, other.schedule, partial(_gain, best, other))
-            name = f"{best.name} with parts of {other.name}"
-            candidate = self.candidates.candidate(name, schedule) if schedule is not None else None
-            if candidate is not None and candidate.seconds < best.seconds * (1 - self.worth):
-                best = candidate
+            best = self._if_cheaper(best, f"{best.name} with parts of {other.name}", schedule, self.worth)
         return best
+
+    def _if_cheaper(self, best: Candidate, name: str, schedule: Schedule | None, by: float) -> Candidate:
+        """The candidate of a schedule if it is cheaper than the best one, by a part of its time; else the best one."""
+        candidate = None if schedule is None else self.candidates.candidate(name, schedule)
+        return candidate if candidate is not None and candidate.seconds < best.seconds * (1 - by) else best
 
     def _crossovers(self, candidates: list[Candidate], best: Candidate) -> Iterator[tuple[str, Schedule]]:
         for other in candidates if "crossover" not in self.without else ():
@@ -278,10 +274,7 @@ class _AutoSearch:
         """The schedule with expensive stages in strips of other lengths, where that is cheaper at all."""
         for name in self._expensive(best, "strips"):
             for schedule in even_strips(self.problem, best.schedule, name):
-                candidate = self.candidates.candidate(f"{best.name}, {name}: even strips", schedule)
-                best = (
-                    candidate if candidate is not None and candidate.seconds < best.seconds * (1 - EQUAL_COST) else best
-                )
+                best = self._if_cheaper(best, f"{best.name}, {name}: even strips", schedule, EQUAL_COST)
         return best
 
     def _filling_lines(self, best: Candidate) -> Candidate:
@@ -337,10 +330,7 @@ class _AutoSearch:
         for chains in siblings(self.problem, best.schedule) if "siblings" not in self.without else ():
             if may_matter([c.name for c in chains]):
                 name = f"{best.name}, {chains[0].name}: loops shared with siblings"
-                candidate = self.candidates.candidate(name, best.schedule.replace(*chains))
-                best = (
-                    candidate if candidate is not None and candidate.seconds < best.seconds * (1 - EQUAL_COST) else best
-                )
+                best = self._if_cheaper(best, name, best.schedule.replace(*chains), EQUAL_COST)
         return best
 
     def _prefetching(self, best: Candidate) -> Candidate:

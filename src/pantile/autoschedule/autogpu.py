@@ -7,7 +7,7 @@ tiles. Groups that take much of a multiprocessor move stages from the block into
 
 The steps, and where they are:
     T_min, T_max, and the dims that are tiled     blocks/tile_sizes
-    Listing 6.1, costs of groups                  blocks/group_costs, by the occupancy of `machine.occupancy`
+    Listing 6.1, costs of groups                  blocks/group_costs, by the occupancy of `machine.multiprocessor`
     Listing 6.2, nested fusion                    blocks/nested_fusion
     blocks and threads of a group                 common/gpu_marking
 
@@ -40,8 +40,7 @@ from .common.legalize import legal_choice
 from .common.marking import Part, Style
 from .common.shared_intervals import SharedIntervals
 from .common.tiles import TiledGroup, scheduled
-from .report import GroupReport, Report
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 NONE, OVERLAP, NESTED = FUSIONS = ("none", "overlap", "nested")
 INLINED_LOAD = 1.0  # the cost of a load while stages are inlined, in the source that the author published

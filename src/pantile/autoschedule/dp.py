@@ -13,8 +13,8 @@ Where this differs from the paper: a group has one live-out, since a stage is co
 functions over known boxes (scatter, scans, reads that data decide) are scheduled on their own, as PolyMage does with
 reductions; pipelines for which the table of Algorithm 1 would grow too large are grouped with ever tighter bounds, or
 greedily; stencils do not repeat pointwise producers of more than one operation; a group of one stage has tiles only if
-they bring it something (`common/streaming`), as with `polymage`; and three terms of the cost are scaled (see `terms`),
-unless they are asked for as printed.
+they bring it something (`fusion/stage_facts`), as with `polymage`; and three terms of the cost are scaled (see
+`dp_machines`), unless they are asked for as printed.
 """
 
 from __future__ import annotations
@@ -28,20 +28,16 @@ from ..machine.description import Cpu
 from ..parameters import Count, OneOf, Weight
 from .common.legalize import legal_choice
 from .common.marking import Part, Style
-from .common.streaming import streams
 from .common.tiles import TiledGroup, scheduled
 from .fusion.alignment import StageGraph
 from .fusion.bounded_grouping import MOST_MERGED, Grouping, greedily, grouped
-from .fusion.crops import cropped
-from .fusion.dp_machines import Weights, limits_for, weights_for
+from .fusion.dp_machines import PRINTED, SCALED, TERMS, Weights, limits_for, weights_for
 from .fusion.expression_inlining import FULL, INLININGS, NONE
 from .fusion.grouping import MOST_PARTITIONED
-from .fusion.loop_fusion import with_fused_loops
-from .fusion.parallelogram import parallelograms
-from .fusion.terms import PRINTED, SCALED, TERMS
+from .fusion.loop_fusion import parallelograms, with_fused_loops
+from .fusion.stage_facts import cropped, streams
 from .fusion.tile_model import CostedGroup, TileModel
-from .report import GroupReport, Report
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 FUSIONS = ("dp", "greedy")
 STYLE = Style(vectors=2)  # as compilers vectorize the loops that PolyMage writes: two vectors at a time

@@ -40,8 +40,7 @@ from .common.locality import GroupOverlaps
 from .common.marking import Style
 from .common.shared_intervals import SharedIntervals
 from .common.tiles import TiledGroup, scheduled
-from .report import GroupReport, Report
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 KB = 1 << 10
 SIZES = (1, 4, 8, 16, 32, 64, 128, 256)  # of tiles, along each dim

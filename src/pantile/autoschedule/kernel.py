@@ -6,7 +6,7 @@ and L2 and ordered (Algorithm 2), those that only read something transposed have
 cost nothing, since the prefetchers fetch them: misses are counted in rows.
 
 The method is for one loop nest. Of a pipeline, stages that are cheaper to repeat than to load are inlined and all
-others computed one after another, each definition on its own. Blocks in registers are ours (`register_block`).
+others computed one after another, each definition on its own. Blocks in registers are ours (`tiled_loops`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..graph.nodes import Stage
 from ..machine.description import Cpu
 from ..parameters import Amount, Weight
@@ -29,16 +28,20 @@ from .common.inlining import inlining
 from .common.legalize import legal
 from .common.marking import Style
 from .common.tiles import TiledGroup, scheduled
-from .nest.capacity import Capacity
-from .nest.emulation import Prefetcher
-from .nest.misses import Tile, l1_misses, l2_misses, order_cost, tile_counts, without, working_set
-from .nest.references import Numbers, Reference, is_transposed, product
-from .nest.register_block import in_blocks
-from .nest.statement import Statement
-from .nest.tiled_loops import TiledLoops
-from .nest.tiled_statement import tiled
-from .report import GroupReport, Report
-from .strategy import Found, Problem, Strategy
+from .nest.capacity import (
+    Capacity,
+    Prefetcher,
+    Tile,
+    l1_misses,
+    l2_misses,
+    order_cost,
+    tile_counts,
+    without,
+    working_set,
+)
+from .nest.statement import Numbers, Reference, Statement, is_transposed, product
+from .nest.tiled_loops import TiledLoops, in_blocks, tiled
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 TEMPORAL, SPATIAL, CONTIGUOUS = "temporal", "spatial", "contiguous"
 MOST_TILES = 1 << 17  # sizes that are compared at once

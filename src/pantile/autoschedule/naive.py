@@ -10,8 +10,7 @@ from typing import ClassVar
 from ..dataclass import dataclass
 from ..schedule.default import complete
 from ..schedule.schedule import Schedule
-from .report import GroupReport, Report
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 
 @dataclass(frozen=True)

@@ -5,37 +5,37 @@ for which dependences can be made constant and the overlap of the merged tiles i
 All groups have the same tile sizes, along two dims. Nothing is inlined, apart from boundary conditions, crops, and
 short sums inside expressions, which are PolyMage's Stencil.
 
-A group of one stage has tiles only if they bring it something, as they do for transposes (`common/streaming`). PolyMage
-tiles no such group: "no point in tiling a group that has no dependencies", its source says (`fused_schedule`).
+A group of one stage has tiles only if they bring it something, as they do for transposes (`fusion/stage_facts`).
+PolyMage tiles no such group: "no point in tiling a group that has no dependencies", its source says (`fused_schedule`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from operator import itemgetter
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass, memoized
 from ..parameters import Count, Weight
+from ..progress import step
 from ..schedule.schedule import Schedule
-from .common.budget import within
 from .common.legalize import legal
-from .common.streaming import streams
 from .common.tiles import TiledGroup, scheduled
 from .fusion.alignment import StageGraph
-from .fusion.crops import cropped
 from .fusion.dag import Group as Set
 from .fusion.dag import vertices
 from .fusion.expression_inlining import NONE
 from .fusion.overlapped_tiles import OverlappedTiles, Tile
-from .report import GroupReport, Report
-from .strategy import Found, Problem, Strategy
+from .fusion.stage_facts import cropped, streams
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 # "Seven tile sizes" (§7.4.1, §7.5): five are named there, 24 among them, and six here, seven in all.
 TILE_SIZES = (8, 16, 24, 32, 64, 128, 256)
 TOLERANCES = (0.2, 0.4, 0.5)
+T = TypeVar("T")
+WIDTH = 24
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,6 @@ class _Merging:
         self.parameters = parameters
         self.groups: list[Set] = [1 << v for v in range(stages.dag.count)]
         self.merges = 0
-        self._overlaps: dict[Set, float | None] = {}
         while (pair := self._next()) is not None:
             self.groups = [*(g for g in self.groups if g not in pair), pair[0] | pair[1]]
             self.merges += 1
@@ -89,11 +88,10 @@ class _Merging:
         return [self.stages.size[name] for name in self.stages.names]
 
     def _may_merge(self, union: Set) -> bool:
-        if union not in self._overlaps:
-            self._overlaps[union] = self._merged_overlap(union)
-        overlap = self._overlaps[union]
+        overlap = self._merged_overlap(union)
         return overlap is not None and overlap < self.parameters.tolerance
 
+    @memoized
     def _merged_overlap(self, union: Set) -> float | None:
         """The overlap of a merged group; None for what cannot be a group, such as one with an output of the pipeline
         inside, which would be a second live-out."""
@@ -172,3 +170,16 @@ class TunedPolymage(Strategy):
             for y in outer:
                 for tolerance in self.tolerances:
                     yield Polymage((y, x), tolerance)
+
+
+def within(budget: float, what: str, items: Iterable[T], total: int, told: Callable[[str], None] = step) -> Iterator[T]:
+    """The items, as many as there is time for but at least one; a terminal shows how far it is."""
+    start = time.monotonic()
+    for k, item in enumerate(items):
+        spent = time.monotonic() - start
+        if k and spent > budget:
+            break
+        part = max(k / total, min(1.0, spent / budget) if budget > 0 else 1.0)
+        bar = f"{'#' * int(WIDTH * part):<{WIDTH}}"
+        told(f"{what} [{bar}] {k}/{total}, {spent:.0f} of {budget:.0f} s; Ctrl-C takes the best so far")
+        yield item

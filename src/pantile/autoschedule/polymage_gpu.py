@@ -34,10 +34,9 @@ from .common.marking import Part, Style
 from .common.tiles import TiledGroup, scheduled
 from .fusion.alignment import StageGraph
 from .fusion.bounded_grouping import MOST_MERGED, Grouping, grouped
-from .fusion.crops import cropped
 from .fusion.dag import Group
-from .report import GroupReport, Report
-from .strategy import Found, Problem, Strategy
+from .fusion.stage_facts import cropped
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 BLOCK, WARP, REGISTER, HYBRID = "block", "warp", "register", "hybrid"
 FORMS = {  # those of Figure 9

@@ -41,7 +41,6 @@ from ..target.gpu import MOST_THREADS
 from .common.legalize import LegalSchedule, legal_choice
 from .common.marking import Part
 from .common.tiles import scheduled
-from .report import GroupReport, Report
 from .shapes.copies import copies
 from .shapes.cpu_tiles import CpuTiles
 from .shapes.fused_space import FusedSpace
@@ -49,7 +48,7 @@ from .shapes.gpu_tiles import GpuTiles
 from .shapes.spaces import PolyhedralProgram, Space, inlined_at_startup, spaces
 from .shapes.tile_time import FusedWork, FusionLimits, instructions
 from .shapes.tiling_rules import TilingRules
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 POSTTILE, MINFUSE = FUSIONS = ("posttile", "minfuse")
 

@@ -31,18 +31,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass, memoized
 from ..parameters import Amount, Bytes, Count, Weight
 from .common.facts import PipelineFacts
 from .common.legalize import legal
-from .report import Report
-from .sliding.overlap import WHOLE, Motion
-from .sliding.segment import INLINE, Level, SegmentLoops, Tiling, reported, through_inlined
-from .sliding.sliding_loops import directives
+from .sliding.overlap import WHOLE, Motion, StageReuse, is_regular
+from .sliding.sliding_loops import INLINE, Level, SegmentLoops, Tiling, directives, reported, through_inlined
 from .sliding.sliding_tiles import SlidingTiles
-from .sliding.stage_reuse import StageReuse, is_regular
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, Problem, Report, Strategy
 
 MOST_PERMUTED = 3  # loops whose order is searched; further ones stay outermost
 FEW_STAGES = 12  # of a segment for which all orders of loops are tried
@@ -236,7 +232,6 @@ class _ReuseSearch:
         self._place = {name: k for k, name in enumerate(self.stages)}
         self.known = StageReuse(self.problem)
         self.analysed: dict[tuple[str, ...], Tiling | None] = {}  # None: not analysed, it stores too many stages
-        self._split: dict[tuple[str, ...], list[Tiling]] = {}
         self.remarks: list[str] = []
 
     def find(self) -> Found:
@@ -308,13 +303,10 @@ class _ReuseSearch:
     def _note_cut(self, members: tuple[str, ...], held: str) -> None:
         self.remarks.append(f"cut into segments: what ends in {members[-1]}, which would store {held}")
 
+    @memoized
     def split_segment(self, members: tuple[str, ...]) -> list[Tiling]:
         """Algorithm 8: the cheapest way to cut a segment into ones that fit."""
-        if members not in self._split:
-            self._split[members] = (
-                self._largest_first(members) if self._has_seen_much() else self._cheapest_split(members)
-            )
-        return self._split[members]
+        return self._largest_first(members) if self._has_seen_much() else self._cheapest_split(members)
 
     def _has_seen_much(self) -> bool:
         """Whether to go on without looking at all cuts."""

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from math import prod
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from ..analysis.channels import LEAST_AXES, MOST_CHANNELS
 from ..analysis.inlining import substituted, without_unread
-from ..cached import cached_property
 from ..cost_model import Sizes
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass, memoized
 from ..errors import UserError
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
@@ -28,10 +27,9 @@ from ..schedule.schedule import Schedule
 from ..schedule.stage_default import StageDefaults
 from ..target.description import Target
 from .common.facts import PipelineFacts
-from .report import Report
 
 if TYPE_CHECKING:
-    from ..machine.gpu import Gpu
+    from ..machine.multiprocessor import Gpu
 
 
 def size_class(elements: int) -> int:
@@ -116,17 +114,11 @@ class Problem:
 
     def inlined(self, names: Collection[str]) -> Problem:
         """The problem that is left when these stages are inlined. What nobody reads then has no region to schedule."""
-        if not names:
-            return self
-        without = frozenset(names)
-        if without not in self._left:
-            self._left[without] = self.with_graph(without_unread(substituted(self.graph, without)))
-        return self._left[without]
+        return self._without(frozenset(names)) if names else self
 
-    @cached_property
-    def _left(self) -> dict[frozenset[str], Problem]:
-        """The problems that are left when some stages are inlined, memoized."""
-        return {}
+    @memoized
+    def _without(self, names: frozenset[str]) -> Problem:
+        return self.with_graph(without_unread(substituted(self.graph, names)))
 
     def with_graph(self, graph: Graph) -> Problem:
         """The problem for a pipeline that computes the same in other stages."""
@@ -162,3 +154,72 @@ class Strategy(ABC):
     @abstractmethod
     def find(self, problem: Problem) -> Found:
         """A legal schedule of any pipeline, the same one every time."""
+
+
+@dataclass(frozen=True)
+class GroupReport:
+    """Stages that run together. `costs` are the strategy's terms, by the names its paper gives them."""
+
+    output: str
+    members: tuple[str, ...] = ()  # the others, producers first
+    levels: tuple[Mapping[str, int], ...] = ()  # of tiles, outermost first: loop -> extent
+    costs: Mapping[str, float] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A schedule that was considered and lost: where it comes from, what it was predicted to take, and on what it
+    would spend more than the one that won."""
+
+    name: str
+    schedule: Schedule
+    seconds: float
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a strategy decided, and what about the whole it counted or could not do."""
+
+    strategy: str
+    machine: str
+    parameters: Mapping[str, object]
+    groups: tuple[GroupReport, ...]
+    inlined: tuple[str, ...] = ()
+    counts: Mapping[str, float] = field(default_factory=dict)  # such as "states explored"
+    remarks: tuple[str, ...] = ()  # such as stages scheduled on their own, and why
+    alternatives: tuple[Alternative, ...] = ()  # the best ones that lost, cheapest first
+
+    def __str__(self) -> str:
+        lines = [f"{self.strategy} for {self.machine}: {_number(len(self.groups), 'group')}"]
+        lines += _listed("parameters", [f"{k}={v}" for k, v in self.parameters.items()])
+        lines += _listed("inlined", self.inlined)
+        lines += _listed("counts", [f"{k} {_short(v)}" for k, v in self.counts.items()])
+        short = all(len(g.costs) <= 1 and not g.remarks for g in self.groups)
+        for k, group in enumerate(self.groups, 1):
+            lines += ["; ".join(map(str.strip, _group(k, group)))] if short else ["", *_group(k, group)]
+        return "\n".join([*lines, *([""] if self.remarks else []), *self.remarks])
+
+
+def _group(number: int, group: GroupReport) -> list[str]:
+    lines = [f"group {number}: {', '.join([*group.members, group.output])}"]
+    for k, level in enumerate(group.levels, 1):
+        sizes = " x ".join(f"{loop} {extent}" for loop, extent in level.items())
+        lines.append(f"  tiles{f' of level {k}' if len(group.levels) > 1 else ''}: {sizes}")
+    if not group.levels:
+        lines.append("  not tiled")
+    lines += [f"  {name}: {_short(value)}" for name, value in group.costs.items()]
+    return [*lines, *(f"  {remark}" for remark in group.remarks)]
+
+
+def _listed(title: str, parts: list[str] | tuple[str, ...]) -> list[str]:
+    return [f"{title}: {', '.join(parts)}"] if parts else []
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _short(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.4g}"

@@ -9,11 +9,9 @@ from dataclasses import field
 from typing import ClassVar
 
 from ..dataclass import dataclass
-from ..schedule.groups import groups, is_inlined
-from ..schedule.schedule import Schedule
+from ..schedule.schedule import Schedule, groups, is_inlined
 from .auto import Auto
-from .report import GroupReport, Report
-from .strategy import Found, Problem, Strategy
+from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 from ..forks import importing
 from ..lazy_imports import imported_later
-from ..target import Target
-from ..target.description import CUDA, SIMULATED
+from ..target import Target, named
+from ..target.description import CUDA, CUDA_GPU, SIMULATED, gpu_target
 from .backend import Backend, Executable, PreparedCall
 from .cpu import CpuBackend
 
 if TYPE_CHECKING:
-    from .launch_report import LaunchReport as LaunchReport
-    from .launch_report import launched as launched
+    from .launch_report import LaunchReport, launched
 else:
-    __getattr__, __dir__ = imported_later(__name__, LaunchReport="launch_report", launched="launch_report")
+    __getattr__, __dir__ = imported_later(__name__, launch_report="LaunchReport launched")
 
-__all__ = ["Backend", "Executable", "LaunchReport", "PreparedCall", "backend_of", "launched"]
+__all__ = ["Backend", "Executable", "LaunchReport", "PreparedCall", "backend_of", "launched", "target_named"]
 
 _CPU = CpuBackend()
 
@@ -40,3 +39,12 @@ def _gpu_backend(module: str, name: str) -> Backend:
     with importing:
         backend: Backend = getattr(import_module(f"{__name__}.{module}"), name)()
     return backend
+
+
+def target_named(name: str) -> Target:
+    """A target by name; without a GPU, "cuda" is a baseline that most GPUs can run."""
+    if not isinstance(name, str) or name != CUDA_GPU:
+        return named(name)
+    with importing:
+        device = import_module("pantile.runtime.cuda.device")
+    return gpu_target(device.capability())

@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from ..codegen.compile import assembly
+from ..codegen.emit import emit
 from ..expr.types import DType
 from ..ir.nodes import Program
-from ..lower.passes import Trace
+from ..lower.passes import Device, Trace, make_kernels
 from ..runtime.arguments import AnyArray
 from ..runtime.arrays import Arrays
 from ..target import Target
@@ -79,3 +81,16 @@ class Backend(Protocol):
 
     def loaded(self, artifact: bytes) -> Executable:
         """Load an artifact into this process."""
+
+
+class GpuBackend:
+    """What the backends of GPUs, real and simulated ones, have in common."""
+
+    def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
+        return make_kernels(program, Device.GPU, trace, debug)
+
+    def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:
+        return emit(program, target, strict=strict)
+
+    def assembly(self, text: str, target: Target, debug: bool) -> str:
+        return assembly(text, target)

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..codegen.compile import assemblies, assembly
-from ..codegen.emit import emit
+from ..codegen.compile import assemblies
 from ..codegen.entry import entries
 from ..errors import UserError
 from ..ir.nodes import Block, Program
-from ..lower.passes import Device, Trace, make_kernels
 from ..runtime.cuda.arrays import CudaArrays
 from ..runtime.cuda.code import CudaCode
 from ..runtime.cuda.device import current
 from ..runtime.cuda.execution import CudaExecutable
 from ..runtime.cuda.order import written_buffers
 from ..target import Target
+from .backend import GpuBackend
 
 
-class Cuda:
+class Cuda(GpuBackend):
     """The backend for all GPUs from sm_70 on."""
 
     arrays = CudaArrays()
@@ -29,16 +28,10 @@ class Cuda:
     def check(self, target: Target) -> None:
         current().check(target.cpu)
 
-    def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
-        return make_kernels(program, Device.GPU, trace, debug)
-
     def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:
         if debug:
             raise UserError("debug=True: code for GPUs checks no accesses; target='cuda-sim' checks all of them")
-        return emit(program, target, strict=strict)
-
-    def assembly(self, text: str, target: Target, debug: bool) -> str:
-        return assembly(text, target)
+        return super().llvm(program, target, strict=strict, debug=debug)
 
     def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:
         kernels = tuple([replace(k, body=Block(())) for k in program.kernels])

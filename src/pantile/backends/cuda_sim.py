@@ -12,12 +12,9 @@ from math import gcd
 from typing import Any
 
 from .. import machine as machines
-from ..codegen.compile import assembly
-from ..codegen.emit import emit
 from ..expr.depth import on_deep_stack
 from ..expr.types import DType
 from ..ir.nodes import Program
-from ..lower.passes import Device, Trace, make_kernels
 from ..runtime.arguments import alignment, element_strides
 from ..runtime.arrays import NumpyArrays
 from ..runtime.kernel import out_of_memory
@@ -26,7 +23,7 @@ from ..simulator import Global, simulate
 from ..target import Target
 from ..target.description import INDEX_BITS
 from ..target.gpu import LONGEST_ACCESS
-from .backend import Values
+from .backend import GpuBackend, Values
 
 
 class SimulatedArrays(NumpyArrays):
@@ -42,22 +39,13 @@ class SimulatedArrays(NumpyArrays):
         return [alignment(a, a.ctypes.data) for a in seen]
 
 
-class SimulatedCuda:
+class SimulatedCuda(GpuBackend):
     """The backend that simulates all GPUs on any machine. Every access is checked, whether or not that is requested."""
 
     arrays = SimulatedArrays()
 
     def check(self, target: Target) -> None:
         """Accept every target, since the simulator runs everywhere."""
-
-    def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
-        return make_kernels(program, Device.GPU, trace, debug)
-
-    def assembly(self, text: str, target: Target, debug: bool) -> str:
-        return assembly(text, target)
-
-    def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:
-        return emit(program, target, strict=strict)
 
     def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:
         return pickle.dumps((program, target))

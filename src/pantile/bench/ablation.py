@@ -15,11 +15,10 @@ import pantile as pt
 from ..apps import App
 from ..autoschedule.auto import INGREDIENTS
 from .agreement import disagreement
-from .columns import aligned, ratio
 from .console import Console
-from .contender import Array, Label, several
+from .contender import Array, Label, on_a_line, several
 from .ours import SYSTEM, PantileContender
-from .placement import on_a_line
+from .result import aligned, two_digits
 from .rounds import Limit, race
 
 ALGEBRA = "algebra"
@@ -94,7 +93,7 @@ def table(results: Sequence[AblationResult]) -> Iterator[str]:
     names = [n for n in (ALGEBRA, *INGREDIENTS) if any(n in r.without_ms for r in results)]
     rows = [["time without / with", "auto ms", *names]]
     for r in results:
-        rows.append([r.app, f"{r.ms:.3g}", *(ratio(r.ratio(n)) for n in names)])
+        rows.append([r.app, f"{r.ms:.3g}", *(two_digits(r.ratio(n)) for n in names)])
     if len(results) > 1:
         means = [statistics.geometric_mean([r.ratio(n) or 1.0 for r in results]) for n in names]
         rows.append(["geometric mean", "", *(f"{m:.2f}" for m in means)])

@@ -20,14 +20,13 @@ import pantile as pt
 from .. import tuning_results
 from ..apps import APPS, GROUPS, SCHEDULES, App
 from ..apps.named import app_in_file, is_in_file
-from . import ablation, heatmap, machine, plot, predictions, scheduling
+from . import ablation, machine, plot, predictions, scheduling
 from .console import Console
-from .contender import ON_GPU, Unavailable
+from .contender import ON_GPU, Rival, Unavailable
 from .matrix import Matrix
 from .ours import start_seconds
 from .result import Result, write_document, write_json
 from .rivals.registry import GPU_RIVALS, RIVALS
-from .rivals.rival import Rival
 from .rounds import Limit
 from .session import CPU, Session, Settings
 from .table import brief, render
@@ -292,7 +291,7 @@ def _report(args: argparse.Namespace, host: dict[str, object], results: Sequence
         where = f"{host['gpu']}" if threads == ON_GPU else f"{host['cpu']}, {threads} threads, {args.size} sizes"
         try:
             if Matrix(results).is_worth_showing:
-                heatmap.draw(args.plot, results, f"{where}; ms, less is better")
+                plot.draw_heatmap(args.plot, results, f"{where}; ms, less is better")
             else:
                 plot.draw(args.plot, results, f"{where}; more is better")
         except Unavailable as reason:

@@ -1,4 +1,4 @@
-"""What takes part in a benchmark: something that computes an app on given arrays and times itself."""
+"""What takes part in a benchmark: what computes an app on given arrays and times itself, ours or a rival's."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
 ON_GPU = 0
+_LINE = 64  # bytes of a cache line
 
 
 class Unavailable(Exception):
@@ -69,6 +71,28 @@ class Contender(Protocol):
         """Free what it holds, processes of its own among them."""
 
 
+@dataclass(frozen=True)
+class Task:
+    """What a rival is asked to compute, and how."""
+
+    app: str
+    schedule: str
+    threads: int
+    inputs: Mapping[str, Array]
+    outputs: tuple[Array, ...]  # of the right types and shapes; what is in them does not matter
+    limit_s: float  # for compiling, and for each batch of runs
+
+
+@dataclass(frozen=True)
+class Rival:
+    """Another system. `enter` and `require` raise `Unavailable`."""
+
+    schedules: tuple[str, ...]
+    apps: frozenset[str]
+    require: Callable[[], object]  # complains if the system is not installed
+    enter: Callable[[Task], Contender]
+
+
 def seconds(work: Callable[[], object]) -> float:
     """How long a call takes."""
     start = time.perf_counter()
@@ -79,3 +103,11 @@ def seconds(work: Callable[[], object]) -> float:
 def several(results: Any) -> tuple[Array, ...]:
     """The results of a call of a pipeline, which returns a tuple only of several outputs."""
     return results if isinstance(results, tuple) else (results,)
+
+
+def on_a_line(a: Array) -> Array:
+    """A copy that starts on a cache line, as results do, and as the buffers of compiled rivals do."""
+    memory = np.empty(a.nbytes + _LINE, np.uint8)
+    copy: Array = np.ndarray(a.shape, a.dtype, memory, -memory.ctypes.data % _LINE)
+    copy[...] = a
+    return copy

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import geometric_mean
 
-from .columns import aligned, milliseconds, ratio
 from .contender import Label
 from .ours import SYSTEM
-from .result import Result
+from .result import Result, aligned, milliseconds, two_digits
 
 BASELINES = ("expert", "plain", "naive")  # what strategies are compared with
 
@@ -66,7 +65,7 @@ def matrix(results: Sequence[Result]) -> Iterator[str]:
     rows = [["ms", *m.head]]
     rows += [[app, *(milliseconds(of[x]) if x in of else "" for x in m.labels)] for app, of in m.times.items()]
     means = [m.mean([label]) for label in m.labels]
-    rows.append(["this/best", *map(ratio, means)])
+    rows.append(["this/best", *map(two_digits, means)])
     yield from aligned(rows, text_columns=1)
     for system in dict.fromkeys(x.system for x in m.labels if x.system != SYSTEM):
         theirs = [x for x in m.labels if x.system == system and x.schedule != "manual"]

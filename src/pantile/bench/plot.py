@@ -1,11 +1,12 @@
-"""A bar chart of speeds relative to one contender, for each app and over all of them.
+"""Charts: bars of speeds relative to one contender, or a picture of several strategies over several apps.
 
 Bars start at that contender's speed: who is faster rises above the line, who is slower hangs below it. Dashes mark the
-speed that the machine allows at most.
+speed that the machine allows at most. In the picture, the redder a time is, the slower, against the best strategy.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,14 +15,17 @@ from statistics import geometric_mean
 from typing import Any
 
 from .contender import Label, Unavailable
+from .matrix import Matrix
 from .ours import SYSTEM
-from .result import Result
+from .result import Result, milliseconds, two_digits
 
 OURS = ("#c1440e", "#e08e5b", "#f0c3a0", "#7f2d0a", "#d9a441", "#8c6d31", "#b56576", "#6d597a")
 OTHERS = ("#3d5a80", "#8aa6c4", "#6b8f71", "#b5c99a", "#9a8c98", "#c9ada7", "#d3dce6")
 BAR_INCHES = 0.26
 MEAN = "geometric\nmean"
 LIMIT = "what the machine allows"
+SLOWEST = 8.0  # times as slow as the best strategy, and what is slower, are equally red
+OVER_THE_BEST = "over the best"
 
 
 @dataclass(frozen=True)
@@ -134,3 +138,43 @@ def _limits(axes: Any, results: Sequence[Result], apps: Sequence[str], base: Bas
         x, y = zip(*places, strict=True)
         left, right = [i - 0.4 for i in x], [i + 0.4 for i in x]
         axes.hlines(y, left, right, color="black", linewidth=1.2, linestyle=(0, (3, 2)), label=LIMIT, zorder=3)
+
+
+def draw_heatmap(path: Path, results: Sequence[Result], caption: str = "") -> None:
+    """Write the picture; its format is that of the file name."""
+    pyplot, _ = matplotlib()
+    m = Matrix(results)
+    apps = list(m.times)
+    ratios = [[m.ratio(app, [x]) if x in m.times[app] else None for x in m.labels] for app in apps]
+    texts = [[milliseconds(m.times[app][x]) if x in m.times[app] else "" for x in m.labels] for app in apps]
+    means = [m.mean([x]) for x in m.labels]
+    ratios.append(means)
+    texts.append(list(map(two_digits, means)))
+    size = (2.2 + 0.85 * len(m.labels), 1.4 + 0.27 * len(texts))
+    figure, axes = pyplot.subplots(figsize=size, layout="constrained")
+    _cells(axes, ratios, texts)
+    axes.set_xticks(range(len(m.labels)), [name.replace(" ", "\n") for name in m.head])
+    axes.set_yticks(range(len(texts)), [*apps, OVER_THE_BEST])
+    axes.axhline(len(apps) - 0.5, color="black", linewidth=1)
+    axes.set_title(caption, loc="left", fontsize=9, color="#555555")
+    figure.savefig(path, dpi=160)
+    pyplot.close(figure)
+
+
+def _cells(axes: Any, ratios: Sequence[Sequence[float | None]], texts: Sequence[Sequence[str]]) -> None:
+    """From green, twice as fast as the best strategy, over white to red; a number in each."""
+    shades = [[math.nan if r is None else _shade(r) for r in row] for row in ratios]
+    axes.imshow(shades, cmap="RdYlGn_r", vmin=-1, vmax=1, aspect="auto", alpha=0.75)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0, labelsize=8)
+    axes.spines[:].set_visible(False)
+    for i, row in enumerate(texts):
+        for j, text in enumerate(row):
+            is_best = ratios[i][j] == 1
+            axes.text(j, i, text, ha="center", va="center", fontsize=8, fontweight="bold" if is_best else "normal")
+
+
+def _shade(ratio: float) -> float:
+    """-1 for half the time of the best strategy, 0 for its own, 1 for `SLOWEST` times it."""
+    shade = math.log2(ratio) if ratio < 1 else math.log(ratio, SLOWEST)
+    return max(-1.0, min(1.0, shade))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pantile as pt
 
 from ..apps import App
-from .columns import aligned
 from .console import Console
+from .result import aligned
 
 STRATEGIES = tuple(name for name, s in pt.autoschedule.STRATEGIES.items() if s.for_cpus and not s.measures)
 UNSEARCHED = {"expert": "written by hand", "plain": "the same for all machines and sizes"}

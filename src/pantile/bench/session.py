@@ -16,20 +16,16 @@ import pantile as pt
 from ..apps import App
 from ..apps.names import error_text
 from ..machine import Cpu
-from ..machine.quiet import NOTICEABLE, busy_cores
+from ..machine.host import NOTICEABLE, busy_cores
 from ..tuning_results import NotTuned
 from .agreement import disagreement, inner
 from .console import Console
-from .contender import ON_GPU, Array, Contender, Label, Unavailable, several
+from .contender import ON_GPU, Array, Contender, Label, Rival, Task, Unavailable, on_a_line, several
+from .extras import bound, free_bytes, overhead_us, peak_megabytes
 from .gpu import GpuContender, prepare_on_gpu
-from .memory import free_bytes, peak_megabytes
 from .ours import SYSTEM, PantileContender, prepare
-from .overhead import overhead_us
-from .placement import on_a_line
 from .result import Result
 from .rivals.registry import RIVALS
-from .rivals.rival import Rival, Task
-from .roofline import bound
 from .rounds import Limit, race
 
 CPU = "cpu"

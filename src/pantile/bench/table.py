@@ -7,17 +7,16 @@ from dataclasses import replace
 from statistics import geometric_mean
 from typing import TypeVar
 
-from .best import best_rivals
-from .columns import aligned, microseconds, milliseconds
 from .contender import Label
 from .matrix import matrix
 from .ours import SYSTEM
-from .result import Result, ratio
+from .result import Result, aligned, microseconds, milliseconds, ratio, two_digits
 
 T = TypeVar("T")
 # Ways to run on a GPU, as keys of results and as headings.
 WAYS = {"called_ms": "called", "captured_ms": "graph", "launched_ms": "launched"}
 MOST_RATIOS = 3  # columns; with more schedules, `matrix` shows them better
+BEST = "best of ours"
 
 
 def render(results: Sequence[Result]) -> str:
@@ -137,3 +136,27 @@ def _passes(results: Sequence[Result]) -> Iterator[str]:
 
 def _unique(values: Iterable[T]) -> list[T]:
     return list(dict.fromkeys(values))
+
+
+def best_rivals(results: Sequence[Result]) -> Iterator[str]:
+    """One line per app that some rival has, one column per schedule; then the geometric mean and the least of each."""
+    threads = max(r.label.threads for r in results)
+    measured = [r for r in results if r.label.threads == threads]
+    if len({r.label for r in measured if r.label.system != SYSTEM}) < 2:
+        return
+    columns = list(dict.fromkeys(r.label.schedule for r in measured if r.label.system == SYSTEM))
+    columns += [BEST] if len(columns) > 1 else []
+    rows, ratios = [["best rival / ours", "rival", *columns]], []
+    for app in dict.fromkeys(r.app for r in measured):
+        theirs = [r for r in measured if r.app == app and r.label.system != SYSTEM]
+        ours = {r.label.schedule: r.ms for r in measured if r.app == app and r.label.system == SYSTEM}
+        if not theirs or not ours:
+            continue
+        fastest = min(theirs, key=lambda r: r.ms)
+        ours[BEST] = min(ours.values())
+        ratios.append({column: fastest.ms / ours[column] for column in columns if column in ours})
+        rows.append([app, fastest.label.system, *(two_digits(ratios[-1].get(column)) for column in columns)])
+    for name, summary in (("geometric mean", geometric_mean), ("least", min)):
+        of = [[r[column] for r in ratios if column in r] for column in columns]
+        rows.append([name, "", *(two_digits(summary(values) if values else None) for values in of)])
+    yield from aligned(rows, text_columns=2)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+
 from .. import tuning_results
 from ..runtime import cache
 
 
-def info() -> int:
+def run(options: Namespace) -> int:
+    """Show or clear the cache, and return the exit code."""
+    return _clear() if options.clear else _info()
+
+
+def _info() -> int:
     """Print the directory and the contents of the cache."""
     info = cache.info()
     if info.directory is None:
@@ -18,7 +25,7 @@ def info() -> int:
     return 0
 
 
-def clear() -> int:
+def _clear() -> int:
     """Remove all entries of the cache."""
     winners = tuning_results.files()
     for path in winners:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 import pantile as pt
-
-if TYPE_CHECKING:
-    from .call import PipelineCall
 
 _DESCRIPTION = """\
 Image pipelines as functions of pixel coordinates, compiled to fast native code.
@@ -29,14 +27,7 @@ Instead of an app, you can name your own pipeline as FILE.py:NAME: a pt.Pipeline
 one.
 """
 _LARGEST_SIDE = 1 << 14  # of a generated picture: 800 MB
-_SCHEDULE_HELP = "expert (the schedule in the app or file; the default), plain, or a strategy such as auto or greedy"
 _TARGET_HELP = "an app such as unsharp, or your own pipeline as FILE.py:NAME"
-_SHAPE_HELP = (
-    "the shape of an input in NumPy order, such as img=1080x1920x3; defaults to estimates= or the Input's shape"
-)
-_PARAM_HELP = "the value of a param; may be repeated"
-_SIZE_HELP = "the size of an app's inputs (default: paper)"
-_THREADS_HELP = "the number of threads (default: one per core)"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -82,7 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_calibrate(commands)
     _add_cache(commands)
     about = "List the NVIDIA GPUs that target='cuda' can run on, or report what is missing."
-    commands.add_parser("devices", help="list the available GPUs", description=about).set_defaults(run=_devices)
+    commands.add_parser("devices", help="list the available GPUs", description=about).set_defaults(
+        run=_later("devices")
+    )
     commands.add_parser("version", help="print the version").set_defaults(run=_version)
     return parser
 
@@ -120,9 +113,9 @@ def _add_demo(commands: _Commands) -> None:
         default=(1536, 1024),
         help="the size of a generated picture (default: 1536x1024)",
     )
-    demo.add_argument("--threads", type=_positive, metavar="N", help=_THREADS_HELP)
+    _add_shared(demo, "--threads")
     demo.add_argument("--compare", action="store_true", help="write the original and the result side by side")
-    demo.set_defaults(run=_demo)
+    demo.set_defaults(run=_later("demo"))
 
 
 def _add_run(commands: _Commands) -> None:
@@ -158,10 +151,8 @@ becomes the full range, with as many bits as the input pictures have.
         metavar="[NAME=]FILE",
         help="the file to write (default: out.png; with several outputs, out-NAME.png for each)",
     )
-    run.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help=_PARAM_HELP)
-    run.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
-    run.add_argument("--threads", type=_positive, metavar="N", help=_THREADS_HELP)
-    run.set_defaults(run=_run)
+    _add_shared(run, "--param", "--schedule", "--threads")
+    run.set_defaults(run=_later("run"))
 
 
 def _add_show(commands: _Commands) -> None:
@@ -172,7 +163,7 @@ def _add_show(commands: _Commands) -> None:
     show.add_argument("app", nargs="?", metavar="APP|FILE.py:NAME", help=_TARGET_HELP)
     _add_call(show)
     show.add_argument("--asm", action="store_true", help="print the machine code as well")
-    show.set_defaults(run=_show)
+    show.set_defaults(run=_later("show"))
 
 
 def _add_call(parser: argparse.ArgumentParser) -> None:
@@ -184,19 +175,10 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
         metavar="[NAME=]FILE",
         help="a picture or a .npy file to call the pipeline with, as for pantile run",
     )
-    parser.add_argument("--shape", action="append", default=[], metavar="NAME=HxW", help=_SHAPE_HELP)
-    parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help=_PARAM_HELP)
-    parser.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
+    _add_shared(parser, "--shape", "--param", "--schedule")
     parser.add_argument(
         "--machine", metavar="NAME", help="the machine to schedule for, such as i7-6700 (default: this one)"
     )
-
-
-def _call(options: argparse.Namespace) -> PipelineCall:
-    from .call import PipelineCall
-
-    o = options
-    return PipelineCall(o.app, o.input, o.shape, o.param, o.schedule, o.machine)
 
 
 def _add_explain(commands: _Commands) -> None:
@@ -206,10 +188,10 @@ def _add_explain(commands: _Commands) -> None:
     explain = commands.add_parser("explain", help="report where the time goes, and why", description=about)
     explain.add_argument("app", metavar="APP|FILE.py:NAME", help=_TARGET_HELP)
     _add_call(explain)
-    explain.add_argument("--size", default="paper", metavar="NAME", help=_SIZE_HELP)
+    _add_shared(explain, "--size")
     explain.add_argument("--html", type=Path, metavar="FILE", help="write an HTML page with diagrams instead")
-    explain.add_argument("--threads", type=_positive, metavar="N", help=_THREADS_HELP)
-    explain.set_defaults(run=_explain)
+    _add_shared(explain, "--threads")
+    explain.set_defaults(run=_later("explain"))
 
 
 def _add_tune(commands: _Commands) -> None:
@@ -237,11 +219,8 @@ Ctrl-C stops early and saves the best schedule so far.
         metavar="S",
         help="the time to spend on each pipeline, after auto has run (default: 20)",
     )
-    tune.add_argument("--shape", action="append", default=[], metavar="NAME=HxW", help=_SHAPE_HELP)
-    tune.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help=_PARAM_HELP)
-    tune.add_argument("--size", default="paper", metavar="NAME", help=_SIZE_HELP)
-    tune.add_argument("--threads", type=_positive, metavar="N", help=_THREADS_HELP)
-    tune.set_defaults(run=_tune)
+    _add_shared(tune, "--shape", "--param", "--size", "--threads")
+    tune.set_defaults(run=_later("tune"))
 
 
 def _add_calibrate(commands: _Commands) -> None:
@@ -257,7 +236,7 @@ def _add_calibrate(commands: _Commands) -> None:
         metavar="NUMBER",
         help="measure a GPU, by its number in pantile devices (default: 0)",
     )
-    calibrate.set_defaults(run=_calibrate)
+    calibrate.set_defaults(run=_later("calibrate"))
 
 
 def _add_cache(commands: _Commands) -> None:
@@ -266,7 +245,7 @@ def _add_cache(commands: _Commands) -> None:
     choice = cache.add_mutually_exclusive_group()
     choice.add_argument("--info", action="store_true", help="print where the cache is and how large (the default)")
     choice.add_argument("--clear", action="store_true", help="remove everything in it")
-    cache.set_defaults(run=_cache)
+    cache.set_defaults(run=_later("cache"))
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -309,67 +288,32 @@ def _positive(text: str) -> int:
     return _number(text, 1)
 
 
-def _demo(options: argparse.Namespace) -> int:
-    from .demo import demo
-
-    return demo(options.input, options.output, options.size, options.amount, options.threads, options.compare)
-
-
-def _run(options: argparse.Namespace) -> int:
-    from .run import RunRequest, listing, run
-
-    if options.app is None:
-        print(
-            "pantile run APP --input PICTURE --output PICTURE, where APP is your own pipeline (FILE.py:NAME), or one "
-            f"of\n{listing()}"
-        )
-        return 0
-    o = options
-    return run(RunRequest(o.app, o.input, o.output, o.param, o.schedule, o.threads))
+_SEVERAL = {"action": "append", "default": []}
+_SCHEDULES = "expert (the schedule in the app or file; the default), plain, or a strategy such as auto or greedy"
+_SHAPE = "the shape of an input in NumPy order, such as img=1080x1920x3; defaults to estimates= or the Input's shape"
+_SHARED: dict[str, dict[str, Any]] = {
+    "--param": {**_SEVERAL, "metavar": "NAME=VALUE", "help": "the value of a param; may be repeated"},
+    "--schedule": {"default": "expert", "metavar": "NAME", "help": _SCHEDULES},
+    "--shape": {**_SEVERAL, "metavar": "NAME=HxW", "help": _SHAPE},
+    "--size": {"default": "paper", "metavar": "NAME", "help": "the size of an app's inputs (default: paper)"},
+    "--threads": {"type": _positive, "metavar": "N", "help": "the number of threads (default: one per core)"},
+}
 
 
-def _show(options: argparse.Namespace) -> int:
-    from .show import ShowRequest, listing, show
-
-    if options.app is None:
-        print(listing())
-        return 0
-    return show(ShowRequest(_call(options), options.asm))
+def _add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add options that several commands have."""
+    for name in names:
+        parser.add_argument(name, **_SHARED[name])
 
 
-def _explain(options: argparse.Namespace) -> int:
-    from .explain import ExplainRequest, explain
+def _later(command: str) -> Callable[[argparse.Namespace], int]:
+    """The function `run` of a command's module, which is imported when it runs."""
 
-    return explain(ExplainRequest(_call(options), options.size, options.html, options.threads))
+    def run(options: argparse.Namespace) -> int:
+        status: int = import_module(f".{command}", __package__).run(options)
+        return status
 
-
-def _tune(options: argparse.Namespace) -> int:
-    from .tune import TuneRequest, tune
-
-    o = options
-    return tune(TuneRequest(o.targets, o.seconds, o.size, o.shape, o.param, o.threads))
-
-
-def _calibrate(options: argparse.Namespace) -> int:
-    if options.gpu is not None:
-        from .calibrate_gpu import calibrate_gpu
-
-        return calibrate_gpu(options.gpu)
-    from .calibrate import calibrate
-
-    return calibrate()
-
-
-def _cache(options: argparse.Namespace) -> int:
-    from .cache import clear, info
-
-    return clear() if options.clear else info()
-
-
-def _devices(_: argparse.Namespace) -> int:
-    from .devices import devices
-
-    return devices()
+    return run
 
 
 def _version(_: argparse.Namespace) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ..runtime.cuda.device import devices as all_devices
-from ..runtime.cuda.device import driver_version
+from argparse import Namespace
+
+from ..runtime.cuda.device import devices, driver_version
 
 
-def devices() -> int:
+def run(_: Namespace) -> int:
     """Print the GPUs; if there are none, the error says what is missing."""
-    all_of_them, version = all_devices(), driver_version()
+    all_of_them, version = devices(), driver_version()
     for d in all_of_them:
         capability = "sm_{}{}".format(*d.capability)
         print(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -11,35 +11,24 @@ import pantile as pt
 from ..apps import App
 from ..apps.named import apps_named
 from ..apps.names import WrongArgument
-from .call import PipelineCall
+from .show import PipelineCall
 
 _CALLS = 5  # to be measured
 
 
-@dataclass(frozen=True)
-class ExplainRequest:
-    """The command's arguments."""
-
-    call: PipelineCall
-    size: str
-    html: Path | None
-    threads: int | None
-
-
-def explain(request: ExplainRequest) -> int:
+def run(options: Namespace) -> int:
     """Run it on pictures or generated arrays, and print the causes of its time, or write them as a page."""
-    call, html = request.call, request.html
-    call.check()
+    call, html = PipelineCall.of(options), options.html
     if html is not None and (html.is_dir() or not html.parent.is_dir()):
         raise WrongArgument(f"--html {html} cannot be written: its folder does not exist, or it is itself a folder")
-    if request.threads is not None:
-        pt.set_num_threads(request.threads)
+    if options.threads is not None:
+        pt.set_num_threads(options.threads)
     arrays = call.arrays()
-    apps = apps_named(call.target, request.size, call.sizes(arrays), call.params)
+    apps = apps_named(call.target, options.size, call.sizes(arrays), call.params)
     if len(apps) > 1:
         raise WrongArgument(f"{call.target} is a group of apps; name one, such as {apps[0].name}")
     (app,) = apps
-    arguments = {**arrays, **app.params} if arrays else app.arguments(request.size)
+    arguments = {**arrays, **app.params} if arrays else app.arguments(options.size)
     pipeline = _scheduled(app, call)
     text = _measure(pipeline, arguments, html) if call.machine is None else pipeline.explain(html, **arguments)
     print(text if html is None else f"wrote {html.resolve()}")

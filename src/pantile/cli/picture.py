@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cached import cached_property
+from ..dataclass import cached_property
 
 Array = np.ndarray[Any, Any]
 
@@ -70,3 +70,22 @@ def quantized(levels: Array, dtype: np.dtype[Any]) -> Array:
 
 def _array(values: Array) -> str:
     return f"{values.dtype}{list(values.shape)}"
+
+
+def pillow(purpose: str) -> Any:
+    """PIL.Image, with all its formats."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise OSError(f"{purpose} needs Pillow: pip install 'pantile[images]'") from None
+    Image.init()
+    return Image
+
+
+def tifffile() -> Any | None:
+    """The package tifffile, if installed: Pillow has no TIFF of several channels with more than 8 bits."""
+    try:
+        import tifffile
+    except ImportError:
+        return None
+    return tifffile

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ import pantile as pt
 
 from ..apps import APPS, SCHEDULES, App, Photo
 from ..apps.named import in_file, is_in_file
-from ..apps.names import WrongArgument, check
-from ..apps.params import params
+from ..apps.names import WrongArgument, check, params
 from .job import Job, JobResult, job_of_app, job_of_pipeline
 from .picture import Array, Picture, deepest
 from .reading import read
@@ -23,24 +22,16 @@ from .writing import check_place, type_in_file, write
 DEFAULT_OUTPUT = "out.png"
 
 
-@dataclass(frozen=True)
-class RunRequest:
-    """The command's arguments."""
-
-    app: str  # or FILE.py:NAME
-    inputs: Sequence[str]  # FILE or NAME=FILE
-    outputs: Sequence[str]  # FILE or NAME=FILE
-    params: Sequence[str]  # NAME=VALUE
-    schedule: str
-    threads: int | None
-
-
-def run(request: RunRequest) -> int:
+def run(options: Namespace) -> int:
     """Read, compute, write, and print about it."""
-    job = job_named(request.app, request.schedule)
-    values = params(job.pipeline, request.params)
-    files = _sources(job, request.inputs)
-    targets = _targets(job, request.outputs)
+    if options.app is None:
+        usage = "pantile run APP --input PICTURE --output PICTURE"
+        print(f"{usage}, where APP is your own pipeline (FILE.py:NAME), or one of\n{listing()}")
+        return 0
+    job = job_named(options.app, options.schedule)
+    values = params(job.pipeline, options.param)
+    files = _sources(job, options.input)
+    targets = _targets(job, options.output)
     for path in targets.values():
         check_place(path, [source for paths in files.values() for source in paths])
     pictures = _pictures(files)
@@ -49,7 +40,7 @@ def run(request: RunRequest) -> int:
         _check_type(result, job, targets, needed)
     calls = job.arguments(pictures)
     _tell_inputs(pictures, calls[0])
-    threads = pt.get_num_threads() if request.threads is None else request.threads
+    threads = options.threads or pt.get_num_threads()
     made = job.converted(_compute(job.pipeline, calls, values, threads), needed)
     for name, array in zip(job.outputs, made, strict=True):
         if name in targets:

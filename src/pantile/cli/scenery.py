@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .png import Pixels
+from .writing import Pixels
 
 Array = np.ndarray[Any, Any]  # of float32
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pantile as pt
@@ -14,40 +14,25 @@ from ..apps import App
 from ..apps.named import apps_named
 from ..bench.tuning import Tuning
 from ..cost_model.result import time
-from ..machine.quiet import NOTICEABLE, busy_cores
+from ..machine.host import NOTICEABLE, busy_cores
 from ..progress import doing, step
 
 INTERRUPTED = 130  # the exit status after Ctrl-C
 _BAR = 12  # characters
 
 
-@dataclass(frozen=True)
-class TuneRequest:
-    """The command's arguments."""
-
-    targets: Sequence[str]
-    seconds: float
-    size: str
-    shapes: Sequence[str]  # NAME=1080x1920
-    params: Sequence[str]  # NAME=VALUE
-    threads: int | None
-
-
-def tune(request: TuneRequest) -> int:
+def run(options: Namespace) -> int:
     """Tune each app; the exit code is 0, or 130 after Ctrl-C."""
     tuning_results.writable()  # fail now, not after all the work
-    if request.threads is not None:
-        pt.set_num_threads(request.threads)
-    for number, app in enumerate(app for text in request.targets for app in _named(text, request)):
+    if options.threads is not None:
+        pt.set_num_threads(options.threads)
+    named = (apps_named(text, options.size, options.shape, options.param) for text in options.targets)
+    for number, app in enumerate(app for apps in named for app in apps):
         if number == 0:
             _look_around()
-        if not _tune(app, app.arguments(request.size), request.seconds):
+        if not _tune(app, app.arguments(options.size), options.seconds):
             return INTERRUPTED
     return 0
-
-
-def _named(text: str, request: TuneRequest) -> list[App]:
-    return apps_named(text, request.size, request.shapes, request.params)
 
 
 def _look_around() -> None:

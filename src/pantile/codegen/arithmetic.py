@@ -12,7 +12,7 @@ from ..expr.types import INDEX, DType
 from .context import Context
 from .division import write_floordiv, write_mod
 from .fixed_point import FIXED_POINT_WRITERS
-from .opaque_bounds import cut_inside
+from .opaque_rows import cut_inside
 from .rounding import by_bfloats, fma_16bit, negated_bfloat, round_bfloat
 from .types import constant, integer, integer_type, mangled, value_type
 from .vectors import gather, pick

@@ -21,9 +21,8 @@ from ..target.gpu import LONGEST_ACCESS, MOST_BLOCKS, REGISTERS, WARP_SIZE
 from ..target.kinds import Memory
 from .context import Context, Module
 from .entry import KernelFrame, global_pointer
-from .function import Function
+from .function import Function, readable
 from .memory import buffer_pointer
-from .names import readable
 from .rounding import bfloat_from_bits
 
 SHARED = "@shared"

@@ -6,16 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..expr.nodes import Expr
 from ..expr.types import DType
 from ..ir.nodes import Block, Kernel
 from ..target import Target
 from ..target.kinds import CacheOperator
 from .alignment import AlignmentFacts
-from .closure import Closure
-from .function import Function
+from .function import Closure, Function
 from .indices import index_type
 from .lanes import Neighbours
 from .min_max_pairs import Exchanges

@@ -10,13 +10,12 @@ import re
 import struct
 from collections.abc import Sequence
 
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..errors import InternalError
 from ..expr.nodes import Number
 from ..expr.types import INDEX, DType
 from ..ir.nodes import Kernel, Program
-from .closure import SLOT, ClosureSlot
+from .function import SLOT, ClosureSlot
 from .indices import index_type
 from .types import bfloat_pattern, scalar_type
 

@@ -17,7 +17,7 @@ from .instructions import write_instruction
 from .lanes import apart, is_multiplied_by
 from .mantissa import round_to_small, rounded_operand
 from .memory import load_lane, write_load
-from .opaque_bounds import hidden
+from .opaque_rows import hidden
 from .types import constant, scalar_type, value_type
 from .vectors import shuffle, spread, widened
 

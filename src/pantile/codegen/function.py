@@ -10,11 +10,13 @@ frame (the program's argument slots or a kernel's closure), loaded once, on firs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from .names import readable
+from ..dataclass import dataclass
+from ..errors import InternalError
 from .types import mangled
 
 # Unrolling with a remainder loop is the schedule's to decide; full unrolling of short loops is left to LLVM. Where
@@ -27,6 +29,9 @@ _MANY_LOOPS = 64  # loops that are not certainly short, in one function; bodies 
 
 
 T = TypeVar("T")
+SLOT = 8
+_PLAIN = re.compile(r"[\w.$-]", re.ASCII)
+_LONGEST = 64
 
 
 class Frame(Protocol):
@@ -222,3 +227,46 @@ class Function:
             for k in self._long_loops:
                 self.lines[k] = self.lines[k].replace(_UNROLLED_IF_SHORT, _NEVER_UNROLLED)
         return "\n".join([f"{self.head} {{", "entry:", *self.entry, *self.lines, *self._ways_out, "}", ""])
+
+
+@dataclass(frozen=True)
+class ClosureSlot:
+    """A slot of a closure: the value's name in the kernel, its LLVM type, and its byte offset."""
+
+    name: str
+    type_: str
+    byte: int
+
+
+class Closure:
+    """The frame of a kernel's function: the values that its code uses, of those that the kernel captures."""
+
+    def __init__(self, kernel: str, captures: Iterable[str]) -> None:
+        self._kernel = kernel
+        self._captures = frozenset(captures)
+        self.slots: list[ClosureSlot] = []
+        self.size = 0
+
+    def place(self, name: str, type_: str) -> int:
+        if name not in self._captures:
+            raise InternalError(f"{self._kernel} uses {name}, which it does not capture")
+        byte = self.size
+        self.slots.append(ClosureSlot(name, type_, byte))
+        self.size += _room(type_)
+        return byte
+
+
+def _room(type_: str) -> int:
+    """The size of a slot: enough for any scalar, or for the lanes of a vector of the widest type."""
+    return SLOT * (int(type_[1:].split(" ")[0]) if type_.startswith("<") else 1)
+
+
+def symbol(name: str) -> str:
+    """The symbol of a function: the bytes of its name, quoted and escaped. f.x is @"f.x", and é is @"\\C3\\A9"."""
+    shown = [c if _PLAIN.match(c) else "".join(f"\\{b:02X}" for b in c.encode("utf-8", "surrogatepass")) for c in name]
+    return '@"' + "".join(shown) + '"'
+
+
+def readable(name: str) -> str:
+    """A name as the prefix of an SSA name; it ends in a dot, and the number that follows makes it unique."""
+    return re.sub(r"[^\w.]", "_", name[:_LONGEST], flags=re.ASCII) + "."

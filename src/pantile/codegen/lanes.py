@@ -6,7 +6,7 @@ itself is loaded as a scalar, into the first lane: a load that broadcasts takes 
 
 from __future__ import annotations
 
-from ..cached import cached_property
+from ..dataclass import cached_property
 from ..expr.nodes import Broadcast, Load
 from ..expr.types import FLOAT32, DType
 from ..expr.visit import key

@@ -24,10 +24,9 @@ from ..target.gpu import LONGEST_ACCESS, copies_asynchronously
 from .cache_operators import load_by
 from .checks import check_access
 from .context import Context
-from .gathers import places
-from .opaque_bounds import hidden
+from .opaque_rows import hidden
 from .rounding import bfloat_bits, bfloat_from_bits
-from .strided_loads import STRIDES, Affine, affine, split_offset
+from .strided_loads import STRIDES, Affine, affine, places, split_offset
 from .types import integer, integer_type, mangled, memory_type, value_type
 from .vectors import column, gather, gather_pairs, pick, pick_bytes, pick_integer, reverse, shuffle, spread
 

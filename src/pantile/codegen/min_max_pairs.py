@@ -7,7 +7,7 @@ would extend the live ranges of the values.
 
 from __future__ import annotations
 
-from ..cached import cached_property
+from ..dataclass import cached_property
 from ..expr.nodes import Op
 from ..expr.visit import Key, key
 from ..ir.nodes import Stmt

@@ -10,11 +10,9 @@ from __future__ import annotations
 from ..expr.nodes import Var
 from ..ir.nodes import Kernel, Launch
 from .checks import REPORT, high_limit, low_limit
-from .closure import SLOT, Closure
 from .context import Context, Module
-from .function import Function
+from .function import SLOT, Closure, Function, symbol
 from .memory import buffer_pointer
-from .names import symbol
 
 THREADS = "#threads"
 SCRATCH = "#scratch"

@@ -17,14 +17,12 @@ from ..target.kinds import Kind, Memory
 from .blocks import int_of, shared_memory, write_thread_loop
 from .checks import bind_alloc_limits
 from .context import Context
-from .function import SHORT
+from .function import SHORT, readable
 from .instructions import write_evaluate
 from .lanes import Neighbours
 from .memory import buffer_pointer, write_prefetch, write_store
 from .min_max_pairs import Exchanges
-from .names import readable
-from .opaque_bounds import bind_cut, hidden
-from .opaque_rows import LoopRows, Row, row_starts
+from .opaque_rows import LoopRows, Row, bind_cut, hidden, row_starts
 from .parallel import SCRATCH, write_launch
 from .strided_loads import Groups
 from .types import memory_type

@@ -1,4 +1,4 @@
-"""Which strided loads together read every element of a range.
+"""Which strided loads together read every element of a range, and which gathers neighbouring elements in every lane.
 
 `img[3*x]`, `img[3*x + 1]` and `img[3*x + 2]`, each a vector with stride 3, touch 3*lanes elements without a gap. Then
 one wide load serves them all, and LLVM makes it the target's de-interleaving load. Alone, each of them must not read
@@ -6,6 +6,10 @@ beyond its own last element.
 
 `f[n*x]` .. `f[n*x + 3]`, with any other stride n, are columns of a matrix whose rows are without gaps: dense loads of
 the rows and a transposition in registers serve them all.
+
+`t[i]`, `t[i + 1]`, ... with the same vector `i` of data-dependent indices read one short run per lane. Each lane then
+loads its run at once, and the runs are transposed into one vector per offset. The bytes of a pixel become a number of
+32 bits per lane, which leaves the general registers as it is, and each of them is shifted out of it.
 """
 
 from __future__ import annotations
@@ -13,14 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass, memoized
+from ..expr.linear import Linear, linear
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, const
-from ..expr.runs import Run
+from ..expr.runs import Run, runs
 from ..expr.visit import key, walk
 from ..ir.nodes import For, If, Stmt
 from ..ir.visit import children, expressions
-from . import gathers
 
 STRIDES = range(2, 5)
 _Family = tuple[object, ...]
@@ -81,21 +84,37 @@ def split_offset(e: Expr) -> tuple[Expr | None, int]:
     return e, 0
 
 
+def places(load: Load) -> Linear:
+    """A vector of indices as a sum of vectors, and the constant that all lanes add to it."""
+    return linear(load.indices[0])
+
+
+def _gathered_family(load: Load) -> _Family:
+    return (load.buffer, load.lanes, frozenset((k, c) for k, (_, c) in places(load).terms.items()))
+
+
 class Groups:
     """The strided loads and gathers that a statement executes unconditionally, by the common part of their indices."""
 
     def __init__(self, s: Stmt) -> None:
         self._stmt = s
-        self._windows: dict[tuple[_Family, int], dict[int, int]] = {}
 
     @cached_property
-    def _runs(self) -> dict[gathers.Family, dict[int, Run]]:
-        return gathers.runs(load for load in _certain_loads(self._stmt) if affine(load.indices[0]) is None)
+    def _runs(self) -> dict[_Family, dict[int, Run]]:
+        """For each family of gathers whose indices differ only by a constant, the run that serves each offset."""
+        families: dict[_Family, list[Load]] = {}
+        for load in _certain_loads(self._stmt):
+            if affine(load.indices[0]) is None:
+                families.setdefault(_gathered_family(load), []).append(load)
+        return {
+            family: runs((places(load).constant for load in of), of[0].dtype, of[0].lanes)
+            for family, of in families.items()
+        }
 
     def run(self, load: Load) -> Run:
         """The run of adjacent gathers that this one belongs to, all executed unconditionally."""
-        offset = gathers.places(load).constant
-        return self._runs.get(gathers.family(load), {}).get(offset, Run(offset, 1))
+        offset = places(load).constant
+        return self._runs.get(_gathered_family(load), {}).get(offset, Run(offset, 1))
 
     @cached_property
     def _offsets(self) -> dict[_Family, set[int]]:
@@ -109,21 +128,18 @@ class Groups:
 
     def window(self, load: Load, index: Affine, size: int) -> int | None:
         """The first offset of `size` adjacent loads that include this one, all executed unconditionally; else None."""
-        family = _family(load, index)
-        if (family, size) not in self._windows:
-            self._windows[family, size] = _windows(self._offsets.get(family, set()), size)
-        return self._windows[family, size].get(index.offset)
+        return self._windows(_family(load, index), size).get(index.offset)
 
-
-def _windows(noted: set[int], size: int) -> dict[int, int]:
-    """Cover the offsets from the lowest up by gapless runs of `size`: offset -> first of its run."""
-    windows: dict[int, int] = {}
-    for offset in sorted(noted):
-        for start in range(offset, offset - size, -1):
-            if offset not in windows and all(start + k in noted for k in range(size)):
-                for k in range(size):
-                    windows.setdefault(start + k, start)
-    return windows
+    @memoized
+    def _windows(self, family: _Family, size: int) -> dict[int, int]:
+        """Cover the offsets from the lowest up by gapless runs of `size`: offset -> first of its run."""
+        noted, windows = self._offsets.get(family, set()), dict[int, int]()
+        for offset in sorted(noted):
+            for start in range(offset, offset - size, -1):
+                if offset not in windows and all(start + k in noted for k in range(size)):
+                    for k in range(size):
+                        windows.setdefault(start + k, start)
+        return windows
 
 
 def _family(load: Load, index: Affine) -> _Family:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .model import Sizes, plan_cost, predict_cost
-from .result import Causes, Cost, StageCost
-from .roofline import Limits, arithmetic_seconds, limits
+from .result import Causes, Cost, Limits, StageCost, arithmetic_seconds, limits
 
 __all__ = [
     "Causes",

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor, inf, prod
 from operator import add, itemgetter
 
+from ..dataclass import memoized
 from ..expr.runs import runs
 from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf
-from .innermost import InnermostLoops
-from .layout import memory_strides
+from .counted_loops import InnermostLoops
 from .nest import Nests
 from .reads import Box, MemoryAccess, Reads
 
@@ -61,7 +61,6 @@ class IterationAccesses:
         self._moves: dict[tuple[object, ...], list[list[float]]] = {}
         self._alike: dict[int, tuple[Box, float, int]] = {}
         self._jammed: dict[frozenset[str], list[str]] = {}
-        self._row_of: dict[str, Callable[[tuple[float, ...]], object]] = {}
         self._apart = 0.0  # shuffles that take pixels apart or put them together
 
     def count(self) -> None:
@@ -163,13 +162,12 @@ class IterationAccesses:
             self.instructions += (vectors + shuffles) * part
         setattr(self, unit, total)
 
+    @memoized
     def _row(self, name: str) -> Callable[[tuple[float, ...]], object]:
         """A function from a place to the row of memory that it is in: its indices along all axes but those of channels
         and pixels."""
-        if name not in self._row_of:
-            axes = [axis for axis, n in enumerate(memory_strides(self.nests, name)) if n > MOST_CHANNELS]
-            self._row_of[name] = itemgetter(*axes) if axes else lambda place: ()
-        return self._row_of[name]
+        axes = [axis for axis, n in enumerate(self.nests.memory_strides(name)) if n > MOST_CHANNELS]
+        return itemgetter(*axes) if axes else lambda place: ()
 
     def _is_uneven(self, a: MemoryAccess) -> bool:
         """Whether lanes are not at regular distances, as those of an image that is enlarged by 3/2."""
@@ -195,7 +193,7 @@ class IterationAccesses:
 
     def _offsets(self, family: Sequence[MemoryAccess]) -> tuple[int, set[int]]:
         """How many copies read at places that data decide for each, and the offsets of all others from the first."""
-        loops, strides = self.inner.loops, memory_strides(self.nests, family[0].source)
+        loops, strides = self.inner.loops, self.nests.memory_strides(family[0].source)
         variables = frozenset(v for a in family for v in a.variables)
         moved = [n for n in self.inner.copied if not variables.isdisjoint(loops.of[n])]
         steady = [n for n in moved if all(_is_steady(a, loops.of[n]) for a in family)]
@@ -311,7 +309,7 @@ class IterationAccesses:
     def _access_shape(self, a: MemoryAccess) -> tuple[Box, float, int]:
         """The strides in memory along each axis and between lanes, and the number of vectors of one access. They are
         memoized for all accesses that differ by constants alone."""
-        strides = memory_strides(self.nests, a.source)
+        strides = self.nests.memory_strides(a.source)
         known = self._alike[a.alike] = strides, abs(self._stride(a, strides)), self._width(a)
         return known
 

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from math import ceil, prod
 from typing import NamedTuple
 
+from ..dataclass import memoized
 from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf
 from .accesses import OF_A_SMALL_ONE, count_accesses
-from .counted_loops import CountedLoops
-from .innermost import InnermostLoops
+from .counted_loops import CountedLoops, InnermostLoops
 from .nest import Nests
 from .operations import ANYWHERE, Tally
 
@@ -75,7 +75,6 @@ class Bodies:
 
     def __init__(self, nests: Nests, machine: Cpu) -> None:
         self.nests, self.machine = nests, machine
-        self._inner: dict[CountedLoops, InnermostLoops] = {}
         issue, costs = machine.issue, machine.costs
         self._cycles = {
             "int": 1 / issue.int,
@@ -104,12 +103,10 @@ class Bodies:
         times = computed.times * prod(computed.parts.values()) * self.nests.facts.part(leaf)
         return [self._body(leaf, loops).times(times) for loops in self.nests.versions(leaf)]
 
+    @memoized
     def inner(self, loops: CountedLoops) -> InnermostLoops:
         """The loops that one iteration of an innermost loop consists of."""
-        inner = self._inner.get(loops)
-        if inner is None:
-            inner = self._inner[loops] = InnermostLoops(loops)
-        return inner
+        return InnermostLoops(loops)
 
     def _body(self, leaf: Leaf, loops: CountedLoops) -> Body:
         """The body, with the iterations of one time that the stage is computed."""

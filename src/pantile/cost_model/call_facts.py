@@ -14,18 +14,17 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..analysis.conversions import conversions
-from ..analysis.inlining import closed_form, rewritten
+from ..analysis.inlining import as_expression, rewritten
 from ..analysis.interval import Interval, Scope
-from ..analysis.load_boxes import Box as Region
+from ..analysis.regions import Box as Region
 from ..analysis.regions import Rules, required, stage_reads
-from ..cached import cached_property
+from ..dataclass import cached_property, memoized
 from ..expr.nodes import Number
 from ..graph.nodes import Graph, Stage
 from ..schedule.loop_tree import Leaf
 from .branches import Branches, Conditions
 from .copies import Copies
-from .definition_costs import DefinitionFacts, extent
-from .equivalent_stages import Signature, signature
+from .definition_costs import DefinitionFacts, Signature, extent, signature
 from .operations import StartCounts, Tally
 from .reads import Box, Reads
 from .triangles import Triangle
@@ -43,7 +42,6 @@ class CallFacts:
     def __init__(self, graph: Graph, at: _SizedPipeline) -> None:
         self.graph, self.whole, self.answers = graph, at.whole, at.answers
         self._at = at
-        self._definitions: dict[Leaf, DefinitionFacts] = {}
         wider = conversions(graph)
         self.dtypes = {s.name: tuple(wider.get(s.name, t) for t in s.dtypes) for s in graph.stages}
         self.dtypes |= {i.name: (i.dtype,) for i in graph.inputs}
@@ -60,11 +58,10 @@ class CallFacts:
     def bytes_per_point(self, name: str) -> int:
         return sum(t.bytes for t in self.dtypes[name])
 
+    @memoized
     def definition(self, leaf: Leaf) -> DefinitionFacts:
         """All that is known of a definition."""
-        if leaf not in self._definitions:
-            self._definitions[leaf] = self._at.definition(self.graph.stage[leaf[0]], leaf[1])
-        return self._definitions[leaf]
+        return self._at.definition(self.graph.stage[leaf[0]], leaf[1])
 
     def reads(self, leaf: Leaf) -> Reads:
         """What a definition reads and writes."""
@@ -154,25 +151,18 @@ class _SizedPipeline:
         self.answers: dict[Hashable, dict[Hashable, Any]] = {}  # to what was asked of a schedule for some of the stages
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
         self._left: dict[tuple[frozenset[str], frozenset[str]], CallFacts] = {}
-        self._definitions: dict[tuple[Stage, int], DefinitionFacts] = {}
-        self._signatures: dict[Stage, Signature] = {}
         self._rewritten: dict[tuple[str, frozenset[str]], Stage] = {}
-        self._written_out: dict[Stage, Stage] = {}
 
     def source(self, buffer: str) -> str:
         return self._source.get(buffer, buffer)
 
+    @memoized
     def definition(self, stage: Stage, index: int) -> DefinitionFacts:
-        if (stage, index) not in self._definitions:
-            self._definitions[stage, index] = DefinitionFacts(
-                stage, index, self.source, self.whole, self.scalars, self._conditions
-            )
-        return self._definitions[stage, index]
+        return DefinitionFacts(stage, index, self.source, self.whole, self.scalars, self._conditions)
 
+    @memoized
     def signature(self, stage: Stage) -> Signature:
-        if stage not in self._signatures:
-            self._signatures[stage] = signature(stage, self.source, self.scalars)
-        return self._signatures[stage]
+        return signature(stage, self.source, self.scalars)
 
     @cached_property
     def _read(self) -> dict[str, frozenset[str]]:
@@ -207,11 +197,9 @@ class _SizedPipeline:
                 self._rewritten[name, taken[name]] = stage
         return [self._rewritten[s.name, taken[s.name]] if taken[s.name] else s for s in kept]
 
+    @memoized
     def _as_expression(self, stage: Stage) -> Stage:
-        if stage not in self._written_out:
-            whole = replace(stage, pure=replace(stage.pure, values=closed_form(stage)), updates=())
-            self._written_out[stage] = whole
-        return self._written_out[stage]
+        return as_expression(stage)
 
 
 def _extents(graph: Graph, regions: Mapping[str, Region], scalars: Mapping[str, Number]) -> dict[str, Box]:

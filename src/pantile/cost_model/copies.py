@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import product
 
+from ..dataclass import memoized
 from ..expr.nodes import Const, Expr, Load, Op, Var
 from ..expr.visit import children, names
 from .linear_forms import LinearForm
@@ -85,7 +86,6 @@ class Instances:
 
     def __init__(self, copies: Copies, kinds: Kinds) -> None:
         self._copies, self._of = copies, kinds.of
-        self._places: dict[Place, list[Place]] = {}
         self._seen: dict[int, set[Place]] = {}
 
     def counted(self, e: Expr) -> int:
@@ -103,15 +103,14 @@ class Instances:
         sums = dict.fromkeys(frozenset(zip(kinds, of_copy, strict=True)) for of_copy in zip(*places, strict=True))
         return sum(map(_operations, _families(sums))) / (len(terms) - 1)
 
+    @memoized
     def _shifted(self, place: Place) -> list[Place]:
         """The place of each copy, so many steps farther along each loop."""
-        if place not in self._places:
-            along = [
-                [None] * n if at is None else [at + step * k for k in range(n)]
-                for at, (_, step, n) in zip(place, self._copies, strict=True)
-            ]
-            self._places[place] = list(product(*along))
-        return self._places[place]
+        along = [
+            [None] * n if at is None else [at + step * k for k in range(n)]
+            for at, (_, step, n) in zip(place, self._copies, strict=True)
+        ]
+        return list(product(*along))
 
 
 def _families(sums: Iterable[Terms]) -> list[list[Terms]]:

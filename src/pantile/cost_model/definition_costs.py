@@ -1,20 +1,23 @@
 """What the cost model needs of one definition, whatever its schedule, shared by all pipelines that have it, such
-as those that are left when other stages are inlined."""
+as those that are left when other stages are inlined.
+
+Stages are of equal cost if they are equal but for the names of what they read, such as the levels of two pyramids, one
+for each of two pictures.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..analysis.interval import Interval, Scope
-from ..analysis.loop_bounds import bounding
-from ..analysis.ragged import ragged
+from ..analysis.loop_bounds import bounding, ragged
 from ..analysis.regions import definition_scope
-from ..cached import cached_property
-from ..expr.nodes import Expr, Number
-from ..expr.visit import names
-from ..graph.nodes import Stage
+from ..dataclass import cached_property, memoized
+from ..expr.nodes import Const, Expr, Load, Number, Op, Var
+from ..expr.visit import each_once, names
+from ..graph.nodes import Definition, Stage
 from .branches import Branches, Conditions
 from .copies import Copies
 from .operations import InstructionCounts, StartCounts, Tally, depth, live_bytes, roots, start_counts
@@ -38,7 +41,6 @@ class DefinitionFacts:
     ) -> None:
         self.stage, self.definition = stage, stage.definitions[index]
         self._source, self._whole, self._scalars, self._conditions = source, whole, scalars, conditions
-        self._tallies: dict[Copies, tuple[Tally, ...]] = {}
         self._boxes: dict[tuple[tuple[str, int], ...], dict[str, Box]] = {}
         self._filled: dict[tuple[tuple[str, int], ...], dict[str, float]] = {}
         self.answers: dict[Hashable, Any] = {}  # memoized, by what they depend on in the schedule
@@ -69,11 +71,10 @@ class DefinitionFacts:
         """The extents of all loops."""
         return {**dict(zip(self.stage.dims, self._whole[self.stage.name], strict=True)), **self._ranges}
 
+    @memoized
     def tallies(self, copies: Copies) -> tuple[Tally, ...]:
         """The instructions of evaluating the definition once in each copy."""
-        if copies not in self._tallies:
-            self._tallies[copies] = self._instructions.tallies(copies)
-        return self._tallies[copies]
+        return self._instructions.tallies(copies)
 
     @cached_property
     def _instructions(self) -> InstructionCounts:
@@ -163,3 +164,66 @@ def extent(r: Interval) -> int:
     if not r.bounded:
         return UNLIMITED
     return max(1, min(UNLIMITED, int(r.high) - int(r.low) + 1))
+
+
+class Signature(NamedTuple):
+    """What the cost of a stage depends on. `form` is equal for equivalent stages. `sources`: the stages and inputs that
+    the stage reads, itself included, in the order in which those of equivalent stages correspond to each other."""
+
+    form: Hashable
+    sources: tuple[str, ...]
+
+
+def signature(stage: Stage, source: Callable[[str], str], scalars: Mapping[str, Number]) -> Signature:
+    """The signature of a stage at the sizes of a call: names of buffers and scalars are replaced by numbers."""
+    writer = _Writer(stage, source, scalars)
+    definitions = tuple([writer.definition(d) for d in stage.definitions])
+    form = (stage.dims, stage.dtypes, definitions, tuple(writer.lines), tuple(map(scalars.get, writer.scalars)))
+    return Signature(_HashedTuple(form), tuple(writer.sources))
+
+
+class _HashedTuple:
+    """A long tuple that is hashed once."""
+
+    def __init__(self, form: tuple[object, ...]) -> None:
+        self._form, self._hash = form, hash(form)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            self is other or isinstance(other, _HashedTuple) and self._hash == other._hash and self._form == other._form
+        )
+
+
+class _Writer:
+    """Writes expressions as numbered lines, of which equal ones share one."""
+
+    def __init__(self, stage: Stage, source: Callable[[str], str], scalars: Mapping[str, Number]) -> None:
+        self.lines: dict[tuple[object, ...], int] = {}
+        self.sources: dict[str, int] = {stage.name: 0}
+        self.scalars: dict[str, int] = {}
+        self._source, self._values = source, scalars
+        self._known: dict[int, int] = {}
+
+    def definition(self, d: Definition) -> tuple[object, ...]:
+        of = tuple([each_once(e, self._known, self._line) for e in d.expressions])
+        return len(d.indices), len(d.values), tuple([r.name for r in d.domain]), of
+
+    def _line(self, e: Expr) -> int:
+        line = (type(e), e.dtype, self._attribute(e), *[self._known[id(c)] for c in e.operands])
+        return self.lines.setdefault(line, len(self.lines))
+
+    def _attribute(self, e: Expr) -> object:
+        """What a node is besides its type and operands. Loads of a graph have no masks."""
+        if isinstance(e, Const):
+            return repr(e.value)
+        if isinstance(e, Op):
+            return e.op
+        if isinstance(e, Var):
+            return self.scalars.setdefault(e.name, len(self.scalars)) if e.name in self._values else e.name
+        if isinstance(e, Load):
+            source = self._source(e.buffer)
+            return self.sources.setdefault(source, len(self.sources)), e.buffer.removeprefix(source)
+        return None

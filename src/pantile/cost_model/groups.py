@@ -3,7 +3,7 @@
 The cost of a group depends on its own part of the plan, on the layout of memory that others write, and on the caches
 that hold the footprint of the whole call. `group_key` is all of that, so that for a schedule that differs from another
 in one group, the cost of one group is predicted. Names are not part of it: groups that are equal but for names share
-one cost (`equivalent_stages`).
+one cost (`signature`).
 """
 
 from __future__ import annotations
@@ -17,24 +17,36 @@ from .call_facts import CallFacts
 
 def groups(facts: CallFacts, plan: Plan) -> list[list[str]]:
     """The stages of each group, in the order of the pipeline; all stages without loops are one group."""
-    leader = {s.name: s.name for s in facts.graph.stages}
-
-    def led_by(name: str) -> str:
-        while leader[name] != name:
-            leader[name] = name = leader[leader[name]]
-        return name
-
+    tied = DisjointSets([s.name for s in facts.graph.stages])
     without_loops = ""
     for s in facts.graph.stages:
         if not s.ndim and plan.stages[s.name].compute is None:
             without_loops = without_loops or s.name
-            leader[led_by(s.name)] = led_by(without_loops)
+            tied.tie(s.name, without_loops)
         for other in _tied_to(plan.stages[s.name]):
-            leader[led_by(s.name)] = led_by(other)
-    members: dict[str, list[str]] = {}
-    for name in leader:
-        members.setdefault(led_by(name), []).append(name)
-    return list(members.values())
+            tied.tie(s.name, other)
+    return tied.parts()
+
+
+class DisjointSets:
+    """Sets of stages, joined in pairs."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._leader = {name: name for name in names}
+
+    def _led_by(self, name: str) -> str:
+        while self._leader[name] != name:
+            self._leader[name] = name = self._leader[self._leader[name]]
+        return name
+
+    def tie(self, a: str, b: str) -> None:
+        self._leader[self._led_by(a)] = self._led_by(b)
+
+    def parts(self) -> list[list[str]]:
+        parts: dict[str, list[str]] = {}
+        for name in self._leader:
+            parts.setdefault(self._led_by(name), []).append(name)
+        return list(parts.values())
 
 
 def _tied_to(p: StagePlan) -> Iterator[str]:

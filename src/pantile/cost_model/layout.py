@@ -1,10 +1,22 @@
-"""How the elements of a stage or input lie in memory: its dims, or parts that a schedule cuts them into, in order."""
+"""How the elements of a stage or input lie in memory: its dims, or parts that a schedule cuts them into, in order.
+
+An address decides which set of a cache may hold it, so that rows a power of two apart evict each other long before the
+cache is full: these are conflict misses.
+
+    filter[c, 3, 3, 128] of floats, 16 of c and all of 3 by 3, a line of each: 144 lines, 72, 24 and 8 lines apart. All
+    are in 32 of the 256 sets of a first cache, which hold 4 lines each: as if they were eight times as large.
+
+Rows of buffers that code makes are a line farther apart than they are long (`lower/flatten.py`), planes are not. Caches
+behind the first one have addresses of memory, where pages lie anywhere.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import gcd, prod
 from typing import NamedTuple
 
-from .nest import Nests
+from ..machine.description import Cache
 from .reads import Box
 
 
@@ -14,52 +26,6 @@ class MemoryDim(NamedTuple):
     axis: int
     extent: int
     step: int
-
-
-def layout(nests: Nests, name: str) -> list[MemoryDim]:
-    """The dims of memory, the contiguous one last; for a stage that is stored in a loop, those of what it has there."""
-    return _layout(nests, name, nests.stored(name) if name in nests.plan.stages else nests.facts.whole[name])
-
-
-def whole_layout(nests: Nests, name: str) -> list[MemoryDim]:
-    """The layout of a stage if all of it were stored."""
-    return _layout(nests, name, nests.facts.whole[name])
-
-
-def _layout(nests: Nests, name: str, box: Box) -> list[MemoryDim]:
-    if (name, box) not in nests.layouts:
-        nests.layouts[name, box] = _find_layout(nests, name, box)
-    parts: list[MemoryDim] = nests.layouts[name, box]
-    return parts
-
-
-def _find_layout(nests: Nests, name: str, whole: Box) -> list[MemoryDim]:
-    p = nests.plan.stages.get(name)
-    if p is None:
-        return [MemoryDim(axis, n, 1) for axis, n in enumerate(whole)]
-    dims = nests.facts.graph.stage[name].dims
-    parts = {d: MemoryDim(axis, n, 1) for axis, (d, n) in enumerate(zip(dims, whole, strict=True))}
-    for s in p.storage_splits:
-        axis, n, step = parts[s.dim]
-        outer, inner = MemoryDim(axis, -(-n // s.factor), step * s.factor), MemoryDim(axis, min(n, s.factor), step)
-        parts[s.outer], parts[s.inner] = outer, inner
-    return [parts[d] for d in p.storage]
-
-
-def memory_strides(nests: Nests, name: str) -> Box:
-    """The strides in memory of neighbours along each axis, in elements, where all is stored."""
-    if name not in nests.strides:
-        nests.strides[name] = _memory_strides(nests, name)
-    return nests.strides[name]
-
-
-def _memory_strides(nests: Nests, name: str) -> Box:
-    strides, distance = [0] * len(nests.facts.whole[name]), 1
-    for part in reversed(whole_layout(nests, name)):
-        if part.step == 1:
-            strides[part.axis] = distance
-        distance *= part.extent
-    return tuple(strides)
 
 
 def run(parts: list[MemoryDim], box: Box) -> int:
@@ -81,3 +47,34 @@ def far_runs(parts: list[MemoryDim], box: Box, near: float) -> int:
             count *= min(extent, -(-box[axis] // step))
         distance *= extent
     return count
+
+
+def conflict_factor(cache: Cache, parts: list[MemoryDim], box: Box, each: int, padding: int) -> float:
+    """How many times as much of a cache a box takes as it has bytes, for elements of `each` bytes: 1 if the lines
+    of its rows are in as many sets as they can be. `padding`: bytes between rows."""
+    sets = max(1, cache.size // (cache.ways * cache.line))
+    length = max(1, run(parts, box) * each // cache.line)  # lines of a row
+    steps = list(_steps(parts, box, each, cache.line, padding))
+    lines = length * prod([n for _, n in steps])
+    if not steps or lines <= cache.ways:
+        return 1.0
+    reached, apart = 1, sets
+    for distance, rows in sorted(steps, key=lambda s: -gcd(sets, s[0])):
+        apart = gcd(apart, distance)
+        reached = min(reached * rows, sets // apart)
+    reached = min(sets, reached * length)
+    return sets / reached if lines > cache.ways * reached else 1.0
+
+
+def _steps(parts: list[MemoryDim], box: Box, each: int, line: int, padding: int) -> Iterator[tuple[int, int]]:
+    """The distances at which rows follow each other, in lines, and how many do."""
+    distance, inside_run = each, True
+    for axis, extent, step in reversed(parts):
+        inside = min(extent, -(-box[axis] // step))
+        if not inside_run and inside > 1:
+            yield distance // line if distance % line == 0 else 1, inside
+        inside_run = inside_run and inside == extent
+        is_row = distance < line
+        distance *= extent
+        if is_row and distance >= line:
+            distance += padding

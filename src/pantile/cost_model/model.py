@@ -13,8 +13,7 @@ from dataclasses import replace
 from math import ceil, prod
 from typing import Any, TypeVar
 
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass, memoized
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..machine.description import Cpu
@@ -140,7 +139,6 @@ class _CostModel:
         self.traffic, self.threads = traffic, threads
         self.nests, self.machine = traffic.nests, traffic.machine
         self.cycle = 1e-9 / self.machine.ghz
-        self._bytes: dict[str, float] = {}  # of one of the buffers of a stage or an input
 
     def stages(self, capacities: tuple[float, ...]) -> list[tuple[StageCost, int]]:
         """The cost of each stage, and the number of instructions of its code."""
@@ -234,12 +232,11 @@ class _CostModel:
         source = self.nests.facts.source
         return sum([min(n, self._stored_bytes(source(buffer)) / PAGE_BYTES) for buffer, n in body.rows.items()])
 
+    @memoized
     def _stored_bytes(self, source: str) -> float:
-        if source not in self._bytes:
-            nests, types = self.nests, self.nests.facts.dtypes[source]
-            box = nests.stored(source) if source in nests.plan.stages else nests.facts.whole[source]
-            self._bytes[source] = prod(box) * max(t.bytes for t in types)
-        return self._bytes[source]
+        nests, types = self.nests, self.nests.facts.dtypes[source]
+        box = nests.stored(source) if source in nests.plan.stages else nests.facts.whole[source]
+        return prod(box) * max(t.bytes for t in types)
 
     def _transfer_seconds(
         self, moved: BytesMoved, streams: int, pages: float, rates: list[float]

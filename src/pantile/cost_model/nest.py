@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from math import prod
-from typing import Any
 
-from ..dataclass import value
+from ..dataclass import memoized, value
 from ..schedule.loop_tree import Leaf, LoopTree
 from ..schedule.plan import ONCE, Nest, Plan, Site, Split
 from ..target.kinds import Kind
 from .call_facts import CallFacts
 from .counted_loops import CountedLoops
+from .layout import MemoryDim
 from .linear_forms import LinearForm
 from .reads import Box
 
@@ -59,18 +59,6 @@ class Nests:
     def __init__(self, facts: CallFacts, plan: Plan, names: Sequence[str]) -> None:
         self.facts, self.plan, self.tree = facts, plan, LoopTree(facts.graph, plan)
         self.leaves = [(name, k) for name in names for k in range(len(facts.graph.stage[name].definitions))]
-        self.layouts: dict[tuple[str, Box], Any] = {}  # of memory, and strides in it: memoized by `layout`
-        self.strides: dict[str, Box] = {}
-        self._computed: dict[str, ComputedBox] = {}
-        self._required: dict[tuple[str, Site], Box] = {}
-        self._loops: dict[Leaf, CountedLoops] = {}
-        self._extents: dict[tuple[Leaf, Site | None], dict[str, int] | None] = {}
-        self._footprints: dict[tuple[Leaf, Site | None], dict[str, Box] | None] = {}
-        self._rates: dict[tuple[str, int, Site], float | None] = {}
-        self._domains: dict[Leaf, dict[str, int]] = {}
-        self._times: dict[Site, float] = {}
-        self._stored: dict[str, Box] = {}
-        self._cut: dict[Site, bool] = {}
         for name in reversed(names):  # consumers first: nothing then waits for a long chain of others
             for site in self.tree.around(name):
                 self.required(name, site)
@@ -81,14 +69,9 @@ class Nests:
 
     # ---- boxes
 
+    @memoized
     def computed(self, name: str) -> ComputedBox:
         """The box of a stage that is computed at a time, and how often."""
-        box = self._computed.get(name)
-        if box is None:
-            box = self._computed[name] = self._find_computed(name)
-        return box
-
-    def _find_computed(self, name: str) -> ComputedBox:
         p = self.plan.stages[name]
         sites = (p.compute, *p.also)
         box = self.required(name, p.compute)
@@ -120,15 +103,11 @@ class Nests:
                 parts[self.facts.graph.stage[name].dims[k]] = (one * (blocks - 1) + last) / (one * blocks)
         return parts
 
+    @memoized
     def times(self, site: Site | None) -> float:
         """How often a site is reached."""
         if site is None:
             return 1.0
-        if site not in self._times:
-            self._times[site] = self._find_times(site)
-        return self._times[site]
-
-    def _find_times(self, site: Site) -> float:
         leaf = (site.stage, site.definition)
         loops = self.loops(leaf)
         computed, depth = self.computed(site.stage), loops.names.index(site.loop) + 1
@@ -166,13 +145,8 @@ class Nests:
         tiles of which the last is partial."""
         return any(map(self._cuts_columns, self.tree.around(name)))
 
+    @memoized
     def _cuts_columns(self, site: Site) -> bool:
-        cuts = self._cut.get(site)
-        if cuts is None:
-            cuts = self._cut[site] = self._find_cut(site)
-        return cuts
-
-    def _find_cut(self, site: Site) -> bool:
         rewrites = self.plan.stages[site.stage].nests[site.definition].rewrites
         columns = {self.facts.graph.stage[site.stage].dims[-1]}
         for r in rewrites:
@@ -182,16 +156,15 @@ class Nests:
                     return True
         return False
 
+    @memoized
     def _rate(self, name: str, axis: int, site: Site) -> float | None:
         """The rate at which a dim of a stage moves with a loop of another, if it is constant: by no index that is
         clamped, nor by several at different rates, nor for a stage that pauses. Else lowering cannot tell what is new
         each time."""
-        if (name, axis, site) not in self._rates:
-            inside = [leaf for leaf in self.facts.readers[name] if site in self.tree.chain(leaf)]
-            reads = self.facts.reads
-            rates = {self._rate_of(form, leaf, site) for leaf in inside for form in reads(leaf).along(name, axis)}
-            self._rates[name, axis, site] = rates.pop() if len(rates) == 1 else None
-        return self._rates[name, axis, site]
+        inside = [leaf for leaf in self.facts.readers[name] if site in self.tree.chain(leaf)]
+        reads = self.facts.reads
+        rates = {self._rate_of(form, leaf, site) for leaf in inside for form in reads(leaf).along(name, axis)}
+        return rates.pop() if len(rates) == 1 else None
 
     def _rate_of(self, form: LinearForm, leaf: Leaf, site: Site) -> float | None:
         dims = self.facts.graph.stage[leaf[0]].dims
@@ -210,13 +183,43 @@ class Nests:
         slides = site in self.tree.around(name)[len(self.tree.to(self.plan.stages[name].store)) :]
         return slides and not (rate * self.loops((site.stage, site.definition)).step[site.loop]).is_integer()
 
+    # ---- memory
+
+    def layout(self, name: str) -> list[MemoryDim]:
+        """The dims of memory, the contiguous one last; for a stage that is stored in a loop, those of what it has
+        there."""
+        return self._layout(name, self.stored(name) if name in self.plan.stages else self.facts.whole[name])
+
+    def whole_layout(self, name: str) -> list[MemoryDim]:
+        """The layout of a stage if all of it were stored."""
+        return self._layout(name, self.facts.whole[name])
+
+    @memoized
+    def _layout(self, name: str, box: Box) -> list[MemoryDim]:
+        p = self.plan.stages.get(name)
+        if p is None:
+            return [MemoryDim(axis, n, 1) for axis, n in enumerate(box)]
+        dims = self.facts.graph.stage[name].dims
+        parts = {d: MemoryDim(axis, n, 1) for axis, (d, n) in enumerate(zip(dims, box, strict=True))}
+        for s in p.storage_splits:
+            axis, n, step = parts[s.dim]
+            outer, inner = MemoryDim(axis, -(-n // s.factor), step * s.factor), MemoryDim(axis, min(n, s.factor), step)
+            parts[s.outer], parts[s.inner] = outer, inner
+        return [parts[d] for d in p.storage]
+
+    @memoized
+    def memory_strides(self, name: str) -> Box:
+        """The strides in memory of neighbours along each axis, in elements, where all is stored."""
+        strides, distance = [0] * len(self.facts.whole[name]), 1
+        for part in reversed(self.whole_layout(name)):
+            if part.step == 1:
+                strides[part.axis] = distance
+            distance *= part.extent
+        return tuple(strides)
+
+    @memoized
     def stored(self, name: str) -> Box:
         """The memory that a stage has at a time; along the dim that it slides along, as much as is in use."""
-        if name not in self._stored:
-            self._stored[name] = self._find_stored(name)
-        return self._stored[name]
-
-    def _find_stored(self, name: str) -> Box:
         p = self.plan.stages[name]
         box, slides = self.required(name, p.store), self.computed(name).slides
         dim = None if slides is None else self.facts.graph.stage[name].dims[slides]
@@ -225,16 +228,11 @@ class Nests:
         used = self.required(name, p.compute)[slides] + self.computed(name).box[slides]
         return tuple(min(n, used) if k == slides else n for k, n in enumerate(box))
 
+    @memoized
     def required(self, name: str, at: Site | None) -> Box:
         """The required region of a stage: what is read of it in one iteration of a loop, or in all."""
         if at is None:
             return self.facts.whole[name]
-        box = self._required.get((name, at))
-        if box is None:
-            box = self._required[name, at] = self._find_required(name, at)
-        return box
-
-    def _find_required(self, name: str, at: Site) -> Box:
         stage = self.facts.graph.stage[name]
         box: Box = (1,) * stage.ndim
         for leaf in self.facts.readers[name]:
@@ -248,37 +246,28 @@ class Nests:
             box = tuple(map(max, box, own))
         return box
 
+    @memoized
     def loops(self, leaf: Leaf) -> CountedLoops:
         """The loops of a definition."""
-        loops = self._loops.get(leaf)
-        if loops is None:
-            extents = self._variables(leaf, self.computed(leaf[0]).box)
-            loops = self._loops[leaf] = CountedLoops(self.plan.stages[leaf[0]].nests[leaf[1]], extents)
-        return loops
+        extents = self._variables(leaf, self.computed(leaf[0]).box)
+        return CountedLoops(self.plan.stages[leaf[0]].nests[leaf[1]], extents)
 
     def _variables(self, leaf: Leaf, box: Box) -> dict[str, int]:
         extents = dict(zip(self.facts.graph.stage[leaf[0]].dims, box, strict=True))
         return extents | self._domain(leaf) if leaf[1] else extents
 
+    @memoized
     def _domain(self, leaf: Leaf) -> dict[str, int]:
-        if leaf not in self._domains:
-            self._domains[leaf] = self.facts.domain(leaf, _vector_variables(self.plan.stages[leaf[0]].nests[leaf[1]]))
-        return self._domains[leaf]
+        return self.facts.domain(leaf, _vector_variables(self.plan.stages[leaf[0]].nests[leaf[1]]))
 
     def versions(self, leaf: Leaf) -> list[CountedLoops]:
         """The loops of a definition, with loops of their own for partial last blocks that differ from the others."""
         return self.loops(leaf).versions()
 
+    @memoized
     def extents(self, leaf: Leaf, at: Site | None) -> dict[str, int] | None:
         """How many values the variables of a definition take in one iteration of a loop; None if it is outside of the
         loop."""
-        key = (leaf, at)
-        if key in self._extents:
-            return self._extents[key]
-        extents = self._extents[key] = self._find_extents(leaf, at)
-        return extents
-
-    def _find_extents(self, leaf: Leaf, at: Site | None) -> dict[str, int] | None:
         name = leaf[0]
         if at is None:
             return self._variables(leaf, self.facts.whole[name])
@@ -292,16 +281,12 @@ class Nests:
             return self._variables(leaf, self.required(name, at))
         return None
 
+    @memoized
     def footprint(self, leaf: Leaf, at: Site | None) -> dict[str, Box] | None:
         """The boxes that a definition reads and writes in one iteration of a loop; None if it is outside of the
         loop."""
-        key = (leaf, at)
-        if key in self._footprints:
-            return self._footprints[key]
         extents = self.extents(leaf, at)
-        boxes = None if extents is None else self.facts.definition(leaf).boxes(extents)
-        self._footprints[key] = boxes
-        return boxes
+        return None if extents is None else self.facts.definition(leaf).boxes(extents)
 
     def filled(self, leaf: Leaf, at: Site | None) -> dict[str, float]:
         """The part of the box of each source that a definition touches, for sources of which it does not touch the

@@ -1,16 +1,29 @@
 """What one definition reads and writes, as linear forms: the box of each source that a part of its loops touches.
 
 Loads of the same slopes are one group: f[y - 1, x], f[y, x] and f[y + 1, x] together reach two rows farther than one.
+
+Reads may be a star rather than a box: of the box around them, they touch a part.
+
+    f[y - 1, x] + f[y + 1, x] + f[y, x]; g[z - 1, y, x] + g[z + 1, y, x] + g[z, y - 1, x] + g[z, y + 1, x]
+
+The first are all of a box of 3 rows. Of the 3 by 3 rows around the second, one iteration reads 4; a tile of 16 by 16 of
+them, nearly all of 18 by 18.
+
+Gathers touch as many cache lines as data decide, or floats of coordinates:
+
+table[img[y, x], c]                     a line for each pixel, whatever the number of channels
+table[img[y, x], c] + table[img[y, x] + 1, c]       the same one, where these lie side by side
+img[floor(a*x + b*y), floor(c*x + d*y)] neighbours lead to neighbours: a line for each pixel at the border of a tile
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import ceil
+from itertools import pairwise
+from math import ceil, prod
 
-from ..cached import cached_property
-from ..dataclass import value
+from ..dataclass import cached_property, dataclass, memoized, value
 from ..expr.linear import linear
 from ..expr.nodes import Cast, Expr, Load, Number, Op
 from ..expr.types import DType
@@ -18,10 +31,11 @@ from ..expr.visit import Key, key, loaded, names, walk, walk_loads, walk_values
 from ..graph.nodes import Definition, Stage
 from .branches import Branches, Conditions
 from .linear_forms import NOTHING, LinearForm, Slopes, index_form
-from .stars import Star, star
 
 Extents = Mapping[str, int]
 Box = tuple[int, ...]
+Place = tuple[float, ...]
+NEAR = 8  # elements, at most, from one to the next along an axis that stays in a line, such as that of channels
 
 
 @value(eq=False)
@@ -73,15 +87,12 @@ class Reads:
         self.stage, self.definition = stage, definition
         self.loops, self._extents = frozenset(extents), extents
         self._source, self._scalars, self._conditions = source, scalars, conditions
-        self._forms: dict[Expr, LinearForm] = {}
         self._alike: dict[tuple[object, ...], int] = {}
-        self._along: dict[tuple[str, int], frozenset[LinearForm]] = {}
 
+    @memoized
     def form(self, index: Expr) -> LinearForm:
-        """The form of an index, memoized."""
-        if index not in self._forms:
-            self._forms[index] = index_form(index, self.loops, self._scalars)
-        return self._forms[index]
+        """The form of an index."""
+        return index_form(index, self.loops, self._scalars)
 
     @cached_property
     def loads(self) -> tuple[MemoryAccess, ...]:
@@ -130,12 +141,10 @@ class Reads:
     def _groups(self) -> tuple[_AccessGroup, ...]:
         return _access_groups((*self.loads, *self.stores[:1]))
 
+    @memoized
     def along(self, source: str, axis: int) -> frozenset[LinearForm]:
         """The different indices at which a source is read along an axis."""
-        forms = self._along.get((source, axis))
-        if forms is None:
-            forms = self._along[source, axis] = frozenset(a.forms[axis] for a in self.loads if a.source == source)
-        return forms
+        return frozenset(a.forms[axis] for a in self.loads if a.source == source)
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -224,3 +233,82 @@ def _hull(forms: tuple[LinearForm, ...]) -> LinearForm:
     decided = next((f.decided for f in forms if f.decided is not None), None)
     low, high, rounded = min(f.low for f in forms), max(f.high for f in forms), max(f.rounded for f in forms)
     return LinearForm(forms[0].slopes, low, high, decided, rounded)
+
+
+@dataclass(frozen=True, eq=False)
+class Star:
+    """Reads of one source by the same slopes: along all of its axes but the last one, where each begins."""
+
+    forms: tuple[LinearForm, ...]
+    places: frozenset[Place]
+
+    def filled(self, extents: Mapping[str, int]) -> float:
+        """The part that is read of the box around all reads while loops run over such extents."""
+        sizes = [1 + ceil(sum(abs(s) * (extents.get(v, 1) - 1) for v, s in f.slopes) - NOTHING) for f in self.forms]
+        ends = [(min(along), max(along)) for along in zip(*self.places, strict=True)]
+        around: float = prod(b - a + n for (a, b), n in zip(ends, sizes, strict=True))
+        return _union(self.places, sizes) / around
+
+
+def star(accesses: Sequence[tuple[LinearForm, ...]]) -> Star | None:
+    """The star of all reads of a source; None if they are a box, or are not known."""
+    slopes = {tuple(f.slopes for f in forms) for forms in accesses}
+    if len(slopes) > 1 or any(f.decided is not None or f.rounded or f.low != f.high for a in accesses for f in a):
+        return None
+    places = frozenset(tuple(f.low for f in forms[:-1]) for forms in accesses)
+    if len(places) == prod(len(set(along)) for along in zip(*places, strict=True)):
+        return None
+    return Star(accesses[0][:-1], places)
+
+
+def _union(places: frozenset[Place], sizes: Sequence[int]) -> float:
+    """The size of the union of boxes of one size that begin at such places."""
+    if not sizes:
+        return 1.0
+    first, others = sizes[0], sizes[1:]
+    cuts = sorted({end for p in places for end in (p[0], p[0] + first)})
+    known: dict[frozenset[Place], float] = {}
+    total = 0.0
+    for a, b in pairwise(cuts):
+        inside = frozenset(p[1:] for p in places if p[0] <= a < p[0] + first)
+        if inside not in known:
+            known[inside] = _union(inside, others) if inside else 0.0
+        total += (b - a) * known[inside]
+    return total
+
+
+@dataclass(frozen=True)
+class GatheredAccesses:
+    """The gathered accesses of one source: the number of places in lines of their own, the loops by which these differ,
+    the loops that continue from there within a line, and the bytes of an element. `is_smooth`: no data take part."""
+
+    places: int
+    variables: frozenset[str]
+    near: frozenset[str]
+    element: int
+    is_smooth: bool
+
+    def bytes(self, extents: Mapping[str, int], line: int) -> float:
+        """The most bytes that are touched while loops run over such extents."""
+        count = self.places * prod(extents.get(v, 1) for v in self.variables)
+        each = self.element * prod(extents.get(v, 1) for v in self.near)
+        apart = count * max(line, each)
+        if not self.is_smooth:
+            return apart
+        border = self.places * line * sum(extents.get(v, 1) for v in self.variables)
+        return min(apart, count * each + border)
+
+
+def scattered(accesses: Sequence[MemoryAccess], strides: Sequence[int]) -> GatheredAccesses:
+    """Summarize the accesses of a source with such strides along each axis."""
+    far = [axis for axis, stride in enumerate(strides) if stride > NEAR]
+    places = {tuple(_place(a, axis, axis in far) for axis in range(len(strides))) for a in accesses}
+    variables = frozenset(v for a in accesses for v in a.variables)
+    moved = {v for a in accesses for v in a.variables if v in a.decided or any(a.forms[k].slope(v) for k in far)}
+    smooth = all(a.is_smooth for a in accesses)
+    return GatheredAccesses(len(places), variables & moved, variables - moved, accesses[0].dtype.bytes, smooth)
+
+
+def _place(a: MemoryAccess, axis: int, is_far: bool) -> object:
+    """The place of an index; along an axis whose neighbours are in the same line, only what it is computed from."""
+    return (a.family[1 + axis], a.forms[axis].low) if is_far else a.origins[axis]

@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf, prod
 
-from ..dataclass import dataclass
+from ..dataclass import dataclass, memoized
 from ..machine.description import Cpu
 from ..schedule.loop_tree import Leaf
 from ..schedule.plan import Site
 from ..target.kinds import WRITTEN_OUT, Kind
-from .cache_sets import conflict_factor
-from .gathers import scattered
-from .layout import MemoryDim, far_runs, layout, memory_strides, run, whole_layout
+from .layout import MemoryDim, conflict_factor, far_runs, run
 from .nest import Nests
-from .reads import Box
+from .reads import Box, scattered
 
 USED = 0.6  # the part of a cache that is there for what a loop touches, others and associativity having the rest
 SHORT_BYTES = 512  # a run that ends before the hardware prefetcher follows it
@@ -66,27 +64,21 @@ class GroupTraffic:
 
     def __init__(self, nests: Nests, machine: Cpu) -> None:
         self.nests, self.machine, self._line = nests, machine, machine.l1.line
-        self._iteration: dict[tuple[Site, bool], float] = {}
         self._inside: dict[Site, list[Leaf]] = {}
         for leaf in nests.leaves:
             for site in nests.tree.chain(leaf):
                 self._inside.setdefault(site, []).append(leaf)
-        self._sizes: dict[tuple[str, Box], float] = {}
-        self._conflict_sizes: dict[tuple[str, Box], float] = {}
-        self._walks: dict[tuple[Leaf, str], int] = {}
-        self._steps: dict[tuple[Leaf, str], float] = {}
-        self._copies: dict[Leaf, int] = {}
         self._decided = {
             leaf: {
-                name: scattered(of, memory_strides(nests, name))
+                name: scattered(of, nests.memory_strides(name))
                 for name, of in nests.facts.reads(leaf).scattered.items()
             }
             for leaf in nests.leaves
         }
         self._stars = {leaf for leaf in nests.leaves if nests.facts.reads(leaf).stars}
         sources = dict.fromkeys(source for leaf in nests.leaves for source in nests.facts.reads(leaf).sources)
-        self._layout = {name: layout(nests, name) for name in sources}
-        self._whole = {name: whole_layout(nests, name) for name in sources}  # as far apart as rows of all of it are
+        self._layout = {name: nests.layout(name) for name in sources}
+        self._whole = {name: nests.whole_layout(name) for name in sources}  # as far apart as rows of all of it are
         stages = {name: nests.plan.stages[name] for name in sources if name in nests.plan.stages}
         self._stores = {name: nests.tree.to(p.store) for name, p in stages.items()}
         self._stored_in: dict[Site | None, set[str]] = {None: set(stages)}  # what outlives an iteration of a loop
@@ -211,13 +203,9 @@ class GroupTraffic:
         updates = range(1, len(self.nests.facts.graph.stage[source].definitions))
         return any(self.nests.facts.reads((source, k)).is_scan for k in updates)
 
+    @memoized
     def _written_out(self, leaf: Leaf) -> int:
         """How many of the innermost loops of a definition are vectorized, unrolled, or have a trip count of one."""
-        if leaf not in self._copies:
-            self._copies[leaf] = self._find_written_out(leaf)
-        return self._copies[leaf]
-
-    def _find_written_out(self, leaf: Leaf) -> int:
         count = 0
         for site in reversed(self.nests.tree.chain(leaf)):
             if self.nests.tree.kind(site) not in WRITTEN_OUT and self.nests.trips(site) > 1:
@@ -225,11 +213,10 @@ class GroupTraffic:
             count += 1
         return count
 
+    @memoized
     def _iteration_footprint(self, site: Site, first: bool) -> float:
         """The footprint of one iteration of a loop in a cache, the first or another one, in bytes."""
-        if (site, first) not in self._iteration:
-            self._iteration[site, first] = sum(self._largest(self._inside[site], site, first).values())
-        return self._iteration[site, first]
+        return sum(self._largest(self._inside[site], site, first).values())
 
     def _largest(self, leaves: Iterable[Leaf], site: Site | None, with_conflicts: bool = False) -> dict[str, float]:
         sizes: dict[str, float] = {}
@@ -249,13 +236,11 @@ class GroupTraffic:
                     sizes[source] = size
         return sizes
 
+    @memoized
     def _bytes_with_conflicts(self, source: str, box: Box) -> float:
         """The bytes of a first-level cache that a box takes, where its lines conflict with each other: see
-        `cache_sets`."""
-        known = self._conflict_sizes.get((source, box))
-        if known is None:
-            known = self._conflict_sizes[source, box] = self._bytes(source, box) * self._conflict_factor(source, box)
-        return known
+        `layout`."""
+        return self._bytes(source, box) * self._conflict_factor(source, box)
 
     def _conflict_factor(self, source: str, box: Box) -> float:
         p, l1 = self.nests.plan.stages.get(source), self.machine.l1
@@ -270,14 +255,9 @@ class GroupTraffic:
             return {}
         return {source: of.bytes(extents, self._line) for source, of in places.items()}
 
+    @memoized
     def _bytes(self, source: str, box: Box) -> float:
         """The bytes of the cache lines that hold a box."""
-        known = self._sizes.get((source, box))
-        if known is None:
-            known = self._sizes[source, box] = self._find_bytes(source, box)
-        return known
-
-    def _find_bytes(self, source: str, box: Box) -> float:
         line, points = self._line, prod(box)
         together = min(points, run(self._layout[source], box))
         total = 0.0
@@ -298,13 +278,9 @@ class GroupTraffic:
             together = min(points, self._stream_length(leaf, source))
         return points / together * len(self.nests.facts.dtypes[source])
 
+    @memoized
     def _walk_length(self, leaf: Leaf, source: str) -> int:
         """The number of consecutive elements, up to the innermost loop that does not continue where it is."""
-        if (leaf, source) not in self._walks:
-            self._walks[leaf, source] = self._find_walk_length(leaf, source)
-        return self._walks[leaf, source]
-
-    def _find_walk_length(self, leaf: Leaf, source: str) -> int:
         length, side_by_side = 1, 0
         for runs, box in self._far_runs(leaf, source, self._whole[source]):
             side_by_side = side_by_side or runs  # of one iteration: each has an instruction of its own
@@ -313,13 +289,9 @@ class GroupTraffic:
             length = run(self._whole[source], box)
         return length
 
+    @memoized
     def _stream_length(self, leaf: Leaf, source: str) -> float:
         """The number of elements that follow each other at short steps, in one of the runs that go on side by side."""
-        if (leaf, source) not in self._steps:
-            self._steps[leaf, source] = self._find_stream_length(leaf, source)
-        return self._steps[leaf, source]
-
-    def _find_stream_length(self, leaf: Leaf, source: str) -> float:
         length, side_by_side = 1.0, 0
         for runs, box in self._far_runs(leaf, source, self._layout[source], self._written_out(leaf)):
             side_by_side = side_by_side or runs  # of one iteration

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..errors import InternalError
 from ..expr.linear import linear
 from ..expr.nodes import Number, Op, Var

@@ -11,6 +11,6 @@ if TYPE_CHECKING:
     from .page import as_page, write_page
     from .text import as_text
 else:
-    __getattr__, __dir__ = imported_later(__name__, as_page="page", write_page="page", as_text="text")
+    __getattr__, __dir__ = imported_later(__name__, page="as_page write_page", text="as_text")
 
 __all__ = ["Explanation", "Timing", "as_page", "as_text", "write_page"]

@@ -10,7 +10,7 @@ from ..analysis.regions import required
 from ..dataclass import dataclass
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
-from ..schedule.groups import Group
+from ..schedule.schedule import Group
 from .markup import Markup, join, tag
 
 _IMAGE, _ZOOM = 160.0, 230.0  # the longer side of the image; the tile when drawn large

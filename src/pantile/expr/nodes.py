@@ -15,25 +15,36 @@
 
 Nodes are frozen and compared by identity (`==` builds an expression); passes memoize on identity, so a shared node
 is visited once. `same` in `visit` compares structure. Python's numbers enter through `build`, which types them.
+
+A NumPy array that is indexed with an expression, `array[e]`, is recognized, to refuse that with a useful message. NumPy
+calls `__index__` first, swallows whatever that raises, and calls `__array__` next, whose errors it passes on. It
+also calls `__array__`, but not `__index__`, when an array of objects is filled with expressions.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import field, fields
 from functools import cache
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
+import numpy as np
+
 from ..dataclass import dataclass
-from ..errors import UserError, UserTypeError
-from .indexed_array import as_object, is_index, note_index
+from ..errors import UserError, UserTypeError, is_ours
 from .types import BOOL, INDEX, DType
 
 Number = bool | int | float
 # Values that are accepted where an expression is expected.
 ExprLike = Any
 T = TypeVar("T")
+_Place = tuple[int, int, int]  # the expression, the frame of the user's code and the instruction that runs in it
+
+_index_call: list[_Place] = []  # the last call of `__index__`
+
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -399,3 +410,27 @@ def coordinate(name: str) -> Var:
 def op(name: str, *args: Expr) -> Op:
     """An operation on arguments that already agree in type and lanes."""
     return Op(result_type(name, args), args[-1].lanes, name, args)
+
+
+def note_index(e: object) -> None:
+    """Record a call of the `__index__` of an expression, before it raises its error."""
+    _index_call[:] = [_place(e)]
+
+
+def is_index(e: object) -> bool:
+    """Whether the `__array__` of an expression is called for the index of an array."""
+    return _index_call == [_place(e)]
+
+
+def as_object(e: object) -> np.ndarray[Any, np.dtype[Any]]:
+    """An array of objects that holds an expression."""
+    array = np.empty((), object)
+    array[()] = e
+    return array
+
+
+def _place(e: object) -> _Place:
+    caller: FrameType | None = sys._getframe(2)
+    while caller is not None and is_ours(caller):
+        caller = caller.f_back
+    return id(e), id(caller), -1 if caller is None else caller.f_lasti

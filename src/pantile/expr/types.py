@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..errors import InternalError, UserError, UserTypeError, shown
 
 _made: dict[tuple[str, int], DType] = {}

@@ -8,22 +8,49 @@ In a graph's expressions every read of an Input or Func is a `Load` of a buffer 
 reductions have become stages of their own, and scalars are `Var`s: coordinates by their dim's name, params by their
 name, input extents as "img.shape.0". Coordinates, extents and all indices are of type `index` (see `widen`); a pixel
 uses a coordinate by a cast to int32.
+
+As bytes, to copy a graph and to send it to other processes, its expressions are written as one list of rows, operands
+first, and the stages refer to them by number. So shared nodes stay shared, and nothing recurses: pickle itself would,
+once per nested operation.
 """
 
 from __future__ import annotations
 
+import io
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from operator import is_
 from typing import Any
 
 import numpy as np
 
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..errors import Location
 from ..expr.magnitude import MAY_OVERFLOW, Magnitudes
-from ..expr.nodes import Expr, Load, Op, const, coordinate
+from ..expr.nodes import Bits, Cast, Const, Expr, Load, Op, Var, const, coordinate
 from ..expr.types import INDEX, DType
-from ..expr.visit import loaded, walk, walk_loads
-from .pickling import Row, pickled, unpickled
+from ..expr.visit import children, each_once, loaded, walk, walk_loads
+
+# kind of node, type, attribute besides its operands, numbers of the operands
+Row = tuple[type[Expr], DType, Any, tuple[int, ...]]
+
+_ATTRIBUTE: dict[type[Expr], Callable[[Any], Any]] = {
+    Const: lambda e: e.value,
+    Var: lambda e: e.name,
+    Op: lambda e: e.op,
+    Cast: lambda e: None,
+    Bits: lambda e: None,
+    Load: lambda e: e.buffer,
+}
+_NODE: dict[type[Expr], Callable[[DType, Any, tuple[Expr, ...]], Expr]] = {
+    Const: lambda t, value, _: Const(t, 1, value),
+    Var: lambda t, name, _: Var(t, 1, name),
+    Op: lambda t, name, args: Op(t, 1, name, args),
+    Cast: lambda t, _, args: Cast(t, 1, args[0]),
+    Bits: lambda t, _, args: Bits(t, 1, args[0]),
+    Load: lambda t, buffer, args: Load(t, 1, buffer, args),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +116,17 @@ class Definition:
         condition = () if self.condition is None else (self.condition,)
         return tuple(walk_loads(*self.indices, *self.values, *condition))
 
+    def changed(self, change: Callable[[Expr], Expr], index: Callable[[Expr], Expr] | None = None) -> Definition:
+        """The definition with its indices, values and condition rewritten (indices by `index`, if it is given); the
+        same one if they stay the same."""
+        old = (*self.indices, *self.values, *(() if self.condition is None else (self.condition,)))
+        first, last = len(self.indices), len(self.indices) + len(self.values)
+        new = (*map(index or change, self.indices), *map(change, old[first:]))
+        if all(map(is_, new, old)):
+            return self
+        condition = None if self.condition is None else new[last]
+        return replace(self, indices=new[:first], values=new[first:last], condition=condition)
+
 
 @dataclass(frozen=True, eq=False)
 class Stage:
@@ -120,6 +158,12 @@ class Stage:
     def definitions(self) -> tuple[Definition, ...]:
         """The pure definition, then the updates in order."""
         return (self.pure, *self.updates)
+
+    def changed(self, change: Callable[[Definition], Definition]) -> Stage:
+        """The stage with its definitions rewritten; the same one if these stay the same."""
+        pure, *updates = map(change, self.definitions)
+        same = pure is self.pure and all(map(is_, updates, self.updates))
+        return self if same else replace(self, pure=pure, updates=tuple(updates))
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,3 +255,43 @@ def _unpickled(rows: list[Row], data: bytes) -> Graph:
         if i.table is not None:
             i.table.flags.writeable = False  # which NumPy does not keep
     return graph
+
+
+def pickled(parts: Any) -> tuple[list[Row], bytes]:
+    """Parts of a graph as rows of its expressions and the bytes of all else."""
+    to = io.BytesIO()
+    pickler = _Pickler(to)
+    pickler.dump(parts)
+    return pickler.rows, to.getvalue()
+
+
+def unpickled(rows: list[Row], data: bytes) -> Any:
+    """The parts of a graph that `pickled` wrote."""
+    nodes: list[Expr] = []
+    for kind, t, attribute, operands in rows:
+        nodes.append(_NODE[kind](t, attribute, tuple([nodes[k] for k in operands])))
+    return _Unpickler(io.BytesIO(data), nodes).load()
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, to: io.BytesIO) -> None:
+        super().__init__(to)
+        self.rows: list[Row] = []
+        self._known: dict[int, int] = {}
+
+    def persistent_id(self, thing: Any) -> int | None:
+        return each_once(thing, self._known, self._row) if isinstance(thing, Expr) else None
+
+    def _row(self, e: Expr) -> int:
+        operands = tuple([self._known[id(c)] for c in children(e)])
+        self.rows.append((type(e), e.dtype, _ATTRIBUTE[type(e)](e), operands))
+        return len(self.rows) - 1
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, source: io.BytesIO, nodes: list[Expr]) -> None:
+        super().__init__(source)
+        self._nodes = nodes
+
+    def persistent_load(self, number: int) -> Expr:
+        return self._nodes[number]

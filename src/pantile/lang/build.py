@@ -12,10 +12,9 @@ from ..forks import Lock
 from ..graph.names import Names
 from ..graph.nodes import Graph, InputInfo, Output, ParamInfo
 from .func import Func
-from .inputs import Extent, Input
+from .inputs import Extent, Input, Table
 from .iterate import IteratedFunc, apply_steps
 from .scan import scan
-from .tables import Table
 from .translate import Translator
 from .variables import Param, Scalar, known_at_call
 

@@ -21,12 +21,10 @@ from ..expr.build import cast, expr
 from ..expr.nodes import Expr, ExprLike, Read
 from ..expr.types import DType, promote
 from ..graph.names import identifier
-from . import names
-from .indexing import NotAValue, Source, check_rank, indices_of
-from .pixel import Pixel, channel_coordinate, check_channel
+from .indexing import NotAValue, Pixel, Source, channel_coordinate, check_channel, check_rank, indices_of
 from .rdom import RDom
 from .scan import Mentions, scan
-from .variables import Var, known_at_call
+from .variables import Var, current_suffix, known_at_call, words
 
 Bounds = tuple[tuple[Expr, Expr], ...]
 Domain = Sequence[tuple[ExprLike, ExprLike] | ExprLike]
@@ -62,7 +60,7 @@ class Func(Source):
 
     def __init__(self, name: str | None = None, *, domain: Domain | None = None) -> None:
         self.named = name is not None  # otherwise the pipeline may add a number to make the name unique
-        self.name = ("f" if name is None else identifier(name, "a Func")) + names.current_suffix()
+        self.name = ("f" if name is None else identifier(name, "a Func")) + current_suffix()
         self.where = here()
         self.domain = None if domain is None else _domain(self, domain)
         self.helper = False  # made by a boundary condition
@@ -140,7 +138,7 @@ class Func(Source):
 
 def funcs(spelled: str, *, domain: Domain | None = None) -> tuple[Func, ...]:
     """Several Funcs at once, of one domain if that is stated: `low, high = pt.funcs("low high", domain=img.shape)`."""
-    return tuple(Func(name, domain=domain) for name in names.words(spelled, "a Func"))
+    return tuple(Func(name, domain=domain) for name in words(spelled, "a Func"))
 
 
 def _domain(func: Func, domain: Any) -> Bounds:

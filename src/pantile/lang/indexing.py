@@ -1,4 +1,9 @@
-"""The common base of Funcs and Inputs: they are read by index, `f[y, x]`, and are not values themselves."""
+"""The common base of Funcs and Inputs: they are read by index, `f[y, x]`, and are not values themselves.
+
+`pixel` gives all channels of a point at once:
+
+out[y, x] = pt.pixel(r, g, b)     is     out[y, x, c] = pt.case((c == 0, r), (c == 1, g), otherwise=b)
+"""
 
 from __future__ import annotations
 
@@ -9,12 +14,15 @@ import numpy as np
 
 from ..errors import Location, UserError, UserTypeError, shown
 from ..expr.build import expr
-from ..expr.nodes import Expr
+from ..expr.nodes import Const, Expr, ExprLike
+from .math import case, unify
+from .variables import Var
 
 _OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
 _OTHERS = ("neg", "invert", "abs", "lt", "le", "gt", "ge", "round", "int", "float", "index")
 _NUMPY = ("array_ufunc", "array_function")
 _LONG = 80  # the most characters of indices that a message repeats
+_CHANNEL = "c"
 
 
 class NotAValue(ABC):
@@ -86,3 +94,43 @@ def check_rank(source: Source, indices: tuple[Expr, ...], dims: tuple[str, ...])
 
 def _count(n: int, one: str, many: str | None = None) -> str:
     return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+class Pixel(NotAValue, tuple[Expr, ...]):
+    """The channels of a pixel, all of one type, by which a Func may be defined."""
+
+    def as_expr(self) -> NoReturn:
+        raise UserError(
+            "pt.pixel(...) is all channels of a pixel, not a value; assign it, like out[y, x] = pt.pixel(...)"
+        )
+
+    def at(self, channel: Expr) -> Expr:
+        """The value of one channel."""
+        *before, last = self
+        return case(*((channel == k, value) for k, value in enumerate(before)), otherwise=last)
+
+
+def pixel(*channels: ExprLike) -> Pixel:
+    """All channels of a pixel at once: `out[y, x] = pt.pixel(r, g, b)` defines a Func of three dims, y, x and c.
+
+    The channels get one type, as the branches of `pt.select` do.
+    """
+    if not channels:
+        raise UserError("pt.pixel is given no channels; write one expression for each, like pt.pixel(r, g, b)")
+    if len(channels) == 1 and isinstance(channels[0], (tuple, list)):
+        raise UserError("pt.pixel takes channels one by one; write pt.pixel(*channels)")
+    return Pixel(unify(*channels))
+
+
+def channel_coordinate(dims: tuple[str, ...]) -> Var:
+    """The coordinate that numbers channels: c, or a longer name if that is taken."""
+    name = _CHANNEL
+    while name in dims:
+        name += _CHANNEL
+    return Var(name)
+
+
+def check_channel(label: str, channels: int, index: Expr) -> None:
+    """Refuse to read a channel that does not exist."""
+    if isinstance(index, Const) and not 0 <= index.value < channels:
+        raise UserError(f"{label} has channels 0 .. {channels - 1}, but channel {index.value} of it is read")

@@ -10,8 +10,7 @@ from ..errors import UserError, UserTypeError, here, shown
 from .func import Func, Values
 from .inputs import Input
 from .math import cast as to_type
-from .names import suffixed
-from .variables import Param, Var
+from .variables import Param, Var, suffixed
 
 State = TypeVar("State")
 

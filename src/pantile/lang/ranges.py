@@ -13,9 +13,8 @@ from math import prod
 from ..expr.nodes import Cast, Const, Expr, Op, Read, Reduce
 from ..expr.types import DType
 from ..expr.visit import each_once
-from .inputs import Extent
+from .inputs import Extent, Table
 from .rdom import RDom, RVar
-from .tables import Table
 from .variables import Scalar
 
 Range = tuple[int, int]  # both ends included

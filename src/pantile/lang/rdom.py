@@ -12,9 +12,8 @@ from ..expr.build import expr
 from ..expr.nodes import Expr, ExprLike
 from ..expr.types import INT32
 from ..graph.names import identifier
-from . import names as naming
 from .indexing import NotAValue
-from .variables import known_at_call
+from .variables import known_at_call, words
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +117,7 @@ def _bound(bound: Any, axis: int) -> tuple[Expr, Expr]:
 def _loop_names(names: Any, count: int) -> tuple[str, ...]:
     if names is None:
         return tuple(str(k) for k in range(count))
-    result = naming.words(names, "a loop of an RDom")
+    result = words(names, "a loop of an RDom")
     taken = [n for n in result if hasattr(RDom, n) or n in ("loops", "predicates")]
     if taken:
         raise UserError(f"{taken[0]!r} cannot name a loop of an RDom: it is an attribute of every RDom")

@@ -1,6 +1,14 @@
-"""Named scalars: coordinates (`Var`), and scalars whose value is known at the call (`Param`, input extents)."""
+"""Named scalars: coordinates (`Var`), and scalars whose value is known at the call (`Param`, input extents).
+
+Names are those that users give; inside `iterate` they have suffixes.
+"""
 
 from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from ..errors import Location, UserError, UserTypeError, here, shown
 from ..expr import nodes
@@ -8,9 +16,46 @@ from ..expr.build import expr
 from ..expr.nodes import Expr, ExprLike, Number, Read, Reduce
 from ..expr.types import INT32, DType, DTypeLike, dtype, promote
 from ..expr.visit import walk
-from ..graph.names import identifier
+from ..graph.names import CALL_OPTIONS, identifier
 from ..parameters import plain
-from . import names
+
+# Inputs and params are listed in the order in which they were declared.
+declaration_order = itertools.count()
+
+_suffix: ContextVar[str] = ContextVar("_suffix", default="")
+
+
+def argument(name: object, what: str) -> str:
+    """A name that can be a keyword of a pipeline's call."""
+    if identifier(name, what) in CALL_OPTIONS:
+        raise UserError(f"{name!r} cannot be the name of {what}: it is an option of every call; choose another name")
+    return str(name)
+
+
+def words(names: object, what: str) -> tuple[str, ...]:
+    """ "y x" or "y, x" or ("y", "x") as checked names."""
+    if isinstance(names, str):
+        names = names.replace(",", " ").split()
+    if not isinstance(names, (tuple, list)):
+        raise UserError(
+            f"{shown(names)} cannot be the name of {what}; write names with spaces between them, like 'y x'"
+        )
+    return tuple(identifier(n, what) for n in names)
+
+
+@contextmanager
+def suffixed(suffix: str) -> Iterator[None]:
+    """Have the names of Funcs made inside end in `suffix`, so that a step can be repeated without name clashes."""
+    token = _suffix.set(_suffix.get() + suffix)
+    try:
+        yield
+    finally:
+        _suffix.reset(token)
+
+
+def current_suffix() -> str:
+    """The suffix that `suffixed` has set."""
+    return _suffix.get()
 
 
 @nodes.node(init=False)
@@ -23,7 +68,7 @@ class Var(nodes.Var):
 
 def vars(spelled: str) -> tuple[Var, ...]:
     """Several coordinates at once: `y, x = pt.vars("y x")`."""
-    return tuple(Var(n) for n in names.words(spelled, "a coordinate"))
+    return tuple(Var(n) for n in words(spelled, "a coordinate"))
 
 
 @nodes.node()
@@ -41,10 +86,10 @@ class Param(Scalar):
 
     def __init__(self, name: str, dtype: DTypeLike, default: Number | None = None) -> None:
         kind = _dtype(dtype)
-        nodes.Var.__init__(self, kind, 1, names.argument(name, "a Param"))
+        nodes.Var.__init__(self, kind, 1, argument(name, "a Param"))
         object.__setattr__(self, "default", None if default is None else _default(name, default, kind))
         object.__setattr__(self, "where", here())
-        object.__setattr__(self, "order", next(names.declaration_order))
+        object.__setattr__(self, "order", next(declaration_order))
 
 
 _dtype = dtype  # Param's own argument has this name

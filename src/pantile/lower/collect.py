@@ -9,8 +9,8 @@ after:   realize f.lanes: [0..1, 0..10]
 Clamped lanes are not contiguous: each would be loaded as a scalar, for each vector again, in code that is many times as
 long as that of the steady loop beside it. This pass is for the edges that `partition` leaves, once loops are unrolled:
 in consecutive statements, all vectors over the same elements share a row. Where that is no less work, as with a few
-lanes, nothing changes. Rows of adjacent elements are filled by vectors (`clamped_rows`), mirrored or repeated ones by
-vectors in the interior (`periodic_rows`).
+lanes, nothing changes. Rows of adjacent elements are filled by vectors, mirrored or repeated ones by vectors in the
+interior (`clamped_rows`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ from ..expr.visit import walk as walk_expr
 from ..ir import visit as ir
 from ..ir.nodes import Block, BufferArg, For, Realize, Stmt, Store
 from ..target.kinds import Kind, Memory
-from .clamped_rows import Clamped, Columns, Shifted
+from .clamped_rows import Clamped, Columns, FoldedRows, InteriorRange, Shifted
 from .names import of_buffer, of_loop
-from .periodic_rows import FoldedRows, InteriorRange
 
 _LEAST = 32  # lanes of all vectors together, at least
 _LANE, _STEP, _ELEMENT = 4, 4, 3  # instructions per loaded lane, per iteration that fills rows, per element there

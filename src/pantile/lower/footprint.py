@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..analysis.interval import Interval, LazyInterval, Scalar, Scope, interval, refine, type_range
-from ..analysis.load_boxes import Box, hull, load_boxes
+from ..analysis.regions import Box, hull, load_boxes
 from ..expr.build import expr, select
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import COMPARISON, Expr, Op
@@ -14,7 +14,7 @@ from ..expr.visit import conjuncts, depends, loaded, names, same, substitute, wa
 from ..graph.nodes import Stage
 from ..ir.nodes import Block, For, If, Let, Produce, Stmt, Store
 from ..ir.visit import children, expressions
-from .assume import assume
+from .conditions import assume
 from .contents import Contents
 from .coverage import Coverage, CoveredRange
 from .names import is_of_call, region_names

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ..dataclass import memoized
 from ..expr.build import broadcast, ramp
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, const
 from ..expr.visit import children, loaded, names, rebuild, rebuild_op, walk
@@ -73,15 +74,9 @@ def lanes_of(e: Expr, order: Order) -> Expr:
 class _Choice:
     def __init__(self, order: Order) -> None:
         self.order = order
-        self.memo: dict[int, Expr] = {}
 
+    @memoized
     def visit(self, e: Expr) -> Expr:
-        chosen = self.memo.get(id(e))
-        if chosen is None:
-            chosen = self.memo[id(e)] = self.node(e)
-        return chosen
-
-    def node(self, e: Expr) -> Expr:
         lanes = len(self.order)
         if e.lanes == 1:
             return e

@@ -35,14 +35,11 @@ from ..schedule.plan import Plan
 from . import gpu
 from .carry import carry
 from .collect import collect
-from .convert import convert
-from .expand import expand
 from .flatten import flatten
 from .fold_storage import fold_storage
-from .inline import inline
+from .graph_passes import convert, expand, inline, narrow, share_indices
 from .interleave import interleave
 from .names import loop_name, made_for
-from .narrow import narrow
 from .narrow_indices import narrow_indices
 from .nest import LoopNest, build_nest
 from .outline import outline
@@ -51,7 +48,6 @@ from .pixels import pixels
 from .promote import promote
 from .reassociate import reassociate
 from .refuse import not_in_two_memories, not_of_lanes, not_of_one_thread
-from .share_indices import share_indices
 from .share_memory import share_memory
 from .simplify import clean_program, simplify_program
 from .split_storage import split_storage
@@ -269,20 +265,10 @@ def _guaranteed(device: Device) -> Iterator[tuple[str, frozenset[Property]]]:
 GUARANTEED = {device: dict(_guaranteed(device)) for device in Device}  # pass -> properties of the loops after it
 
 
-def lower(
-    graph: Graph,
-    plan: Plan,
-    strides: Mapping[str, Strides],
-    facts: Facts,
-    trace: Trace,
-    small: bool = False,
-    strict: bool = False,
-    aligned: Mapping[str, int] | None = None,
-) -> Program:
-    """Run all passes; the parameters are those of `build`."""
-    built = build(graph, plan, strides, facts, trace, small, strict, aligned)
+def lower(built: Built, trace: Trace) -> Program:
+    """Run the passes over the loops that `build` has made."""
     graph, plan, request, body = built.graph, built.plan, built.request, built.nest.body
-    scalars = arguments(graph, strides, {})[1]
+    scalars = tuple([ScalarArg(p.name, p.dtype) for p in graph.params])
     verifier = Verifier(graph.name, request.buffers, scalars)
     device = Device.GPU if plan.target.has_blocks else Device.CPU
     guaranteed = GUARANTEED[device]
@@ -302,16 +288,16 @@ def build(
     strides: Mapping[str, Strides],
     facts: Facts,
     trace: Trace,
-    small: bool = False,
-    strict: bool = False,
-    aligned: Mapping[str, int] | None = None,
+    small: bool,
+    strict: bool,
+    aligned: Mapping[str, int],
 ) -> Built:
     """Run the passes over the graph, and build the loops.
 
     `strides` has what is known of the strides of each input and output, `aligned` the bytes that their addresses and
     strides are multiples of; for the other parameters see `LoweringRequest`.
     """
-    buffers, _ = arguments(graph, strides, aligned or {})
+    buffers = _buffers(graph, strides, aligned)
     request, checked = LoweringRequest(buffers, facts, small, strict, tuple(_multiples(buffers))), graph
     for step in GRAPH_PASSES:
         before = graph
@@ -340,17 +326,15 @@ def make_kernels(program: Program, device: Device, trace: Trace, debug: bool = F
     return program
 
 
-def arguments(
-    graph: Graph, strides: Mapping[str, Strides], aligned: Mapping[str, int]
-) -> tuple[tuple[BufferArg, ...], tuple[ScalarArg, ...]]:
-    """The kernel's arguments: inputs, then outputs (one buffer per value), then params."""
+def _buffers(graph: Graph, strides: Mapping[str, Strides], aligned: Mapping[str, int]) -> tuple[BufferArg, ...]:
+    """The kernel's buffers: inputs, then outputs (one buffer per value)."""
     inputs = [BufferArg(i.name, i.dtype, i.ndim, False, strides[i.name], aligned.get(i.name, 1)) for i in graph.inputs]
     outputs = [
         BufferArg(b, t, graph.stage[o.stage].ndim, True, strides[b], aligned.get(b, 1))
         for o in graph.outputs
         for b, t in zip(graph.stage[o.stage].buffers, graph.stage[o.stage].dtypes, strict=True)
     ]
-    return (*inputs, *outputs), tuple(ScalarArg(p.name, p.dtype) for p in graph.params)
+    return (*inputs, *outputs)
 
 
 def storage_folds(graph: Graph, plan: Plan, slid: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, int]]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from types import MappingProxyType
 
-from ..cached import cached_property
+from ..dataclass import cached_property
 from ..errors import InternalError
 from ..expr.build import binary, broadcast, cast, ramp
 from ..expr.congruence import Class, congruence, known_remainder

@@ -1,10 +1,14 @@
-"""The machine this process runs on: what its system tells, and its rates, measured once and kept on disk."""
+"""The machine this process runs on: what its system tells, and its rates, measured once and kept on disk.
+
+Times that are measured beside other busy processes say little, even as ratios.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
 import platform
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,8 +19,7 @@ from .. import cache_directory, untrusted_json
 from ..errors import UserError
 from ..target import host
 from .calibration import calibrated
-from .costs import of_core
-from .description import Cache, Cpu, Issue
+from .description import Cache, Cpu, Issue, of_core
 from .measure import Rates, measure
 
 CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
@@ -35,6 +38,8 @@ CAREFULLY = 24  # rounds
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 # Of a system that tells nothing about its caches.
 _USUAL_CACHES = (Cache(32 << 10, 64, 8, 1, 0.0), Cache(512 << 10, 64, 8, 1, 0.0))
+STATISTICS = Path("/proc/stat")
+NOTICEABLE = 0.2  # cores
 
 
 @functools.cache
@@ -163,3 +168,22 @@ def _text(path: Path) -> str | None:
         return path.read_text().strip()
     except OSError:
         return None
+
+
+def busy_cores(seconds: float = 0.25) -> float | None:
+    """How many cores other processes keep busy while this one sleeps; None where the system does not tell."""
+    try:
+        busy_before, all_before, _ = _ticks()
+        time.sleep(seconds)
+        busy, all_ticks, cores = _ticks()
+    except OSError:
+        return None
+    elapsed = all_ticks - all_before
+    return cores * (busy - busy_before) / elapsed if elapsed else None
+
+
+def _ticks() -> tuple[int, int, int]:
+    """Clock ticks of all cores since the start, those spent working and all of them; and the number of cores."""
+    first, *others = STATISTICS.read_text().splitlines()
+    ticks = [int(word) for word in first.split()[1:9]]  # user nice system idle iowait irq softirq steal
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks), sum(line.startswith("cpu") for line in others)

@@ -1,4 +1,4 @@
-"""Machines by name: CPUs that the documents measure on, and two of today; GPUs are in `gpus`.
+"""Machines by name: CPUs that the documents measure on, and two of today; GPUs are in `capabilities`.
 
 Sizes, ways, sharing and clocks are from the documents where they give them (cited by short name), else from the makers'
 specifications; issue rates from the makers' optimization guides; bandwidths of caches are what their ports or buses
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from ..errors import UserError, shown
 from ..forks import importing
-from .costs import of_core
-from .description import Cache, Cpu, Issue, Machine
+from .description import Cache, Cpu, Issue, Machine, of_core
 
 if TYPE_CHECKING:
-    from .gpu import Gpu
+    from .multiprocessor import Gpu
 
 GpuName = Literal[
     "K40", "GTX TITAN", "Tegra K1", "GTX 1080 Ti", "Quadro P6000", "Tesla V100", "Jetson AGX Xavier", "RTX 2070",
@@ -94,7 +93,7 @@ def named(name: str) -> Machine:
     if isinstance(name, str) and name in NAMED:
         return NAMED[name]
     with importing:
-        gpus: dict[str, Gpu] = import_module("pantile.machine.gpus").GPUS  # which few programs need
+        gpus: dict[str, Gpu] = import_module("pantile.machine.capabilities").GPUS  # which few programs need
     if not isinstance(name, str) or name not in gpus:
         known = ", ".join([*NAMED, *gpus])
         raise UserError(f"{shown(name)} is not a machine that is known by name; use one of {known}")

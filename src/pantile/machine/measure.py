@@ -20,8 +20,7 @@ import numpy as np
 from ..dataclass import dataclass
 from ..native import loaded, object_code
 from ..parameters import Rate, check_fields
-from .costs import Costs
-from .description import Issue
+from .description import Costs, Issue
 
 COPIED_BYTES = 32 << 20, 256 << 20  # bytes, from and to as many others: the fewest and the most
 TOUCHED_BYTES = 64 << 20  # read or written by one measurement of a cache, over and over

@@ -1,13 +1,27 @@
-"""What a multiprocessor of a GPU has: a frozen value, by compute capability (`capabilities`) or told by the driver.
+"""What schedulers and cost models know of a GPU, and what a multiprocessor of it has: frozen values.
 
-Words are those of the CUDA programming guide. Sizes are in bytes, registers have 32 bits.
+A GPU is given by name (`named`) or told by the driver, a multiprocessor by compute capability (`capabilities`) or told
+by the driver. Words are those of the CUDA programming guide. Sizes are in bytes, registers have 32 bits, and
+`bandwidth` is in bytes per second.
+
+A multiprocessor holds as many blocks of a kernel at a time as its warps, shared memory and registers leave room for.
+The rules are those of NVIDIA's occupancy calculator, for all compute capabilities: registers are given to warps, in
+units, and each sub-partition of a multiprocessor has a part of them; shared memory is given to blocks, in units, with
+what the system takes of each.
 """
 
 from __future__ import annotations
 
-from ..dataclass import dataclass
-from ..parameters import Amount, Bytes, Count, Rate, check_fields
-from ..target.gpu import WARP_SIZE
+from typing import Annotated, ClassVar, NamedTuple
+
+from ..dataclass import cached_property, dataclass, hashed_once
+from ..parameters import Amount, Between, Bytes, Count, Rate, check_fields
+from ..target import gpu
+from ..target.description import Target, gpu_target
+from ..target.gpu import MOST_THREADS, WARP_SIZE
+from .description import Machine
+
+_CHECKED = 4
 
 
 @dataclass(frozen=True)
@@ -51,3 +65,85 @@ class Multiprocessor:
     def threads(self) -> int:
         """The most threads that are resident at a time."""
         return self.warps * WARP_SIZE
+
+
+class Occupancy(NamedTuple):
+    """Blocks that a multiprocessor holds, what share of its warps these are, and what keeps more of them out."""
+
+    blocks: int
+    share: float
+    limit: str  # blocks, threads, shared memory or registers
+
+
+def occupancy(has: Multiprocessor, threads: int, shared: int, registers: int) -> Occupancy:
+    """The occupancy of blocks of so many threads, bytes of shared memory, and registers per thread. Blocks that do not
+    fit at all are none, by the limit that they exceed."""
+    warps = _units(threads, WARP_SIZE)
+    room = {
+        "blocks": has.blocks,
+        "threads": has.warps // warps if threads <= MOST_THREADS else 0,
+        "shared memory": _by_shared_memory(has, shared),
+        "registers": _by_registers(has, warps, max(1, registers)),
+    }
+    limit = min(room, key=lambda name: room[name])
+    return Occupancy(room[limit], room[limit] * warps / has.warps, limit)
+
+
+def _by_shared_memory(has: Multiprocessor, shared: int) -> int:
+    if shared > has.shared_per_block:
+        return 0
+    of_block = _units(shared + has.shared_reserved, has.shared_unit) * has.shared_unit
+    return has.shared // of_block if of_block else has.blocks
+
+
+def _by_registers(has: Multiprocessor, warps: int, registers: int) -> int:
+    of_warp = _units(registers * WARP_SIZE, has.register_unit) * has.register_unit
+    # A launch is checked as if a block took as many registers in each of four sub-partitions, also where there are two.
+    of_block = of_warp * _units(warps, _CHECKED) * _CHECKED
+    if registers > has.registers_per_thread or of_block > has.registers_per_block:
+        return 0
+    return has.registers // has.sub_partitions // of_warp * has.sub_partitions // warps
+
+
+def _units(amount: int, unit: int) -> int:
+    """How many units hold an amount."""
+    return -(-amount // unit)
+
+
+@hashed_once
+@dataclass(frozen=True)
+class Gpu(Machine):
+    """A GPU and its memory."""
+
+    name: str
+    capability: tuple[Annotated[int, Between(1, 99)], Annotated[int, Between(0, 9)]]  # compute capability
+    multiprocessors: Count
+    multiprocessor: Multiprocessor  # what each of them has
+    ghz: Rate
+    l2: Bytes  # size of the L2 cache
+    bandwidth: Rate  # of global memory
+
+    warp_size: ClassVar[int] = gpu.WARP_SIZE
+    threads_per_block: ClassVar[int] = gpu.MOST_THREADS
+    shared_without_opt_in: ClassVar[int] = gpu.SHARED_WITHOUT_OPT_IN
+    banks: ClassVar[int] = gpu.BANKS
+    bank_width: ClassVar[int] = gpu.BANK_WIDTH
+    sector: ClassVar[int] = gpu.SECTOR  # the size of a transaction with global memory
+    line: ClassVar[int] = gpu.LINE
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @cached_property
+    def target(self) -> Target:
+        """The target that schedules for the machine are made for."""
+        return gpu_target("sm_{}{}".format(*self.capability))
+
+    def occupancy(self, threads: int, shared: int, registers: int) -> Occupancy:
+        """How many blocks of so many threads, bytes of shared memory, and registers per thread a multiprocessor holds
+        at a time, and what keeps more of them out."""
+        return occupancy(self.multiprocessor, threads, shared, registers)
+
+    def resident_blocks(self, threads: int, shared: int, registers: int) -> int:
+        """How many of these blocks all multiprocessors hold at a time, at least one."""
+        return self.multiprocessors * max(1, self.occupancy(threads, shared, registers).blocks)

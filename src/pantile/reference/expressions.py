@@ -9,8 +9,7 @@ import numpy as np
 from ..expr.nodes import Bits, Cast, Const, Expr, Load, Op, Var
 from ..expr.visit import each_once
 from .boxes import Array
-from .floats import held, rounded
-from .operations import apply, convert, reinterpret
+from .operations import apply, convert, held, reinterpret, rounded
 
 # Returns the values that a Load reads at the given index arrays.
 Fetch = Callable[[Load, tuple[Array, ...]], Array]

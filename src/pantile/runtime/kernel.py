@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..codegen.engine import load
 from ..dataclass import dataclass
 from ..errors import RunError
-from .pool import shared_pool
-from .threads import OUT_OF_MEMORY
+from .threads import OUT_OF_MEMORY, shared_pool
 
 Report = ctypes.c_int64 * 8
 _Function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64)  # releases the GIL while it runs

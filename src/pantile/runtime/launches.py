@@ -26,12 +26,11 @@ from ..expr.types import INDEX, INT32, DType
 from ..expr.visit import each_once
 from ..ir.nodes import Alloc, Block, For, If, Kernel, Launch, Let, Produce, Program, Stmt
 from ..ir.registers import estimated_registers
-from ..reference.floats import held, rounded
-from ..reference.operations import apply, convert, reinterpret
+from ..reference.operations import apply, convert, held, reinterpret, rounded
 from . import arguments
 
 if TYPE_CHECKING:
-    from ..machine.gpu import Gpu
+    from ..machine.multiprocessor import Gpu
 
 
 @dataclass(frozen=True)

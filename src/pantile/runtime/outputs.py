@@ -14,8 +14,7 @@ from ..errors import UserError, UserTypeError, shown
 from ..parameters import plain
 from ..target import host
 from .arguments import LARGEST_EXTENT, AnyArray, Array, NDArray, check_array
-from .array_conversion import as_array, check_unmasked
-from .tensors import as_tensor, is_tensor
+from .array_conversion import as_array, as_tensor, check_unmasked, is_tensor
 
 LARGEST_BYTES = 1 << 47  # the size of the address space
 _OVERLAP_WORK = 1000  # steps that NumPy may spend on deciding whether two interleaved views share an element

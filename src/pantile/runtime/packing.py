@@ -1,16 +1,26 @@
-"""The argument block of a kernel: 8-byte slots, as `codegen.emit` describes them."""
+"""The argument block of a kernel: 8-byte slots, as `codegen.emit` describes them.
+
+The address of an array's elements is that of `a.ctypes.data`, found in a tenth of its two microseconds. In CPython, an
+array is a structure whose first field, after those of every object, is the address of its elements. That is part of
+NumPy's binary interface, which all extensions rely on; it is tested here nevertheless.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import struct
+import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..expr.types import DType
-from .addresses import addresses
 from .arguments import NDArray, element_strides, to_bfloat_bits
 
 _FLOAT_FORMATS = {16: "e6x", 32: "f4x", 64: "d"}
+_FIRST_FIELD = object.__basicsize__
+_at = ctypes.c_size_t.from_address
 
 
 class Packing:
@@ -57,3 +67,22 @@ def _format(t: DType) -> str:
     if t.is_float:
         return _FLOAT_FORMATS[t.bits]
     return "q" if t.is_signed else "Q"
+
+
+def _of_structures(arrays: Sequence[NDArray]) -> list[int]:
+    return [_at(id(a) + _FIRST_FIELD).value for a in arrays]
+
+
+def _of_attributes(arrays: Sequence[NDArray]) -> list[int]:
+    return [a.ctypes.data for a in arrays]
+
+
+def _are_structures() -> bool:
+    if sys.implementation.name != "cpython":
+        return False
+    samples: list[NDArray] = [np.zeros(3), np.zeros((4, 5), np.uint8)[::-1, 1:], np.zeros((2, 0))]
+    return _of_structures(samples) == _of_attributes(samples)
+
+
+# The address of each array, whose class must be NumPy's own: derived classes may override anything.
+addresses = _of_structures if _are_structures() else _of_attributes

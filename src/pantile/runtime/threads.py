@@ -14,8 +14,12 @@ returns it when a thread that runs tasks has no memory for its scratch.
 Scratch is a stack per thread, 64-byte aligned, its contents undefined: popping frees what was pushed later,
 too; pushing no bytes gives null, as running out of memory does; popping null does nothing.
 
+There is one pool per process, whose code is cached.
+
 Do not fork from inside a body. From anywhere else a fork is fine, and the child starts workers of its own.
 """
+
+from __future__ import annotations
 
 import ctypes
 import os
@@ -29,6 +33,10 @@ from pantile.machine.host import usable_cores
 from pantile.native import loaded, object_code
 from pantile.runtime.pool_ir import EXPORTS, pool_ir
 from pantile.runtime.pool_ir.platform import MAX_THREADS, OUT_OF_MEMORY
+
+from ..errors import UserError, UserTypeError, shown
+from ..target import host
+from . import cache
 
 __all__ = ["MAX_THREADS", "OUT_OF_MEMORY", "ThreadPool", "compile_pool", "pool"]
 
@@ -116,4 +124,35 @@ def _default_num_threads() -> int:
 def _checked_num_threads(count: int, source: str) -> int:
     if not 1 <= count <= MAX_THREADS:
         raise ValueError(f"{source} needs 1 to {MAX_THREADS} threads, not {count}")
+    return count
+
+
+def shared_pool() -> ThreadPool:
+    """The process's pool, started on first use."""
+    try:
+        return pool(_object_code)
+    except ValueError as error:  # the value in the environment
+        raise UserError(str(error)) from None
+
+
+def _object_code() -> bytes:
+    return cache.fetch(cache.key("thread pool", str(host()), host().features), compile_pool)
+
+
+def get_num_threads() -> int:
+    """The number of threads of a pipeline unless a call overrides it: by default one per core, or the value of the
+    environment variable PANTILE_NUM_THREADS."""
+    return shared_pool().get_num_threads()
+
+
+def set_num_threads(count: int) -> None:
+    """Set the number of threads of pipelines, including the calling one."""
+    shared_pool().set_num_threads(checked_num_threads(count))
+
+
+def checked_num_threads(count: object) -> int:
+    """The number of threads of a call."""
+    if type(count) is not int or not 1 <= count <= MAX_THREADS:
+        kind = UserError if type(count) is int else UserTypeError
+        raise kind(f"the number of threads is {shown(count)}; pass an integer of 1 to {MAX_THREADS}")
     return count

@@ -20,8 +20,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..analysis.conversions import terms
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..expr.visit import names
 from ..graph.nodes import Definition, Stage
 from ..target.description import Target

@@ -34,11 +34,6 @@ Place = tuple[Key, ...]  # the indices that a source is read at
 _VERBS = ("clone_in", "copy_in", "copy_out")
 
 
-def has_copies(schedule: Schedule) -> bool:
-    """Whether some stage or input is to be copied."""
-    return any(not s.verbs.isdisjoint(_VERBS) for s in schedule.values())
-
-
 def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
     """Carry out every clone_in, copy_in and copy_out; the remaining schedule has none."""
     done: set[str] = set()
@@ -254,14 +249,7 @@ def rewritten(stage: Stage, change: Callable[[Expr], Expr | None]) -> Stage:
     """Apply `change` to all expressions of a stage; it returns None for no change."""
     memo: dict[int, Expr] = {}
 
-    def visit(e: Expr) -> Expr:
-        return transform(e, change, memo)
-
-    def definition(d: Definition) -> Definition:
-        condition = None if d.condition is None else visit(d.condition)
-        return replace(d, indices=tuple(map(visit, d.indices)), values=tuple(map(visit, d.values)), condition=condition)
-
-    return replace(stage, pure=definition(stage.pure), updates=tuple(map(definition, stage.updates)))
+    return stage.changed(lambda d: d.changed(lambda e: transform(e, change, memo)))
 
 
 def _reading(stage: Stage, instead: Callable[[Load], str | None]) -> Stage:

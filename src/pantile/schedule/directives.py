@@ -19,8 +19,7 @@ from collections.abc import Iterable
 from dataclasses import field, replace
 from typing import Any
 
-from ..cached import cached_property
-from ..dataclass import dataclass, hashed_once
+from ..dataclass import cached_property, dataclass, hashed_once
 from ..errors import Location, UserError, here, shown
 from ..target.gpu import MOST_THREADS, WARP_SIZE
 from ..target.kinds import CacheOperator, Kind, Memory

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..errors import UserError
 from ..expr.nodes import Expr
 from ..graph.nodes import Graph, Stage
@@ -146,12 +145,9 @@ def _pure(s: StageDraft, d: Directive) -> None:
     s.current = 0
 
 
-def _compute(s: StageDraft, d: Directive) -> None:
-    s.compute = d
-
-
-def _store(s: StageDraft, d: Directive) -> None:
-    s.store = d
+def _kept_as(field: str) -> Callable[[StageDraft, Directive], None]:
+    """Keep a directive; the last one counts."""
+    return lambda s, d: setattr(s, field, d)
 
 
 def _compute_with(s: StageDraft, d: Directive) -> None:
@@ -226,14 +222,6 @@ def _fold_storage(s: StageDraft, d: Directive) -> None:
     s.folds[str(d.args[0])] = d
 
 
-def _nontemporal(s: StageDraft, d: Directive) -> None:
-    s.nontemporal = d
-
-
-def _compute_ahead(s: StageDraft, d: Directive) -> None:
-    s.ahead = d
-
-
 def _registers_from(s: StageDraft, d: Directive) -> None:
     _check_dim(s, d, str(d.args[0]))
     s.hybrid = d
@@ -261,10 +249,11 @@ def _of_update(s: StageDraft, d: Directive) -> None:
 
 
 _STAGE_DIRECTIVES: dict[str, Callable[[StageDraft, Directive], None]] = {
-    "update": _update, "pure": _pure, "compute_root": _compute, "compute_at": _compute, "compute_inline": _compute,
-    "store_root": _store, "store_at": _store, "compute_with": _compute_with, "store_in": _store_in,
+    **dict.fromkeys(("compute_root", "compute_at", "compute_inline"), _kept_as("compute")),
+    **dict.fromkeys(("store_root", "store_at"), _kept_as("store")),
+    "update": _update, "pure": _pure, "compute_with": _compute_with, "store_in": _store_in,
     "reorder_storage": _reorder_storage, "split_storage": _split_storage, "fold_storage": _fold_storage,
-    "pad_storage": _pad_storage, "nontemporal": _nontemporal, "compute_ahead": _compute_ahead,
+    "pad_storage": _pad_storage, "nontemporal": _kept_as("nontemporal"), "compute_ahead": _kept_as("ahead"),
     "registers_from": _registers_from,
     "prefetch": _prefetch, "cache_loads": _cache_loads, "specialize": _specialize, "rfactor": _of_update,
     "strips": _of_update,

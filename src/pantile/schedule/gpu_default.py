@@ -1,23 +1,47 @@
 """What happens on GPUs to stages that a schedule does not name: each is a kernel, its pixels are threads.
 
     f[y, x] = ...              block for yo, xo: thread for yi in 0..8, xi in 0..32: f[8*yo + yi, 32*xo + xi]
-    s[] += img[r.y, r.x]       shared by blocks and threads, see `grid_reduction`
 
 A reduction per pixel, and a loop that carries values from one iteration to the next, runs in each thread. The channels
 of a pixel are computed by one thread.
+
+In reductions of much to little all blocks and threads take part, instead of one thread per result:
+
+    s[] += img[r.y, r.x]       ->   each thread sums its share, each block what its threads have, 32 threads what blocks
+                                    have, and one what these have
+    h[img[r.y, r.x]] += 1      ->   each block counts its share in shared memory, by atomic instructions, and adds that
+                                    to h
+
+Blocks take rows, and threads take columns, with a constant stride: so the number of blocks is a constant although the
+extents are not. Where memory cannot be combined atomically, each thread has a private histogram. Reductions whose order
+matters, such as strict sums of floats, are not parallelized.
+
+Loops over independent points become blocks of threads, one thread per point:
+
+for y, x: ...      ->      block for y_block, x_block: thread for y_thread in 0..8, x_thread in 0..32: ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Sequence
 
 from ..analysis.channels import channels
-from ..cached import cached_property
+from ..analysis.interval import EVERYTHING, Interval
+from ..analysis.regions import Box, required
+from ..dataclass import cached_property, dataclass
 from ..graph.nodes import Definition, Graph, Stage
+from ..target.gpu import WARP_SIZE
+from .associative import associative
 from .directives import StageSchedule, on
-from .grid_reduction import GridReductions
-from .pixels import in_blocks
-from .updates import is_independent, loop_names, pure_dims
+from .names import fresh
+from .nest import is_one_instruction
+from .parallel_reduction import free_name
+from .sums import power_of_two
+from .updates import accumulation, constant, is_independent, loop_names, pure_dims
+
+BLOCK_ROWS, COLUMNS = 8, WARP_SIZE  # of a block of a picture
+POINTS = 256  # of a block of a single row
 
 
 class GpuDefaults:
@@ -50,3 +74,253 @@ class GpuDefaults:
             free.pop()
         loops = loop_names(stage, definition)
         return in_blocks(schedule, free, [n for n in loops if n not in free], {*stage.dims, *loops})
+
+
+def in_blocks(
+    schedule: StageSchedule, free: Sequence[str], rest: Sequence[str], used: Collection[str]
+) -> StageSchedule:
+    """Split the last two loops of `free`, or the only one, into blocks and threads. The other free loops become block
+    loops, and each thread runs the loops in `rest`. New loops get none of the names in `used`."""
+    if not free:
+        return schedule
+    sizes = (BLOCK_ROWS, COLUMNS) if len(free) > 1 else (POINTS,)
+    cut, taken = free[-len(sizes) :], {*used}
+    outer, inner = _names(cut, "block", taken), _names(cut, "thread", taken)
+    blocks = [*free[: -len(sizes)], *outer]
+    for old, block, thread, size in zip(cut, outer, inner, sizes, strict=True):
+        schedule = schedule.split(old, block, thread, size)
+    return schedule.reorder(*blocks, *inner, *rest).block(*blocks).thread(*inner)
+
+
+def _names(loops: Sequence[str], word: str, taken: set[str]) -> list[str]:
+    """New names for parts of loops."""
+    names = []
+    for loop in loops:
+        names.append(fresh(f"{loop}_{word}", taken.__contains__))
+        taken.add(names[-1])
+    return names
+
+
+BLOCKS, THREADS = 512, 256  # of a reduction
+GROUP = 16  # threads of a block whose results one of them combines
+PARTS = WARP_SIZE  # threads that combine what blocks have
+MOST_RESULTS = 4096  # more than that keep a GPU busy with one thread each
+FEWEST_TERMS = 256  # of a result that is not one thread's
+TERMS = 4 * THREADS  # of a block at least, if it is known how many there are
+LONG, ROWS = 64, 8  # iterations of loops that threads and blocks share, if they are known
+MOST_SHARED = 16 << 10  # bytes of a histogram in shared memory
+OWN_BLOCKS, OWN_THREADS = 64, 64  # that each have a histogram of their own
+MOST_OWN = 64 << 20  # bytes of all of these
+
+
+@dataclass(frozen=True, eq=False)
+class GridReductions:
+    """Schedules for the reductions of one pipeline. `named` holds the stages and loops that a schedule names."""
+
+    graph: Graph
+    strict: bool
+    named: Collection[str]
+
+    @cached_property
+    def _boxes(self) -> dict[str, Box]:
+        """The required region of each stage for any sizes and params; its ends are numbers, or unknown."""
+        outputs = {}
+        for o in self.graph.outputs:
+            extents = [constant(n) for n in o.shape]
+            outputs[o.stage] = tuple(Interval(0, None if n is None else n - 1) for n in extents)
+        sizes = {i.extent(k): Interval(0, None) for i in self.graph.inputs for k in range(i.ndim)}
+        return required(self.graph, outputs, sizes | {p.name: EVERYTHING for p in self.graph.params})
+
+    def _points(self, stage: Stage, dims: Sequence[str]) -> float:
+        """The number of points in the required region of a stage along some dims; infinite if it is not known."""
+        box = dict(zip(stage.dims, self._boxes.get(stage.name, [EVERYTHING] * stage.ndim), strict=True))
+        ends = [(box[d].low, box[d].high) for d in dims]
+        return math.prod(b - a + 1 if isinstance(a, int) and isinstance(b, int) else math.inf for a, b in ends)
+
+    def of_update(
+        self, stage: Stage, k: int, schedule: StageSchedule, others: Sequence[StageSchedule]
+    ) -> tuple[StageSchedule, ...]:
+        """The schedule of a stage with its update k, and those of its partial results; () if one thread computes each
+        result. `others` are the schedules of partial results of earlier updates."""
+        update = stage.updates[k]
+        free = [d for d in pure_dims(stage, update) if is_independent(stage, update, d)]
+        terms = _terms(update)
+        parts = associative(stage, update) if terms >= FEWEST_TERMS else None
+        if parts is None or (self.strict and not parts.is_exact):
+            return ()
+        results = self._points(stage, free)
+        if not 0 < results <= MOST_RESULTS:
+            return ()
+        taken = {*self.named, *self.graph.stage, *self.graph.input, *(p.name for p in self.graph.params)}
+        taken |= {*stage.dims, *(r.name for r in update.domain), *(o.name for o in others)}
+        # A power of two, so that parts divide it: argmin and argmax rely on coordinates that ascend with each loop.
+        blocks = power_of_two(max(1, int(min(BLOCKS // results, terms // TERMS))))
+        shares = _Shares(stage, update, free, blocks, taken)
+        start = schedule.update(k)
+        if len(free) == stage.ndim:
+            return shares.combined(start)
+        return self._scattered(shares, start)
+
+    def _scattered(self, shares: _Shares, schedule: StageSchedule) -> tuple[StageSchedule, ...]:
+        """Schedule an update whose indices depend on data."""
+        stage = shares.stage
+        terms = accumulation(stage, shares.update) or ()
+        is_atomic = bool(terms) and all(is_one_instruction(t.op, t.dtype) for t in terms)
+        size = self._points(stage, shares.bins) * sum(t.bytes for t in stage.dtypes)
+        if is_atomic and all(t.is_exact for t in terms) and size <= MOST_SHARED:
+            return shares.counted(schedule)
+        if size * self._points(stage, shares.free) * OWN_BLOCKS * OWN_THREADS <= MOST_OWN:
+            return shares.of_threads(schedule)
+        return (shares.atomic(schedule),) if is_atomic else ()
+
+
+def _terms(update: Definition) -> float:
+    """The number of terms per result of an update; infinite if it is not known."""
+    extents = [constant(r.extent) for r in update.domain]
+    return math.prod(math.inf if n is None else n for n in extents) if extents else 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Shares:
+    """The shares of an update that blocks and threads compute: `free` are the dims of its results that it loops over,
+    `blocks` is the number of blocks, and `taken` are names that new loops must not have."""
+
+    stage: Stage
+    update: Definition
+    free: list[str]
+    blocks: int
+    taken: Collection[str]
+
+    @cached_property
+    def bins(self) -> list[str]:
+        """The dims whose index depends on data."""
+        return [d for d in self.stage.dims if d not in self.free]
+
+    @cached_property
+    def _domain(self) -> dict[str, int | None]:
+        return {r.name: constant(r.extent) for r in self.update.domain}
+
+    @cached_property
+    def _along(self) -> str:
+        """The loop that threads share: the innermost one that may be long."""
+        domain = self._domain
+        long = [name for name, n in domain.items() if n is None or n >= LONG]
+        return long[-1] if long else max(domain, key=lambda name: domain[name] or 0)
+
+    @cached_property
+    def _across(self) -> str | None:
+        """The loop around it that blocks share, if there is one."""
+        around = list(self._domain)[: list(self._domain).index(self._along)]
+        several = [name for name in around if (self._domain[name] or ROWS) >= ROWS]
+        return several[-1] if several else None
+
+    def _names(self, *names: str) -> list[str]:
+        """New names for loops, after which the stages of partial results are named."""
+        return [free_name(n, self.stage.name, self.taken) for n in names]
+
+    def _cut(self, schedule: StageSchedule, blocks: int, threads: int) -> tuple[StageSchedule, list[str]]:
+        """Split the update into a loop over blocks and one over lanes. Return the schedule and the names of all loops,
+        those two first."""
+        block, lane, rows, steps, points = self._names("blocks", "lanes", "rows", "steps", "points")
+        if self._across is None:
+            schedule = schedule.split(self._along, steps, points, blocks * threads).split(points, block, lane, threads)
+        else:
+            schedule = schedule.split(self._across, rows, block, blocks).split(self._along, steps, lane, threads)
+        renamed = {self._across: rows, self._along: steps}
+        return schedule, [block, lane, *(renamed.get(n, n) for n in self._domain)]
+
+    def _in_blocks(self, schedule: StageSchedule, dims: Sequence[str], *rest: str) -> StageSchedule:
+        """Map each point of some dims to a thread."""
+        return in_blocks(schedule, dims, rest, {*self.stage.dims, *dims, *rest})
+
+    def combined(self, schedule: StageSchedule) -> tuple[StageSchedule, ...]:
+        """Schedule an update whose indices do not depend on data. There are partial results per thread, per group of
+        threads and per block, and per part of the blocks where these are many."""
+        schedule, (block, lane, *serial) = self._cut(schedule, self.blocks, THREADS)
+        group, member, part = self._names("groups", "members", "parts")
+        made, outer, schedule = list[StageSchedule](), self.free, schedule.split(lane, group, member, GROUP)
+        if self.blocks > PARTS:
+            made.append(self._in_blocks(schedule.split(block, block, part, PARTS).rfactor(part, part), outer, part))
+            schedule = self._in_blocks(_partial(made[-1], part), [part, *outer]).update(0)
+            outer = [part, *outer]
+        schedule = self._in_blocks(schedule.rfactor(block, block), outer, block)
+        made.append(_at_once(schedule) if made else schedule)
+        outer = [block, *outer]
+        made.append(_at_once(_partial(made[-1], block).block(*outer).update(0).rfactor(group, group).block(*outer)))
+        of_block = made[-1].name
+        made.append(
+            on(f"{of_block}_{group}")
+            .compute_at(of_block, outer[-1])
+            .reorder(*outer, group)
+            .thread(group)
+            .update(0)
+            .rfactor(member, member)
+            .reorder(*outer, group, member)
+            .thread(group)
+        )
+        made.append(
+            on(f"{of_block}_{group}_{member}")
+            .compute_at(of_block, outer[-1])
+            .reorder(*outer, group, member)
+            .thread(group, member)
+            .update(0)
+            .reorder(*outer, group, member, *serial)
+            .thread(group, member)
+        )
+        return tuple(made)
+
+    def counted(self, schedule: StageSchedule) -> tuple[StageSchedule, ...]:
+        """Schedule a histogram per block in shared memory; these are added to the result atomically."""
+        schedule, (block, lane, *serial) = self._cut(schedule, self.blocks, THREADS)
+        outer, (*bins, last) = [block, *self.free], self.bins
+        turn, bin = self._names("turns", "bins")
+        whole = (
+            schedule.rfactor(block, block)
+            .atomic()
+            .split(last, turn, bin, THREADS)
+            .reorder(*outer, bin, *bins, turn)
+            .block(*outer)
+            .thread(bin)
+        )
+        of_block = (
+            on(f"{self.stage.name}_{block}")
+            .compute_at(self.stage.name, outer[-1])
+            .store_in("shared")
+            .reorder(*outer, *self.bins)
+            .thread(*self.bins)
+            .update(0)
+            .atomic()
+            .reorder(*outer, lane, *serial)
+            .thread(lane)
+        )
+        return whole, of_block
+
+    def of_threads(self, schedule: StageSchedule) -> tuple[StageSchedule, ...]:
+        """Schedule a histogram per thread; these are added up per block, and the sums of blocks in turn."""
+        schedule, (block, lane, *serial) = self._cut(schedule, OWN_BLOCKS, OWN_THREADS)
+        dims = [*self.free, *self.bins]
+        whole = self._in_blocks(schedule.rfactor(block, block), dims, block)
+        of_block = self._in_blocks(_partial(whole, block), [block, *dims]).update(0).rfactor(lane, lane)
+        of_thread = self._in_blocks(_partial(of_block, lane), [lane, block, *dims]).update(0)
+        outer = [block, *self.free]
+        return (
+            whole,
+            _at_once(self._in_blocks(of_block, [block, *dims], lane)),
+            of_thread.reorder(*outer, lane, *serial).block(*outer).thread(lane),
+        )
+
+    def atomic(self, schedule: StageSchedule) -> StageSchedule:
+        """Schedule atomic updates of the result itself by all threads."""
+        schedule, (block, lane, *serial) = self._cut(schedule.atomic(), self.blocks, THREADS)
+        outer = [*self.free, block]
+        return schedule.reorder(*outer, lane, *serial).block(*outer).thread(lane)
+
+
+def _at_once(schedule: StageSchedule) -> StageSchedule:
+    """Run an update in the kernel of the pure definition, whose loops are split in the same way."""
+    return schedule.compute_with(schedule.name, str(schedule.directives[-1].args[-1]))
+
+
+def _partial(whole: StageSchedule, loop: str) -> StageSchedule:
+    """The schedule of partial results, per iteration of a loop."""
+    return on(f"{whole.name}_{loop}").compute_root()

@@ -11,14 +11,13 @@ The tree has no extents: lowering gives its loops expressions for bounds, and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ..cached import cached_property
+from ..dataclass import cached_property, memoized
 from ..errors import InternalError
 from ..graph.nodes import Graph, Stage
 from ..target.kinds import Kind
 from .nest import LoopDraft
-from .order import execution_order
 from .plan import Loop, Plan, Site
 
 Chain = tuple[Site, ...]  # loops, outermost first
@@ -29,10 +28,7 @@ class LoopChains:
     """The loops around stages and definitions, of a plan or of the drafts of one. Every answer is computed once."""
 
     def __init__(self) -> None:
-        self._own: dict[Leaf, Chain] = {}
         self._to: dict[Site, Chain] = {}
-        self._chains: dict[Leaf, Chain] = {}
-        self._kinds: dict[Site, Kind] = {}
 
     def compute(self, name: str) -> Site | None:
         """Where a stage is computed, the first place if there are several; None is root."""
@@ -60,13 +56,12 @@ class LoopChains:
             self._to[site] = (*self.around(site.stage), *own)
         return self._to[site]
 
+    @memoized
     def own(self, leaf: Leaf) -> Chain:
         """The loops of a definition; those that it shares belong to another stage, or to the pure definition."""
-        if leaf not in self._own:
-            names, host = [loop.name for loop in self.loops(leaf)], self.host(leaf)
-            shared = () if host is None else self.own_down_to((host[0], 0), host[1])
-            self._own[leaf] = (*shared, *[Site(*leaf, n) for n in names[len(shared) :]])
-        return self._own[leaf]
+        names, host = [loop.name for loop in self.loops(leaf)], self.host(leaf)
+        shared = () if host is None else self.own_down_to((host[0], 0), host[1])
+        return (*shared, *[Site(*leaf, n) for n in names[len(shared) :]])
 
     def own_down_to(self, leaf: Leaf, loop: str) -> Chain:
         """The loops of a definition down to one of them."""
@@ -74,20 +69,16 @@ class LoopChains:
         names = [s.loop for s in own]
         return own[: names.index(loop) + 1] if loop in names else ()
 
+    @memoized
     def chain(self, leaf: Leaf) -> Chain:
         """All loops around the innermost statement of a definition."""
-        sites = self._chains.get(leaf)
-        if sites is None:
-            sites = self._chains[leaf] = (*self.around(leaf[0]), *self.own(leaf))
-        return sites
+        return (*self.around(leaf[0]), *self.own(leaf))
 
+    @memoized
     def kind(self, site: Site) -> Kind:
         """How the loop of a site runs."""
-        kind = self._kinds.get(site)
-        if kind is None:
-            loops = self.loops((site.stage, site.definition))
-            kind = self._kinds[site] = next(loop.kind for loop in loops if loop.name == site.loop)
-        return kind
+        loops = self.loops((site.stage, site.definition))
+        return next(loop.kind for loop in loops if loop.name == site.loop)
 
 
 class LoopTree(LoopChains):
@@ -159,3 +150,37 @@ class LoopTree(LoopChains):
         """The sites of stages that are computed inside of the loop that they are stored at: for both, the site."""
         stages = self.plan.stages.values()
         return [(p.compute, p.store) for p in stages if p.compute is not None and p.compute != p.store]
+
+
+def execution_order(graph: Graph, plan: Plan) -> list[Stage]:
+    """Producers before consumers, where stages that share loops run at the same time."""
+    host = {n: p.with_stage or n for n, p in plan.stages.items()}
+    members: dict[str, list[Stage]] = {}
+    for s in graph.stages:
+        members.setdefault(host[s.name], []).append(s)
+    needs = _groups_needed(graph, host)
+    order: list[Stage] = []
+    opened: set[str] = set()
+    closed: set[str] = set()
+    stack = [host[s.name] for s in reversed(graph.stages)]
+    while stack:
+        group = stack[-1]
+        if group not in opened:
+            opened.add(group)
+            stack += [g for g in reversed(needs[group]) if g not in opened]
+            continue
+        stack.pop()
+        if group not in closed:
+            closed.add(group)
+            order.extend(members[group])
+    return order
+
+
+def _groups_needed(graph: Graph, host: Mapping[str, str]) -> dict[str, list[str]]:
+    """The groups that each group of stages sharing loops reads, in the order of the graph."""
+    needs: dict[str, dict[str, None]] = {group: {} for group in host.values()}
+    for s in graph.stages:
+        for consumer in graph.consumers[s.name]:
+            if host[consumer] != host[s.name]:
+                needs[host[consumer]][host[s.name]] = None
+    return {group: list(producers) for group, producers in needs.items()}

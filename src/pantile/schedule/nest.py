@@ -292,14 +292,9 @@ def atomic(nest: NestDraft, d: Directive) -> None:
     nest.atomic = d
 
 
-def threads(nest: NestDraft, d: Directive) -> None:
-    """Set the number of threads of a block."""
-    nest.threads = d
-
-
-def persistent(nest: NestDraft, d: Directive) -> None:
-    """Have as many blocks as a GPU holds."""
-    nest.persistent = d
+def _of_blocks(nest: NestDraft, d: Directive) -> None:
+    """Keep a directive about blocks as wholes: `threads` or `persistent`."""
+    setattr(nest, d.verb, d)
 
 
 def _one_at_a_time(nest: NestDraft, d: Directive) -> UserError:
@@ -347,8 +342,8 @@ DIRECTIVES = {
     "fuse": fuse,
     "partition": partition,
     "atomic": atomic,
-    "threads": threads,
-    "persistent": persistent,
+    "threads": _of_blocks,
+    "persistent": _of_blocks,
     **dict.fromkeys(KINDS, mark),
 }
 

@@ -47,11 +47,6 @@ class _Panels:
         return coordinate(self.outer) * self.factor + coordinate(self.inner)
 
 
-def has_panels(schedule: Schedule) -> bool:
-    """Whether some stage is to be computed in panels."""
-    return any(VERB in s.verbs for s in schedule.values())
-
-
 def make_panels(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
     """Carry out every `panels`; the remaining schedule has none."""
     made: dict[str, list[_Panels]] = {}

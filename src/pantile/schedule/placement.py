@@ -8,7 +8,7 @@ have a loop of the same name; what they read is then computed in each of these, 
 
 from __future__ import annotations
 
-from ..cached import cached_property
+from ..dataclass import cached_property, memoized
 from ..errors import UserError
 from ..graph.nodes import Graph
 from ..target.kinds import AT_ONCE, Kind
@@ -31,7 +31,6 @@ class Placement(LoopChains):
         self.graph = graph
         self.drafts = drafts
         self._sites: dict[str, tuple[Site, ...]] = {}
-        self._stores: dict[str, Site | None] = {}
 
     def check(self) -> None:
         """Check every rule about places, consumers first, so that the first error is the one nearest to the outputs."""
@@ -192,13 +191,9 @@ class Placement(LoopChains):
 
     # ---- store_at
 
+    @memoized
     def store(self, name: str) -> Site | None:
         """Where a stage's memory lives; None is root."""
-        if name not in self._stores:
-            self._stores[name] = self._find_store(name)
-        return self._stores[name]
-
-    def _find_store(self, name: str) -> Site | None:
         s = self.drafts[name]
         place = self.compute(name)
         if s.store is None:

@@ -10,14 +10,11 @@ import math
 from collections.abc import Collection, Iterable
 from functools import partial
 
-from ..analysis.channels import MOST_CHANNELS, PLANE, channels, planes
-from ..analysis.planes import MOST_NUMBERED, numbered
-from ..analysis.ragged import ragged
-from ..analysis.rows import rows_read
-from ..analysis.shared_work import SHARING_ROWS, SharedWork
+from ..analysis.channels import MOST_CHANNELS, MOST_NUMBERED, PLANE, channels, numbered, planes
+from ..analysis.loop_bounds import ragged
+from ..analysis.shared_work import SHARING_ROWS, SharedWork, rows_read
 from ..analysis.windows import overlaps
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..expr.types import DType
 from ..expr.visit import names
 from ..graph.nodes import Definition, Graph, Stage

@@ -19,8 +19,7 @@ from functools import partial
 
 from ..analysis.interval import Interval
 from ..analysis.regions import required
-from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..errors import InternalError, UserError
 from ..expr import build
 from ..expr.build import expr
@@ -37,14 +36,9 @@ from .updates import pure_dims
 VERB = "strips"
 
 
-def has_strips(schedule: Schedule) -> bool:
-    """Whether some scan is to run in strips."""
-    return any(VERB in s.verbs for s in schedule.values())
-
-
 def cut_scans(graph: Graph, schedule: Schedule, strict: bool) -> tuple[Graph, Schedule]:
     """Carry out every `strips`. The remaining schedule has none, except on pure definitions, where it is an error."""
-    for stage_schedule in schedule.values() if has_strips(schedule) else ():
+    for stage_schedule in schedule.values() if schedule.has(VERB) else ():
         if VERB in stage_schedule.verbs and stage_schedule.name in graph.stage:
             graph, remaining = _cut_stage(graph, stage_schedule, strict)
             schedule = schedule.replace(remaining)

@@ -10,25 +10,20 @@ from typing import TYPE_CHECKING
 from ..lazy_imports import imported_later
 
 if TYPE_CHECKING:
-    from ..machine.occupancy import Occupancy
+    from ..machine.multiprocessor import Occupancy
+    from .accesses import SimulationError
+    from .block_batch import simulate
     from .counts import Counts, counting, occupancy, table
-    from .failures import SimulationError
     from .global_memory import Global
-    from .launch import simulate
     from .sampled_launch import MovedBytes, moved_bytes
 else:
     __getattr__, __dir__ = imported_later(
         __name__,
-        Counts="counts",
-        Global="global_memory",
-        MovedBytes="sampled_launch",
-        Occupancy="counts",
-        SimulationError="failures",
-        counting="counts",
-        moved_bytes="sampled_launch",
-        occupancy="counts",
-        simulate="launch",
-        table="counts",
+        accesses="SimulationError",
+        block_batch="simulate",
+        counts="Counts Occupancy counting occupancy table",
+        global_memory="Global",
+        sampled_launch="MovedBytes moved_bytes",
     )
 
 __all__ = [

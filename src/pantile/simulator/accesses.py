@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..errors import RunError
 from ..expr.types import DType
-from ..reference.floats import from_bfloat_bits, held, to_bfloat_bits
+from ..reference.operations import from_bfloat_bits, held, to_bfloat_bits
 from .active import Active, Array, Touch
-from .failures import SimulationError
 from .races import Clash, Epochs
 
 
@@ -133,3 +133,15 @@ def from_memory(values: Array, t: DType) -> Array:
 
 def to_memory(values: Array, t: DType) -> Array:
     return to_bfloat_bits(values) if t.kind == "bfloat" else values
+
+
+class SimulationError(RunError):
+    """A kernel makes an invalid access, has a data race, or waits for threads that never arrive."""
+
+    def __init__(self, kernel: str, block: int, thread: int | None, message: str) -> None:
+        self.kernel, self.block, self.thread, self.message = kernel, block, thread, message
+        who = f"kernel {kernel}, block {block}" + ("" if thread is None else f", thread {thread}")
+        super().__init__(f"{who}: {message}")
+
+    def __reduce__(self) -> tuple[type[SimulationError], tuple[str, int, int | None, str]]:
+        return SimulationError, (self.kernel, self.block, self.thread, self.message)

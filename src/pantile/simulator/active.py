@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..cached import cached_property
+from ..dataclass import cached_property
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

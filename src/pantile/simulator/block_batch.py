@@ -5,27 +5,32 @@ Threads that do not take a branch, or have left a loop, are inactive meanwhile. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import InternalError
-from ..expr.nodes import Const, Expr
+from ..expr.nodes import Const, Expr, Number
+from ..expr.types import INDEX, DType
 from ..ir.atomic import combined
 from ..ir.instructions import INSTRUCTIONS, WARP_BARRIER, Effect
 from ..ir.nodes import Alloc, Block, Evaluate, For, If, Kernel, Let, Manner, Prefetch, Produce, Stmt, Store
-from ..target.gpu import WARP_SIZE
+from ..ir.visit import walk
+from ..reference.operations import held
+from ..target.gpu import MOST_THREADS, WARP_SIZE
 from ..target.kinds import Kind, Memory
-from .accesses import Buffer, ThreadAccess, failure
+from .accesses import Around, Buffer, ThreadAccess, check_inside, failure, refuse
 from .active import Active, Array
-from .counts import Counts
+from .counts import Counts, new_counts
 from .expressions import Expressions, Scope
 from .global_memory import Global, GlobalInLaunch
 from .instructions import check_whole
-from .private_memory import Private
 from .races import Accesses, Epochs
 from .shared_memory import SharedBuffer, SharedMemory
+
+_AT_ONCE = 1 << 16  # threads
+_SHARED_AT_ONCE = 1 << 23  # bytes
 
 
 class BlockBatch:
@@ -203,3 +208,106 @@ _EFFECTS: dict[Effect, Callable[[BlockBatch, list[int], Active], None]] = {
     Effect.COMMIT_GROUP: lambda batch, _, active: batch._shared.copies.end_group(active),
     Effect.WAIT_GROUP: BlockBatch._wait_group,
 }
+
+
+class Private:
+    """A buffer of which each thread has one. Its representation is that of values, since nothing else sees it."""
+
+    def __init__(self, name: str, dtype: DType, elements: int, shape: tuple[int, int], around: Around) -> None:
+        self._name, self._dtype, self._elements, self._around = name, dtype, elements, around
+        self._data = np.zeros((elements, *shape), held(dtype))
+        self._written = np.zeros((elements, *shape), np.bool_)
+
+    def load(self, access: ThreadAccess) -> Array:
+        k = self._same_for_all(access, "read")
+        if k is not None:
+            written, value = self._written[k], self._data[k].copy()
+        else:
+            place = self._place(access)
+            written, value = self._written[place], self._data[place]
+        if not written.all():
+            why = "of registers, which the thread has not written"
+            refuse(self._around, access, ~written, lambda k: f"{self._name} is read at element {k} {why}")
+        return access.masked(value, self._dtype)
+
+    def store(self, access: ThreadAccess, value: Array, loop: int) -> None:
+        k = self._same_for_all(access, "written")
+        if k is not None and access.mask is None:
+            np.copyto(self._data[k], value, where=access.active.mask)
+            self._written[k] |= access.active.mask
+            return
+        touch = access.touch()
+        place = (touch.element, touch.block, touch.thread)
+        self._data[place] = touch.values(value)
+        self._written[place] = True
+
+    def combine(self, access: ThreadAccess, value: Array, name: str) -> None:
+        raise failure(self._around, 0, None, f"{self._name} is combined atomically, and is each thread's own")
+
+    def _same_for_all(self, access: ThreadAccess, action: str) -> int | None:
+        """The one element that all threads access, if the index is uniform, after a check that it is one."""
+        if access.element.size == 1 and access.lanes == 1 and 0 <= (k := int(access.element.item())) < self._elements:
+            return k
+        check_inside(self._around, access, self._elements, f"{self._name} is {action}", "registers")
+        return None
+
+    def _place(self, access: ThreadAccess) -> tuple[Array, Array, Array]:
+        """The position of each lane of each thread; inactive ones have an arbitrary one."""
+        blocks, threads = self._data.shape[1:]
+        inner = (1,) * (len(access.shape) - 2)
+        return (
+            access.element.clip(0, self._elements - 1),
+            np.arange(blocks).reshape(-1, 1, *inner),
+            np.arange(threads).reshape(1, -1, *inner),
+        )
+
+
+def simulate(
+    kernel: Kernel, scalars: Sequence[Number], buffers: Sequence[Global], blocks: int, index_bits: int = 32
+) -> None:
+    """Run a kernel on global memory, given its captures in order; undefined behaviour is a SimulationError."""
+    if kernel.threads % WARP_SIZE or not 0 < kernel.threads <= MOST_THREADS:
+        raise InternalError(f"kernel {kernel.name} has blocks of {kernel.threads} threads")
+    launch = _Launch(kernel, scalars, buffers, blocks, index_bits)
+    with np.errstate(all="ignore"):
+        launch.run()
+
+
+class _Launch:
+    """The state that all batches of a launch share."""
+
+    def __init__(
+        self, kernel: Kernel, scalars: Sequence[Number], buffers: Sequence[Global], blocks: int, index_bits: int
+    ) -> None:
+        self._kernel, self._blocks = kernel, blocks
+        self._counts = new_counts(kernel, blocks)
+        self._expressions = Expressions(index_bits)
+        values = zip(kernel.scalars, scalars, strict=True)
+        self._scalars = {v.name: self._expressions.number(n, v.dtype) for v, n in values}
+        self._buffers = dict(zip((b.name for b in kernel.buffers), buffers, strict=True))
+        self._accesses = _accesses(kernel, self._buffers)
+
+    def run(self) -> None:
+        kernel = self._kernel
+        first = int(kernel.min.value) if isinstance(kernel.min, Const) else int(self._scalars[kernel.min.name].item())
+        allocations = [s for s in walk(kernel.body) if isinstance(s, Alloc) and s.memory is Memory.SHARED]
+        unit = min([s.dtype.bytes for s in allocations], default=1)
+        numbers = {id(s): k for k, s in enumerate(walk(kernel.body), 1)}
+        epoch = 1
+        for begin, end in _batches(self._blocks, kernel):
+            block = self._expressions.number(np.arange(first + begin, first + end), INDEX)
+            batch = BlockBatch(kernel, begin, end - begin, unit, epoch, self._expressions, numbers, self._counts)
+            batch.run({**self._scalars, kernel.var: block}, self._buffers, self._accesses)
+            epoch = batch.epoch + 1
+
+
+def _batches(blocks: int, kernel: Kernel) -> Iterable[tuple[int, int]]:
+    size = max(1, min(_AT_ONCE // kernel.threads, _SHARED_AT_ONCE // max(1, kernel.shared)))
+    return [(begin, min(begin + size, blocks)) for begin in range(0, blocks, size)]
+
+
+def _accesses(kernel: Kernel, buffers: Mapping[str, Global]) -> dict[int, Accesses]:
+    """The access histories of the memories that the kernel stores to, by id."""
+    stored = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
+    memories = {id(m): m for name, m in buffers.items() if name in stored}
+    return {k: Accesses(len(m.data), kernel.threads, across_blocks=True) for k, m in memories.items()}

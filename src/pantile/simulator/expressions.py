@@ -33,8 +33,7 @@ from ..expr.nodes import (
 )
 from ..expr.types import INDEX, DType
 from ..expr.visit import operands_first
-from ..reference.floats import held, rounded
-from ..reference.operations import convert, operation, reinterpret
+from ..reference.operations import convert, held, operation, reinterpret, rounded
 from .accesses import Around, Buffer, ThreadAccess
 from .active import Active, Array
 from .instructions import execute

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..dataclass import dataclass
 from ..expr.types import DType
-from ..reference.floats import held
+from ..reference.operations import held
 from .accesses import (
     COMBINE,
     Around,

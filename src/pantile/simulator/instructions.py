@@ -18,8 +18,7 @@ from ..expr.visit import names, walk
 from ..ir.instructions import INSTRUCTIONS, InstructionSpec, ThreadGroup
 from ..ir.nodes import Block, For, Stmt, Store
 from ..ir.visit import walk as statements
-from ..reference.floats import held
-from ..reference.operations import apply, convert
+from ..reference.operations import apply, convert, held
 from ..target.gpu import WARP_SIZE
 from ..target.layout import Layout, Place, Unit
 from .accesses import Around, failure

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..dataclass import memoized
 from ..expr.nodes import Expr, Load, Number
 from ..expr.visit import loaded, names, walk_loads
 from ..ir.atomic import combined
@@ -70,7 +71,6 @@ class _Sample:
         self._buffers = {b.name: (b.dtype.bytes, size) for b, size in zip(kernel.buffers, sizes, strict=True)}
         values = zip(kernel.scalars, scalars, strict=True)
         self._scalars = {v.name: self._expressions.number(n, v.dtype) for v, n in values}
-        self._loads_of: dict[int, list[Load]] = {}
         self._accesses_of: dict[int, int] = {}
         threads = max(_THREADS, _ACCESSES // max(1, self._accesses(kernel.body)))
         number = max(1, min(blocks, threads // kernel.threads))
@@ -150,11 +150,10 @@ class _Sample:
         for load in self._loads(e):
             self._access("load", load.buffer, load.indices[0], load.mask, part)
 
+    @memoized
     def _loads(self, e: Expr) -> list[Load]:
         """The loads of an expression from global memory."""
-        if id(e) not in self._loads_of:
-            self._loads_of[id(e)] = [n for n in walk_loads(e) if n.buffer in self._buffers]
-        return self._loads_of[id(e)]
+        return [n for n in walk_loads(e) if n.buffer in self._buffers]
 
     def _accesses(self, s: Stmt) -> int:
         """How many accesses to global memory a statement has, each counted once."""

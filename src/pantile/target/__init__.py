@@ -8,8 +8,7 @@ known         this machine's, and others by name
 
 from __future__ import annotations
 
-from .description import Target
+from .description import CPUS, GPUS, NAMED, Target, host, named
 from .kinds import Kind, Memory
-from .known import CPUS, GPUS, NAMED, host, named
 
 __all__ = ["CPUS", "GPUS", "NAMED", "Kind", "Memory", "Target", "host", "named"]

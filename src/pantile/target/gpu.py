@@ -1,6 +1,6 @@
 """Facts that hold for all of NVIDIA's GPUs that code is made for, in the words of the CUDA programming guide.
 
-What differs between compute capabilities is in `machine.capabilities`, what differs between products in `machine.gpus`.
+What differs between compute capabilities, and between products, is in `machine.capabilities`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import pytest
 import pantile as pt
 from pantile.backends.cuda import Cuda
 from pantile.runtime import kernels
-from pantile.runtime.cuda import device, driver, libraries, memory, streams
+from pantile.runtime.cuda import device, driver, libraries, memory
 from pantile.runtime.cuda.code import CudaCode
 
 from .fake_driver import MADE, FakeDriver
@@ -41,7 +41,7 @@ def make_driver(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPa
         monkeypatch.setattr(driver, "_imported", lambda: made)
         monkeypatch.setattr(driver, "_found", None)
         monkeypatch.setattr(device, "_devices", {})
-        monkeypatch.setattr(streams, "_own", threading.local())
+        monkeypatch.setattr(device, "_own", threading.local())
         monkeypatch.setattr(libraries, "viewers", dict(libraries.viewers))
         monkeypatch.setattr(memory, "_free", {})
         monkeypatch.setattr(memory, "_pinned", 0)

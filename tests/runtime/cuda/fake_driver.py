@@ -16,8 +16,8 @@ import numpy as np
 from pantile.codegen.entry import KernelEntry
 from pantile.ir.nodes import Kernel
 from pantile.runtime.arguments import from_bfloat_bits
+from pantile.simulator.block_batch import simulate
 from pantile.simulator.global_memory import Global
-from pantile.simulator.launch import simulate
 
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_HANDLE = 0, 1, 2, 400
 # The kernels of all PTX that was made in this process, by their names in it.

@@ -16,7 +16,7 @@ from pantile.errors import UserError
 from pantile.machine import named
 from pantile.runtime.cuda import machine, measure
 from pantile.runtime.cuda.device import current
-from pantile.runtime.cuda.measuring_ptx import COPIES, COPYING_THREADS, PTX
+from pantile.runtime.cuda.measure import COPIES, COPYING_THREADS, PTX
 from pantile.target import GPUS
 
 from ...codegen.nvptx.assembler import assembled, needs_assembler
@@ -28,7 +28,7 @@ HZ_IN_GHZ, BYTES_PER_CYCLE = 1.5, 120
 
 
 class Measured(FakeDriver):
-    """Plays the kernels of `measuring_ptx`: at 1.5 GHz, with 120 bytes of shared memory per cycle."""
+    """Plays the kernels of `measure`: at 1.5 GHz, with 120 bytes of shared memory per cycle."""
 
     def _cuLaunchKernel(
         self, function: int, x: int, y: int, z: int, threads: int, ty: int, tz: int, shared: int, stream: int,

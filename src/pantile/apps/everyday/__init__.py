@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from . import (
-    affine_warp,
-    bicubic_resize,
-    blend,
-    canny,
-    chamfer,
-    clahe,
-    colour_table,
-    demosaic,
-    guided_filter,
-    large_kernel,
-    lucas_kanade,
-    median,
-    temporal_denoise,
-    undistort,
-)
+from importlib import import_module
+
+from ..app import App
 
 _MODULES = (
-    guided_filter, canny, lucas_kanade, clahe, demosaic, blend, median, chamfer, large_kernel, temporal_denoise,
-    bicubic_resize, affine_warp, undistort, colour_table,
-)  # fmt: skip
-
-APPS = tuple(app for module in _MODULES for app in module.APPS)
+    "guided_filter canny lucas_kanade clahe demosaic blend median chamfer large_kernel temporal_denoise bicubic_resize "
+    "affine_warp undistort colour_table"
+)
+APPS: tuple[App, ...] = tuple(app for module in _MODULES.split() for app in import_module(f".{module}", __name__).APPS)

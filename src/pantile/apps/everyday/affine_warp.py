@@ -10,8 +10,7 @@ import numpy as np
 
 import pantile as pt
 
-from ..data import Array, Shape
-from ..photo import PIXELS, Photo
+from ..app import PIXELS, Array, Photo, Shape
 from .filter import colours, everyday, photograph
 
 TURN = ((0.985, -0.173, 12.25), (0.173, 0.985, -7.5))  # by ten degrees

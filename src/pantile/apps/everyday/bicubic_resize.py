@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pantile as pt
 
-from ..photo import PIXELS, Photo
+from ..app import PIXELS, Photo
 from .filter import colours, everyday
 
 SLOPE = -0.75

@@ -11,7 +11,7 @@ from typing import Any
 
 import pantile as pt
 
-from ..photo import BYTES_GREY, PIXELS, Photo
+from ..app import BYTES_GREY, PIXELS, Photo
 from .filter import colours, everyday
 
 LEVELS = 6  # of details; what is left is the seventh

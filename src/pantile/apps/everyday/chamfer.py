@@ -10,8 +10,7 @@ import numpy as np
 
 import pantile as pt
 
-from ..data import Array, Shape
-from ..photo import Layout, Photo
+from ..app import Array, Layout, Photo, Shape
 from .filter import everyday
 
 STRAIGHT, DIAGONAL = 0.955, 1.3693

@@ -9,8 +9,7 @@ import numpy as np
 
 import pantile as pt
 
-from ..data import Array, Shape
-from ..photo import PIXELS, Photo
+from ..app import PIXELS, Array, Photo, Shape
 from .filter import colours, everyday, photograph
 
 SIZE = 33  # colours along each axis

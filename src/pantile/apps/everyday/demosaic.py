@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pantile as pt
 
-from ..photo import PIXELS, Layout, Photo
+from ..app import PIXELS, Layout, Photo
 from .filter import everyday
 
 

@@ -9,9 +9,7 @@ import numpy as np
 
 import pantile as pt
 
-from ..app import App
-from ..data import Array, Make, Shape
-from ..photo import BYTES_CHANNELS, BYTES_GREY, PIXELS, Photo
+from ..app import BYTES_CHANNELS, BYTES_GREY, PIXELS, App, Array, Make, Photo, Shape
 
 SMALL, LARGE = (240, 320), (2000, 3000)  # both in whole tiles of an 8 x 8 grid, as OpenCV's CLAHE wants it
 OCTAVES = (1, 2, 4, 16, 64, 256)  # sizes of patches

@@ -12,8 +12,7 @@ import numpy as np
 
 import pantile as pt
 
-from ..data import Array, Shape
-from ..photo import BYTES_CHANNELS, Photo
+from ..app import BYTES_CHANNELS, Array, Photo, Shape
 from .filter import everyday, photograph
 
 SIDE = 31

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pantile as pt
 
-from ..photo import BYTES_GREY, Layout, Photo
+from ..app import BYTES_GREY, Layout, Photo
 from .filter import everyday
 
 RADIUS = 4

@@ -11,8 +11,7 @@ import numpy as np
 
 import pantile as pt
 
-from ..data import Array, Shape
-from ..photo import PIXELS, Photo
+from ..app import PIXELS, Array, Photo, Shape
 from .filter import everyday, photograph
 
 FRAMES = 5

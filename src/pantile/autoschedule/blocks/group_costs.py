@@ -4,7 +4,7 @@
 
 All of a group's stages but its output lie in shared memory. A block has as many threads along each dim as the stage
 that needs most; occupancy, active threads and active multiprocessors follow from threads, shared memory and an
-estimate of registers by the rules of NVIDIA's calculator (`machine.occupancy`).
+estimate of registers by the rules of NVIDIA's calculator (`machine.multiprocessor`).
 
 The listing leaves open what a load costs. Here as in the source that its author published, and as in the autoscheduler
 of Halide that it extends: what comes from outside of the group costs `global_load` once per element of the footprint,
@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from ...analysis.load_boxes import Box
-from ...cached import cached_property
-from ...dataclass import dataclass
-from ...machine.gpu import Gpu
+from ...analysis.regions import Box
+from ...dataclass import cached_property, dataclass
+from ...machine.multiprocessor import Gpu
 from ...parameters import Count, Weight
 from ...target.gpu import WARP_SIZE
 from ..common import footprint

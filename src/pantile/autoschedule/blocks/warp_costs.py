@@ -25,9 +25,8 @@ from math import prod
 
 import numpy as np
 
-from ...cached import cached_property
-from ...dataclass import dataclass
-from ...machine.gpu import Gpu
+from ...dataclass import cached_property, dataclass
+from ...machine.multiprocessor import Gpu
 from ...parameters import Weight
 from ...schedule.limits import MOST_COPIES
 from ...target.gpu import LINE, SECTOR, WARP_SIZE

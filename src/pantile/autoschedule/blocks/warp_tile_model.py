@@ -17,10 +17,9 @@ from math import inf, prod
 import numpy as np
 
 from ...analysis.access import Access, accesses
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...expr.visit import key
-from ...machine.gpu import Gpu
+from ...machine.multiprocessor import Gpu
 from ...target.gpu import WARP_SIZE
 from ..fusion.aligned_group import AlignedGroup, Memoized
 from ..fusion.alignment import SHORT, StageGraph

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...target.gpu import MOST_THREADS, WARP_SIZE
 
 Numbers = Any

@@ -9,4 +9,4 @@ from ...lazy_imports import imported_later
 if TYPE_CHECKING:
     from .gpu_marking import GpuMarking as GpuMarking
 else:
-    __getattr__, __dir__ = imported_later(__name__, GpuMarking="gpu_marking")
+    __getattr__, __dir__ = imported_later(__name__, gpu_marking="GpuMarking")

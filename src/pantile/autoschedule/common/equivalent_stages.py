@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from ...dataclass import memoized
 from ..strategy import Problem
 
 
@@ -12,14 +13,12 @@ class StageSignature:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.facts = problem, problem.facts
-        self._known: dict[str, Hashable] = {}
 
+    @memoized
     def of(self, name: str) -> Hashable:
         """Equal for stages that are alike: they compute as much of the same, and are read by the same in the same way.
         A stage with updates is like no other."""
-        if name not in self._known:
-            self._known[name] = name if self.problem.graph.stage[name].updates else self._signature(name)
-        return self._known[name]
+        return name if self.problem.graph.stage[name].updates else self._signature(name)
 
     def _signature(self, name: str) -> Hashable:
         stage, facts = self.problem.graph.stage[name], self.facts

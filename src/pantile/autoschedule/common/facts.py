@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
-from functools import wraps
 from math import prod
 from operator import itemgetter
 from typing import Any, TypeVar, cast
 
 from ...analysis.channels import channels
 from ...analysis.conversions import worth_storing
-from ...analysis.cost import arithmetic
 from ...analysis.interval import Interval
-from ...analysis.load_boxes import Box
-from ...analysis.regions import definition_scope
-from ...analysis.work import evaluated
-from ...cached import cached_property
+from ...analysis.regions import Box, definition_scope
+from ...analysis.work import arithmetic, evaluated
 from ...cost_model.call_facts import regions
+from ...dataclass import cached_property, memoized
 from ...expr.nodes import Cast, Expr, Load, Number, Op
 from ...expr.types import INDEX
 from ...expr.visit import children, key, names, variables, walk
@@ -30,21 +27,7 @@ UNLIMITED = 1 << 31
 MOST_TERMS = 16  # of a sum that is written out where it is read
 
 Extents = dict[str, int]
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
-
-
-def _memoized(method: F) -> F:
-    """Memoize a method; nobody changes its results."""
-
-    @wraps(method)
-    def answer(self: PipelineFacts, *question: object) -> Any:
-        key = (method.__name__, *question)
-        if key not in self.known:
-            self.known[key] = method(self, *question)
-        return self.known[key]
-
-    return cast(F, answer)
 
 
 class PipelineFacts:
@@ -54,14 +37,14 @@ class PipelineFacts:
         self.graph = graph
         self.shapes, self.scalars = shapes, scalars
         self.scope = {name: Interval.point(value) for name, value in scalars.items()}
-        self.known: dict[tuple[object, ...], Any] = {}
+        self._known: dict[tuple[object, ...], Any] = {}
         self._inputs = {i.name: tuple(int(scalars[i.extent(k)]) for k in range(i.ndim)) for i in graph.inputs}
 
     def once(self, question: tuple[Hashable, ...], find: Callable[[], T]) -> T:
         """Memoize what others compute about the pipeline, by a key."""
-        if question not in self.known:
-            self.known[question] = find()
-        return cast(T, self.known[question])
+        if question not in self._known:
+            self._known[question] = find()
+        return cast(T, self._known[question])
 
     # ---- regions
 
@@ -112,7 +95,7 @@ class PipelineFacts:
         counts = [sum(distinct_reads(d)[b] for b in stage.buffers) for d in readers]
         return all(n <= 1 and not (n and d.domain) for n, d in zip(counts, readers, strict=True))
 
-    @_memoized
+    @memoized
     def extents(self, name: str) -> tuple[int, ...]:
         """The extents of the box of a stage or input, at least 1 each."""
         box = self.boxes.get(name, ())
@@ -133,7 +116,7 @@ class PipelineFacts:
 
     # ---- loops
 
-    @_memoized
+    @memoized
     def loops(self, name: str, definition: int = 0) -> Extents:
         """The loops of a definition with their extents, outermost first, before any directive."""
         stage = self.graph.stage[name]
@@ -141,7 +124,7 @@ class PipelineFacts:
         scope = definition_scope(stage, d, self.boxes[name], self.scope)
         return {n: _extent(scope[n]) for n in loop_names(stage, d)}
 
-    @_memoized
+    @memoized
     def tileable(self, name: str) -> tuple[str, ...]:
         """The dims along which all definitions of a stage can be cut into tiles that do not depend on each other."""
         stage = self.graph.stage[name]
@@ -153,14 +136,14 @@ class PipelineFacts:
             if all(dim in pure_dims(stage, d) and is_independent(stage, d, dim) for d in stage.definitions)
         )
 
-    @_memoized
+    @memoized
     def reductions(self, name: str) -> dict[str, Interval]:
         """The reduction loops of all updates of a stage, over its required region."""
         stage = self.graph.stage[name]
         scopes = [(d, definition_scope(stage, d, self.boxes[name], self.scope)) for d in stage.updates]
         return {r.name: scope[r.name] for d, scope in scopes for r in d.domain}
 
-    @_memoized
+    @memoized
     def sums(self, name: str) -> tuple[str, ...]:
         """The reduction loops along which terms may come in any order: of sums into places that do not move."""
         stage = self.graph.stage[name]
@@ -172,13 +155,13 @@ class PipelineFacts:
             if r.name not in variables(*d.indices)
         )
 
-    @_memoized
+    @memoized
     def every_loop(self, name: str) -> Extents:
         """The dims of a stage and the reduction loops of its updates, with their extents."""
         dims = dict(zip(self.graph.stage[name].dims, self.extents(name), strict=True))
         return dims | {r: _extent(whole) for r, whole in self.reductions(name).items()}
 
-    @_memoized
+    @memoized
     def read_by_unknown_extents(self, name: str) -> frozenset[str]:
         """What the reductions of a stage read whose extents no code knows: of it, no region has a constant size."""
         unknown = (d for d in self.graph.stage[name].updates if None in [constant(r.extent) for r in d.domain])
@@ -217,13 +200,13 @@ class PipelineFacts:
 
     # ---- costs of one evaluation
 
-    @_memoized
+    @memoized
     def arithmetic(self, name: str, definition: int = 0) -> float:
-        """The operations of evaluating a definition once (see `cost`)."""
+        """The operations of evaluating a definition once (see `analysis.work`)."""
         d = self.graph.stage[name].definitions[definition]
         return arithmetic([*d.values, *(i for i in d.indices if any(isinstance(e, Load) for e in walk(i)))])
 
-    @_memoized
+    @memoized
     def reads(self, name: str, definition: int = 0) -> dict[str, int]:
         """How many values of each stage or input evaluating a definition once loads, of the stage itself too."""
         counts: dict[str, int] = {}
@@ -231,7 +214,7 @@ class PipelineFacts:
             counts[self.source(buffer)] = counts.get(self.source(buffer), 0) + count
         return counts
 
-    @_memoized
+    @memoized
     def waiting(self, name: str, definition: int = 0) -> float:
         """The different values that evaluating a definition loads and uses several times, and those that all channels
         of a pixel use: registers hold them as long.
@@ -261,12 +244,12 @@ class PipelineFacts:
         """The stages whose last dim is the few channels of their pixels, and how many these are."""
         return channels(self.graph)
 
-    @_memoized
+    @memoized
     def runs(self, name: str, definition: int = 0) -> int:
         """How often a definition is evaluated."""
         return prod(self.loops(name, definition).values())
 
-    @_memoized
+    @memoized
     def work(self, name: str) -> float:
         """The operations of computing all of a stage."""
         stage = self.graph.stage[name]

@@ -15,8 +15,7 @@ import numpy as np
 
 from ... import progress
 from ...analysis.interval import Interval
-from ...analysis.load_boxes import Box
-from ...analysis.regions import with_own_updates
+from ...analysis.regions import Box, with_own_updates
 from .facts import PipelineFacts
 from .shared_intervals import SharedIntervals
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from ...cached import cached_property
+from ...dataclass import cached_property
 from ...expr.nodes import Const
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...analysis.load_boxes import Box
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...analysis.regions import Box
+from ...dataclass import cached_property, dataclass
 from ..strategy import Problem
 from .footprint import Footprint
 from .shared_intervals import SharedIntervals

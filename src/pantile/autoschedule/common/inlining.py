@@ -11,10 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
-from ...analysis.cost import arithmetic, weight
 from ...analysis.inlining import closed_form, point_of, substituted
-from ...analysis.work import evaluated
-from ...dataclass import dataclass
+from ...analysis.work import arithmetic, evaluated, weight
+from ...dataclass import dataclass, memoized
 from ...expr.nodes import Const, Expr, Load, Var
 from ...expr.visit import children, key, loaded, names, rebuild, substitute
 from ...graph.nodes import Definition, Stage
@@ -86,9 +85,7 @@ class _Inlining:
         self._evaluations = {s.name: [_Evaluation.of(d) for d in s.definitions] for s in self._graph.stages}
         self._consumers = {name: dict.fromkeys(consumers) for name, consumers in self._graph.consumers.items()}
         self._inlined: set[str] = set()  # buffers
-        self._forms: dict[str, dict[str, Expr]] = {}
         self._values: dict[Place, _Value] = {}
-        self._fixed: dict[str, set[int]] = {}  # by buffer
         self._plain: dict[str, _Value | None] = {}  # by buffer: values that are alike at all places
         self._indices: dict[tuple[object, ...], Expr] = {}
         self._concerned: dict[Place, set[str]] = defaultdict(set)  # stages that would make a consumer read a place
@@ -198,18 +195,16 @@ class _Inlining:
         invariant = sum(weight(e) for e in nodes if id(e) in everywhere)
         return _Value(own, _reads(nodes), invariant)
 
+    @memoized
     def _everywhere(self, stage: Stage, buffer: str) -> set[int]:
         """The ids of the parts of a value that are the same at all points."""
-        if buffer not in self._fixed:
-            parts = evaluated([self._form(stage)[buffer]])
-            self._fixed[buffer] = {id(e) for e in parts if names(e).isdisjoint(stage.dims)}
-        return self._fixed[buffer]
+        parts = evaluated([self._form(stage)[buffer]])
+        return {id(e) for e in parts if names(e).isdisjoint(stage.dims)}
 
+    @memoized
     def _form(self, stage: Stage) -> dict[str, Expr]:
         """The values of a stage as expressions, by buffer."""
-        if stage.name not in self._forms:
-            self._forms[stage.name] = dict(zip(stage.buffers, closed_form(stage), strict=True))
-        return self._forms[stage.name]
+        return dict(zip(stage.buffers, closed_form(stage), strict=True))
 
     # ---- inlining
 

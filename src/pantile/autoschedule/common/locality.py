@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...analysis.load_boxes import Box
-from ...cached import cached_property
+from ...analysis.regions import Box
+from ...dataclass import cached_property
 from .facts import PipelineFacts
 from .footprint import Footprint
 from .shared_intervals import SharedIntervals

@@ -11,8 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
 from ...schedule.directives import SUFFIX, StageSchedule

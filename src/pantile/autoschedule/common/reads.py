@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 
 from ...analysis.interval import Evaluator, Scope, narrowed_by
-from ...analysis.load_boxes import Box
-from ...analysis.regions import definition_scope
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...analysis.regions import Box, definition_scope
+from ...dataclass import cached_property, dataclass
 from ...expr.build import maximum, minimum
 from ...expr.linear import linear
 from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var

@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...analysis.interval import Interval, IntervalProgram, Scope, values_of
-from ...analysis.load_boxes import Box
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...analysis.regions import Box
+from ...dataclass import cached_property, dataclass
 from ...expr.nodes import Const, Expr, Op, Var
 from ...expr.types import INDEX
 from ...expr.visit import key, loaded, names

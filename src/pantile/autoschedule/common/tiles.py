@@ -18,8 +18,7 @@ from dataclasses import field
 from itertools import pairwise
 
 from ...analysis.access import accesses
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...graph.nodes import Definition, Stage
 from ...schedule.directives import StageSchedule, on
 from ...schedule.names import fresh

@@ -7,8 +7,7 @@ from math import prod
 from typing import TypeVar
 
 from ...analysis.alignment import Alignment
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from .stage_facts import SingleStages
 
 K = TypeVar("K")

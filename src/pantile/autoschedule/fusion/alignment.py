@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from ...analysis.access import Access, Index
 from ...analysis.alignment import Reads, align
-from ...cached import cached_property
+from ...dataclass import cached_property, memoized
 from ...graph.nodes import Definition, Stage
 from ...schedule.updates import is_independent, pure_dims
 from ..strategy import Problem
@@ -25,9 +25,6 @@ class StageGraph(SingleStages):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self._sources: dict[Definition, dict[str, list[Access]]] = {}
-        self._aligned: dict[Group, AlignedGroup | None] = {}
-        self._separate: dict[Group, tuple[Group, ...]] = {}
 
     @cached_property
     def dag(self) -> Dag:
@@ -67,24 +64,19 @@ class StageGraph(SingleStages):
             return True
         return any(self.aligned(part) is None for part in self.separate(group))
 
+    @memoized
     def separate(self, group: Group) -> tuple[Group, ...]:
         """The connected components of a group."""
-        if group not in self._separate:
-            self._separate[group] = _components(group, self._neighbours)
-        return self._separate[group]
+        return _components(group, self._neighbours)
 
     @cached_property
     def _neighbours(self) -> list[Group]:
         """The neighbours of each vertex: those it reads or is read by."""
         return [before | after for before, after in zip(self.dag.predecessors, self.dag.successors, strict=True)]
 
+    @memoized
     def aligned(self, group: Group) -> AlignedGroup | None:
         """A connected set in one space, if there is one with constant dependence vectors."""
-        if group not in self._aligned:
-            self._aligned[group] = self._align(group)
-        return self._aligned[group]
-
-    def _align(self, group: Group) -> AlignedGroup | None:
         names = self.members(group)
         whole = next((space for part, space in self._spaces if not group & ~part), None)
         if whole is None or not whole.has(names[-1], self._long_dims(names[-1])):
@@ -135,14 +127,13 @@ class StageGraph(SingleStages):
         """The reads of a definition, as far as tiles are concerned."""
         return [a for accesses in self._by_source(stage, definition).values() for a in accesses]
 
+    @memoized
     def _by_source(self, stage: Stage, definition: Definition) -> dict[str, list[Access]]:
         """The accesses of a definition, grouped by the stage or input that they read."""
-        if definition not in self._sources:
-            accesses: dict[str, list[Access]] = {}
-            for access in self.reads(stage, definition):
-                accesses.setdefault(self.facts.source(access.buffer), []).append(self._without_loose_dims(access))
-            self._sources[definition] = accesses
-        return self._sources[definition]
+        accesses: dict[str, list[Access]] = {}
+        for access in self.reads(stage, definition):
+            accesses.setdefault(self.facts.source(access.buffer), []).append(self._without_loose_dims(access))
+        return accesses
 
     def _without_loose_dims(self, access: Access) -> Access:
         name = self.facts.source(access.buffer)

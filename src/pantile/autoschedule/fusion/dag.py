@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass, memoized
 
 Group = int  # a set of vertices
 
@@ -55,16 +54,10 @@ class Dag:
                     order.append(s)
         return order
 
+    @memoized
     def after(self, group: Group) -> Group:
         """SUCC(H): the direct successors outside of the group."""
-        if group not in self._after:
-            self._after[group] = union(self.successors, group) & ~group
-        return self._after[group]
-
-    @cached_property
-    def _after(self) -> dict[Group, Group]:
-        """The successors of groups, memoized."""
-        return {}
+        return union(self.successors, group) & ~group
 
     def below(self, group: Group) -> Group:
         """All that can be reached from it, itself left out."""

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Protocol
 
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass, memoized
 from .dag import Dag, Group, first, size, union, vertices
 
 State = tuple[Group, ...]  # G of the paper: disjoint groups that are not taken apart again, in order
@@ -74,7 +73,6 @@ class DpGrouping:
         self.limit = limit
         self.most_states = most_states
         self.has_all_partitions = True
-        self._hopeless: dict[Group, bool] = {}
 
     def best(self) -> tuple[Group, ...]:
         """The groups of all vertices."""
@@ -161,13 +159,10 @@ class DpGrouping:
             groups = [g for g in groups if g not in joined] + [sum(joined) | 1 << s]
         return groups
 
+    @memoized
     def _is_hopeless(self, group: Group) -> bool:
         real = group & ~self.dummy
-        if size(real) < 2:
-            return False
-        if real not in self._hopeless:
-            self._hopeless[real] = self.model.is_hopeless(real)
-        return self._hopeless[real]
+        return size(real) >= 2 and self.model.is_hopeless(real)
 
     # ---- their costs
 

@@ -5,17 +5,29 @@ before:  for y: for x: ix[y, x] = ... img          after:  for y: for x: ix[y, x
 
 Two members are fused if they read a value in common in each iteration, and have the same loops over the same bounds.
 The bounds are the same if both are read at the same places by the same stages, or by stages of which that is true.
+
+Parallelogram tiles may lie inside overlapped tiles (polymage-plus §5.2):
+
+before:  each member is computed at the inner tile loop, over all that an inner tile needs
+after:   its memory lives as long as the outer tile, so that each inner tile computes only what is new
+
+Inner tiles run one after another, and what one has computed the next one keeps: its region starts where the one before
+ended, along the right hyperplane of the outer tile. The last one is shorter: moved inwards, it would go back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from ...cached import cached_property
+from ...dataclass import cached_property, memoized
 from ...expr.nodes import Op
 from ...expr.visit import key, walk
 from ...graph.nodes import Graph, Stage
-from ...schedule.directives import StageSchedule
+from ...schedule.directives import Directive, StageSchedule
+from ..common.marking import Style
+from ..common.tiles import TiledGroup, scheduled
+from ..strategy import Problem
 
 
 def with_fused_loops(
@@ -58,9 +70,6 @@ class _Uses:
         self.graph = graph
         self.output = output
         self.members = members  # producers before consumers
-        self._reads: dict[Stage, frozenset[object]] = {}
-        self._places: dict[Stage, dict[str, frozenset[object]]] = {}
-        self._narrows: dict[Stage, bool] = {}
 
     @cached_property
     def of(self) -> dict[str, int]:
@@ -75,24 +84,37 @@ class _Uses:
             number_of[name] = numbers.setdefault(use, len(numbers))
         return number_of
 
+    @memoized
     def reads(self, stage: Stage) -> frozenset[object]:
         """The values that an iteration reads."""
-        if stage not in self._reads:
-            self._reads[stage] = frozenset((e.buffer, *map(key, e.indices)) for e in stage.pure.loads)
-        return self._reads[stage]
+        return frozenset((e.buffer, *map(key, e.indices)) for e in stage.pure.loads)
 
+    @memoized
     def _at(self, consumer: Stage) -> dict[str, frozenset[object]]:
         """The indices at which a stage reads each buffer."""
-        if consumer not in self._places:
-            places: dict[str, set[object]] = {}
-            for e in consumer.pure.loads:
-                places.setdefault(e.buffer, set()).add(tuple(map(key, e.indices)))
-            self._places[consumer] = {buffer: frozenset(at) for buffer, at in places.items()}
-        return self._places[consumer]
+        places: dict[str, set[object]] = {}
+        for e in consumer.pure.loads:
+            places.setdefault(e.buffer, set()).add(tuple(map(key, e.indices)))
+        return {buffer: frozenset(at) for buffer, at in places.items()}
 
+    @memoized
     def _may_narrow(self, consumer: Stage) -> bool:
         """Whether conditions decide what it reads."""
-        if consumer not in self._narrows:
-            selects = (isinstance(e, Op) and e.op == "select" for e in walk(*consumer.pure.values))
-            self._narrows[consumer] = bool(consumer.updates) or any(selects)
-        return self._narrows[consumer]
+        selects = (isinstance(e, Op) and e.op == "select" for e in walk(*consumer.pure.values))
+        return bool(consumer.updates) or any(selects)
+
+
+def parallelograms(problem: Problem, group: TiledGroup, style: Style) -> tuple[StageSchedule, ...]:
+    """The directives of a group with two levels of tiles, those of its output first."""
+    host, *members = scheduled(problem, group, style)
+    output = problem.graph.stage[group.output]
+    tile_loops = [str(d.args[1]) for d in host.directives if _is_tile(d, output)]
+    if not tile_loops:  # less is needed of the output than a tile
+        return (host, *members)
+    cut = [d if d.verb != "split" or _is_tile(d, output) else replace(d, tail="guard") for d in host.directives]
+    return (replace(host, directives=tuple(cut)), *(m.store_at(host.name, tile_loops[-1]) for m in members))
+
+
+def _is_tile(d: Directive, output: Stage) -> bool:
+    """Whether it makes outer tiles, not tiles of tiles."""
+    return d.verb == "split" and d.args[0] in output.dims

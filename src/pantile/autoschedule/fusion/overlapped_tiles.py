@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from .aligned_group import AlignedGroup
 from .alignment import SHORT
 from .expression_inlining import ExpressionInlining

@@ -1,16 +1,31 @@
-"""What is known of single stages, worked out once: many sets of the same stages are looked at."""
+"""What is known of single stages, worked out once: many sets of the same stages are looked at.
+
+A stage that only shifts or crops another one is one stage with it, to a scheduler:
+
+out[y, x] = ...;  inner[y, x] = out[y + 2, x + 2]        out is inlined into inner
+
+Tiles bring nothing to stages that read whatever they read along their own rows, and no value far apart:
+
+    out[y, x, c] = 255 - img[y, x, c]              streams
+    out[y, x] = img[y - 1, x] + img[y + 1, x]      streams: the rows between are in a cache still
+    out[y, x] = img[x, y]                          does not: the lines that a row touches serve the next rows
+    out[c, y, x] = gray[y, x] * gain[c]            does not: a tile of gray serves all c
+
+Computed by whole rows, they leave memory to the prefetchers, and rows start less often.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from math import prod
 
 from ...analysis.access import Access, Index, accesses
-from ...cached import cached_property
+from ...dataclass import cached_property, memoized
+from ...expr.nodes import Load
 from ...graph.nodes import Definition, Stage
 from ..strategy import Problem
-from .dimensional_reuse import dimensional_reuse
 
 
 class SingleStages:
@@ -20,17 +35,15 @@ class SingleStages:
         self.problem = problem
         self.facts = problem.facts
         self.names = tuple(s.name for s in problem.graph.stages)
-        self._hulls: dict[Definition, list[Access]] = {}
 
+    @memoized
     def reads(self, stage: Stage, definition: Definition) -> Sequence[Access]:
         """The reads of a definition, with reads of the same kind taken together."""
-        if definition not in self._hulls:
-            hulls: dict[object, Access] = {}
-            for access in accesses(stage, definition):
-                kind = (access.buffer, *(None if i is None else (i.dim, i.scale) for i in access.indices))
-                hulls[kind] = _hull(hulls[kind], access) if kind in hulls else access
-            self._hulls[definition] = list(hulls.values())
-        return self._hulls[definition]
+        hulls: dict[object, Access] = {}
+        for access in accesses(stage, definition):
+            kind = (access.buffer, *(None if i is None else (i.dim, i.scale) for i in access.indices))
+            hulls[kind] = _hull(hulls[kind], access) if kind in hulls else access
+        return list(hulls.values())
 
     @cached_property
     def extents(self) -> dict[str, tuple[int, ...]]:
@@ -93,3 +106,72 @@ def _hull(a: Access, b: Access) -> Access:
 
 def _wider(a: Index, b: Index) -> Index:
     return Index(a.dim, a.scale, min(a.low, b.low), max(a.high, b.high))
+
+
+def dimensional_reuse(stage: Stage, dim: str) -> int:
+    """Group-temporal reuse along a dim: reads that are reads of the next iteration as well (Wolf and Lam)."""
+    reused = 0
+    for d in stage.definitions:
+        read = {a for a in accesses(stage, d) if None not in a.indices}
+        reused += sum(_points(a) for a in read if _shifted(a, dim) in read)
+        reused += sum(_overlap(a, dim) for a in read if _shifted(a, dim) not in read)
+    return reused
+
+
+def _shifted(a: Access, dim: str) -> Access:
+    moved = (
+        i if i is None or i.dim != dim else Index(dim, i.scale, i.low + i.scale, i.high + i.scale) for i in a.indices
+    )
+    return replace(a, indices=tuple(moved))
+
+
+def _points(a: Access) -> int:
+    return prod(int(i.high - i.low) + 1 for i in a.indices if i is not None)
+
+
+def _overlap(a: Access, dim: str) -> int:
+    """Points that a read of a whole range, as in a reduction, has in common with itself one iteration later."""
+    sizes = [(i.high - i.low + 1 - (i.scale if i.dim == dim else 0)) for i in a.indices if i is not None]
+    return prod(max(0, int(n)) for n in sizes)
+
+
+def cropped(problem: Problem) -> tuple[str, ...]:
+    """The stages that nothing but a crop of them reads."""
+    return tuple(s.name for s in problem.graph.stages if _is_only_cropped(problem, s))
+
+
+def _is_only_cropped(problem: Problem, stage: Stage) -> bool:
+    consumers = problem.graph.consumers[stage.name]
+    if stage.updates or stage.name in problem.graph.output or len(consumers) != 1 or len(stage.buffers) != 1:
+        return False
+    crop = problem.graph.stage[consumers[0]]
+    return not crop.updates and isinstance(crop.pure.values[0], Load) and _shifts(crop)
+
+
+def _shifts(crop: Stage) -> bool:
+    """Whether it reads one value, at its own coordinates and a constant distance."""
+    if len(crop.buffers) != 1 or crop.domain is not None:
+        return False
+    indices = [i for access in accesses(crop, crop.pure) for i in access.indices]
+    dims = [i.dim for i in indices if i is not None and i.scale == 1 and i.low == i.high]
+    return len(dims) == len(indices) and tuple(dims) == crop.dims
+
+
+def streams(problem: Problem, name: str) -> bool:
+    """Whether a stage, computed by itself, runs through all that it reads in the order of memory."""
+    stage = problem.graph.stage[name]
+    reads = accesses(stage, stage.pure)
+    return bool(stage.dims) and not stage.updates and all(_follows(problem, name, a) for a in reads)
+
+
+def _follows(problem: Problem, name: str, read: Access) -> bool:
+    """Whether a read moves with every dim of the stage but its channels, and along its rows as the stage does."""
+    if any(i is None for i in read.indices):
+        return False
+    dims = [None if i is None else i.dim for i in read.indices]
+    stage = problem.graph.stage[name]
+    row = stage.dims[problem.row(name)]
+    along = dims[problem.row(problem.facts.source(read.buffer)) :]
+    around = stage.dims[: stage.dims.index(row) + 1]
+    moving = [d for d, n in zip(around, problem.facts.extents(name), strict=False) if n > 1]
+    return row in along and row not in dims[: -len(along)] and set(moving) <= set(dims)

@@ -1,6 +1,6 @@
 """What a group costs, and its tile sizes: polymage-plus §4 (Algorithm 2) and §5.2 (Algorithm 4).
 
-What of the cost differs between the paper's text and its tables is in `terms`.
+What of the cost differs between the paper's text and its tables is in `dp_machines`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,13 @@ from collections.abc import Mapping
 from dataclasses import field
 from math import inf, prod, sqrt
 
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass, memoized
 from .aligned_group import AlignedGroup
 from .alignment import StageGraph
 from .dag import Group
-from .dp_machines import XEON, TileLimits, Weights
+from .dp_machines import SCALED, XEON, Terms, TileLimits, Weights
 from .expression_inlining import FULL
 from .overlapped_tiles import OverlappedTiles, Tile
-from .terms import SCALED, Terms
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,6 @@ class TileModel:
     inlining: str = FULL
     multi_level: bool = True
     terms: str = SCALED
-    _found: dict[Group, CostedGroup] = field(default_factory=dict)
 
     def cost(self, group: Group) -> float:
         return self.costed(group).cost
@@ -51,13 +48,9 @@ class TileModel:
     def is_hopeless(self, group: Group) -> bool:
         return self.stages.is_hopeless(group)
 
+    @memoized
     def costed(self, group: Group) -> CostedGroup:
         """MULTILEVELCOST(H) if several levels are wanted, else COST(H)."""
-        if group not in self._found:
-            self._found[group] = self._evaluate(group)
-        return self._found[group]
-
-    def _evaluate(self, group: Group) -> CostedGroup:
         names = self.stages.members(group)
         if len(names) == 1 and not self.stages.can_be_fused(names[0]):
             live = self._live(group)

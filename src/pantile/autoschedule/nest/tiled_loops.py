@@ -6,17 +6,29 @@
         .reorder("j_o", "i_o", "i_i", "j_i", "j_i_v")
 
 Loops whose tile is all of them have no loop over tiles, those whose tile is one point have no loop inside.
+
+The innermost iterations of a tile are written out so that what they share stays in registers:
+
+    for i, k, j: C[i, j] += A[i, k] * B[k, j]    ->    for i, j, k: 4 of i by 4 vectors of j, 4 times along k
+
+sioutas-thesis leaves that to LLVM, which does not find it. Misses stay as they were counted: the outermost loop inside
+a tile is the same one, and an iteration of it touches the same values, if in another order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...schedule.directives import StageSchedule
 from ...schedule.names import fresh
+from ...schedule.sums import shared_terms, sums_at_a_time
 from ..common.marking import Marking, unrolled, vector
+from ..common.tiles import marking
+from .statement import Statement, is_transposed
+
+ROWS = TERMS = 4  # iterations of a loop of the output, and of a sum, that are written out
 
 
 @dataclass(frozen=True)
@@ -91,3 +103,87 @@ def fresh_name(loop: str, suffix: str, taken: set[str]) -> str:
     name = fresh(loop.replace(".", "_") + suffix, taken.__contains__)
     taken.add(name)
     return name
+
+
+def blocked(s: Statement, chain: StageSchedule, own: Sequence[str], loops: TiledLoops) -> StageSchedule:
+    """The directives of a statement with the loops `own`: tiled as told, vectorized along its column, in blocks."""
+    block = _block(s, loops)
+    chain = block.loops.applied(marking(s.problem), chain, own, s.column, block.lanes, block.unrolled)
+    if block.rows is not None and s.has_masked_lanes:  # blocks that a condition cuts through have code of their own
+        chain = chain.partition(loops.inner[block.rows], "always")
+    return chain
+
+
+def in_blocks(s: Statement, loops: TiledLoops) -> TiledLoops:
+    """The order in which the loops of a statement run once sums are computed in blocks."""
+    return _block(s, loops).loops
+
+
+@dataclass(frozen=True)
+class _Block:
+    """`lanes` of the vector, iterations to write out around it, and the order of the loops around these."""
+
+    loops: TiledLoops
+    lanes: int
+    unrolled: Mapping[str, int] = field(default_factory=dict)
+    rows: str | None = None  # the loop of the output among those written out
+
+
+def _block(s: Statement, loops: TiledLoops) -> _Block:
+    sums = [n for n in loops.inner if n not in s.output.loops]
+    if sums:
+        return _sum(s, loops, sums)
+    turned = [n for r in s.inputs if is_transposed(r, s.output) for n in loops.inner if n in r.column]
+    if turned:  # squares that are turned in registers
+        return _Block(loops, s.lanes * _vectors(s, loops), {turned[0]: min(s.lanes, loops.inside(turned[0]))})
+    return _Block(loops, s.lanes)
+
+
+def _sum(s: Statement, loops: TiledLoops, sums: list[str]) -> _Block:
+    """Sums run innermost, around as many values as registers hold; the outermost loop inside a tile stays there."""
+    first, *others = loops.intra
+    order = (first, *(n for n in others if n not in sums), *(n for n in others if n in sums))
+    in_any_order = [n for n in sums if n in s.tileable or n == sums[-1]]
+    terms = [n for n in in_any_order if loops.inside(n) >= TERMS]
+    rows = _rows(s, loops)
+    if rows is not None:  # those last for which rows read the same
+        block = ROWS * _vectors(s, loops)
+        shared = shared_terms(s.stage, s.definition, rows, s.vector, block, ROWS, s.problem.strict)
+        terms.sort(key=lambda n: n in shared)
+    unrolled = dict.fromkeys(terms[-1:], TERMS) | ({} if rows is None else {rows: min(ROWS, loops.inside(rows))})
+    return _Block(replace(loops, intra=order), s.lanes * _vectors(s, loops), unrolled, rows)
+
+
+def _rows(s: Statement, loops: TiledLoops) -> str | None:
+    """The innermost loop of enough iterations along which an input is read again, so that rows share it."""
+    again = [n for n in loops.inner if n in s.output.loops and any(n not in r.loops for r in s.inputs)]
+    return max((n for n in reversed(again) if n != s.column), key=lambda n: min(ROWS, loops.inside(n)), default=None)
+
+
+def _vectors(s: Statement, loops: TiledLoops) -> int:
+    """The number of vectors of a block along the column."""
+    most = sums_at_a_time(len(s.stage.dtypes), s.problem.cpu.registers) // ROWS
+    return max(1, min(most, loops.inside(s.vector) // s.lanes))
+
+
+def tiled(s: Statement, chain: StageSchedule, loops: TiledLoops) -> StageSchedule:
+    chain = blocked(s, chain, tuple(s.extents), loops)
+    shared = _shared_loops(s, loops)
+    if len(shared) > 1:  # "we merge the outer inter-tile loops when possible"
+        fused = "_".join(shared)
+        chain, shared = chain.fuse(shared[0], shared[1], fused), [fused]
+    return marking(s.problem).nest(chain, shared=shared)
+
+
+def _shared_loops(s: Statement, loops: TiledLoops) -> list[str]:
+    """The outermost loops to share among threads; the innermost inter-tile loop stays with one, to reuse L2."""
+    outer = list(loops.outer)
+    if not outer:
+        first = next(iter(loops.inner))
+        return [loops.inner[first]] if first in s.free and first != s.column else []
+    leading = []
+    for loop in outer[:1] + outer[1:-1]:
+        if loop not in s.free:
+            break
+        leading.append(loops.outer[loop])
+    return leading[:2]

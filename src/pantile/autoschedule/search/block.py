@@ -13,8 +13,7 @@ from dataclasses import replace
 from math import prod
 
 from ...analysis.loop_bounds import only_bounds
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...expr.nodes import Expr, Var
 from ...expr.visit import loaded, variables
 from ...graph.nodes import Stage
@@ -23,8 +22,7 @@ from ...schedule.stage_default import register_lanes
 from ...schedule.sums import power_of_two
 from ..common.marking import Marking, unrolled, vector
 from ..common.tiles import marking
-from ..nest.references import Reference
-from ..nest.statement import Statement
+from ..nest.statement import Reference, Statement
 from ..nest.tiled_loops import fresh_name
 
 TERMS = 4  # of a sum that are written out: one load brings as many numbers

@@ -1,15 +1,23 @@
-"""Schedules and their predicted costs: each is resolved and predicted once, and an illegal one has no cost."""
+"""Schedules and their predicted costs: each is resolved and predicted once, and an illegal one has no cost.
+
+The report of a search shows what is computed together, and what else was considered: the cheapest candidates that
+differ in more than a factor. `explain` tells why they lost, and `pantile tune` measures them: the error of the cost
+model exceeds the difference of neighbours.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import field
 
 from ...cost_model import Cost, Sizes, predict_cost
+from ...cost_model.result import named, time
 from ...dataclass import dataclass
 from ...errors import PantileError
 from ...schedule.default import complete
-from ...schedule.schedule import Schedule
-from ..strategy import Problem
+from ...schedule.schedule import Schedule, groups
+from ..strategy import Alternative, GroupReport, Problem
 
 # A pipeline is compiled once and run often, but somebody waits for that: a second counts as so much slower code, one
 # beyond what is usual for so many stages as twice that in addition, and what takes longer than patience lasts in
@@ -17,6 +25,11 @@ from ..strategy import Problem
 HASTE_PER_S, HASTE_PER_UNUSUAL_S = 0.04, 0.08
 USUAL_S, USUAL_S_EACH = 1.25, 0.1
 PATIENCE_S = 5.0
+MOST = 10
+ALIKE = 2  # of the same directives, with other factors
+NOTICEABLE = 0.01  # of the chosen one's time
+
+Shape = frozenset[tuple[str, tuple[tuple[object, ...], ...]]]
 
 
 @dataclass(frozen=True)
@@ -59,3 +72,54 @@ class CostedSchedules:
         except PantileError:
             return None
         return Candidate(name, whole, cost)
+
+
+def together(best: Candidate) -> tuple[GroupReport, ...]:
+    """The groups of a schedule, and how long each takes."""
+    seconds = {s.name: s.seconds for s in best.cost.stages}
+    return tuple(
+        GroupReport(
+            g.root,
+            g.members,
+            (dict(g.tiles),) if g.tiles else (),
+            {"predicted ms": 1e3 * sum(seconds.get(name, 0.0) for name in (g.root, *g.members))},
+        )
+        for g in groups(best.schedule)
+    )
+
+
+def alternatives(candidates: Iterable[Candidate | None], best: Candidate) -> tuple[Alternative, ...]:
+    """The alternatives to the best candidate, the cheapest first."""
+    alike: Counter[Shape] = Counter({shape(best.schedule): 1})
+    chosen: list[Alternative] = []
+    for c in sorted((c for c in candidates if c is not None and c.schedule != best.schedule), key=lambda c: c.seconds):
+        if len(chosen) == MOST:
+            break
+        form = shape(c.schedule)
+        if alike[form] < ALIKE and c.schedule not in (a.schedule for a in chosen):
+            alike[form] += 1
+            chosen.append(Alternative(c.name, c.schedule, c.cost.seconds, _why(c.cost, best.cost)))
+    return tuple(chosen)
+
+
+def shape(schedule: Schedule) -> Shape:
+    """A schedule without its numbers."""
+    return frozenset(
+        (name, tuple((d.verb, *(a for a in d.args if isinstance(a, str))) for d in chain.directives))
+        for name, chain in schedule.items()
+    )
+
+
+def _why(lost: Cost, won: Cost) -> str:
+    """What a schedule that lost spends most of its additional time on."""
+    if lost.seconds <= won.seconds:
+        return "gains too little"
+    before = _shares(won)
+    more = {name: seconds - before[name] for name, seconds in _shares(lost).items()}
+    most = max(more, key=lambda name: more[name])
+    return f"{time(more[most])} more {most}" if more[most] > NOTICEABLE * won.seconds else ""
+
+
+def _shares(p: Cost) -> dict[str, float]:
+    """The wall-clock time of a cost by causes, which are of all cores together."""
+    return {name: seconds * p.seconds / p.causes.seconds for name, seconds in named(p.causes)}

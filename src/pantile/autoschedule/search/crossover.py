@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
+from ...cost_model.groups import DisjointSets
 from ...graph.nodes import Graph
 from ...schedule.schedule import Schedule
 
@@ -33,7 +34,7 @@ def cheaper_parts(
 
 def _different(graph: Graph, mine: Schedule, other: Schedule) -> Iterator[list[str]]:
     """The parts that two schedules compute differently, if they have more than one."""
-    joined = _Groups([s.name for s in graph.stages])
+    joined = DisjointSets([s.name for s in graph.stages])
     for schedule in (mine, other):
         if any(name not in graph.stage for name in schedule):
             return  # stages that a directive makes belong to others in ways that names do not tell
@@ -52,24 +53,3 @@ def _ties(graph: Graph, schedule: Schedule) -> Iterator[tuple[str, str]]:
                 yield name, str(d.args[0])
         if "compute_inline" in chain.verbs:
             yield from ((name, consumer) for consumer in graph.consumers[name])
-
-
-class _Groups:
-    """Sets of stages, joined in pairs."""
-
-    def __init__(self, names: list[str]) -> None:
-        self._leader = {name: name for name in names}
-
-    def leader(self, name: str) -> str:
-        while self._leader[name] != name:
-            self._leader[name] = name = self._leader[self._leader[name]]
-        return name
-
-    def tie(self, a: str, b: str) -> None:
-        self._leader[self.leader(a)] = self.leader(b)
-
-    def parts(self) -> list[list[str]]:
-        parts: dict[str, list[str]] = {}
-        for name in self._leader:
-            parts.setdefault(self.leader(name), []).append(name)
-        return list(parts.values())

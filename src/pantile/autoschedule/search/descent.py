@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import partial
 
-from ...dataclass import dataclass
+from ...dataclass import dataclass, memoized
 from ...schedule.directives import StageSchedule
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
@@ -47,7 +47,6 @@ class Descent:
     candidates: CostedSchedules
     is_over: Callable[[], bool]  # whether enough schedules were considered
     worth: float
-    known: dict[Roll, tuple[StageSchedule, ...]] = field(default_factory=dict)
     dear: set[str] = field(default_factory=set)  # changes
     passed: set[Schedule] = field(default_factory=set)  # considered, and skipped without a prediction
 
@@ -135,11 +134,10 @@ class Descent:
         candidate = self.candidates.candidate(name, schedule)
         return None if candidate is None else State(candidate, changed)
 
+    @memoized
     def _chains(self, roll: Roll) -> tuple[StageSchedule, ...]:
         """The directives of a group; none if it cannot be computed so."""
-        if roll not in self.known:
-            self.known[roll] = tuple(chains(self.problem, roll)) if rolls(self.problem, roll) else ()
-        return self.known[roll]
+        return tuple(chains(self.problem, roll)) if rolls(self.problem, roll) else ()
 
     # ---- changes
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from ...dataclass import dataclass
 from ...graph.nodes import Graph, Stage
-from ...schedule.groups import is_inlined
-from ...schedule.schedule import Schedule
+from ...schedule.schedule import Schedule, is_inlined
 
 # What stages with other directives do to each other is not said by where they are computed.
 OF_SEVERAL = ("compute_with", "clone_in", "copy_in", "copy_out", "panels", "rfactor", "strips")

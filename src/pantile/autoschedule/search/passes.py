@@ -17,8 +17,7 @@ from collections.abc import Iterator
 
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule, on
-from ...schedule.groups import is_inlined
-from ...schedule.schedule import Schedule
+from ...schedule.schedule import Schedule, is_inlined
 from ..common.marking import unrolled, vector
 from ..common.tiles import marking
 from ..strategy import Problem

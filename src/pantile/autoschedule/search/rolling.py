@@ -19,8 +19,7 @@ from fractions import Fraction
 from math import prod
 
 from ...analysis.access import Access, accesses_by_buffer
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...expr.nodes import Const
 from ...expr.visit import has_floats, loaded, names
 from ...graph.nodes import Definition, Stage

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from ...expr.visit import Key, key
 from ...graph.nodes import Stage
 from ...schedule.directives import Directive, StageSchedule
-from ...schedule.groups import is_inlined
-from ...schedule.schedule import Schedule
+from ...schedule.schedule import Schedule, is_inlined
 from ..strategy import Problem
 from .groups import OF_SEVERAL
 

@@ -20,13 +20,11 @@ from math import isqrt, prod
 
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule, on
-from ...schedule.groups import is_inlined
-from ...schedule.schedule import Schedule
+from ...schedule.schedule import Schedule, is_inlined
 from ...schedule.sums import power_of_two
 from ..common.marking import unrolled, vector
 from ..common.tiles import marking
-from ..nest.references import Reference, is_transposed
-from ..nest.statement import Statement
+from ..nest.statement import Reference, Statement, is_transposed
 from ..nest.tiled_loops import fresh_name
 from ..strategy import Problem
 from .groups import groups

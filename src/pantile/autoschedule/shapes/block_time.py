@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...analysis.load_boxes import Box
-from ...machine.gpu import Gpu
+from ...analysis.regions import Box
+from ...machine.multiprocessor import Gpu
 from ..common.footprint import points
 from ..strategy import Problem
 from .tile_time import FusionLimits, Numbers, TileCosts, instructions

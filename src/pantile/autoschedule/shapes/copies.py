@@ -18,8 +18,7 @@ from collections.abc import Collection, Iterator, Mapping
 from math import prod
 
 from ...analysis.interval import Interval, Scope
-from ...analysis.load_boxes import Box, each_load, hull
-from ...analysis.regions import definition_scope, where_it_holds, with_own_updates
+from ...analysis.regions import Box, definition_scope, each_load, hull, where_it_holds, with_own_updates
 from ...dataclass import dataclass
 from ...errors import UserError
 from ...expr.nodes import Expr, Load

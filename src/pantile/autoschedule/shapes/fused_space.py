@@ -8,8 +8,7 @@ from dataclasses import field
 import islpy as isl
 
 from ...analysis.polyhedra import AffineStatement, box_set
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ..common.tiles import TiledGroup
 from .spaces import PolyhedralProgram, Space
 from .tile_boxes import ComputedBoxes, KeptBoxes

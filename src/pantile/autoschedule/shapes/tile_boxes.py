@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...analysis.interval import Interval
-from ...analysis.load_boxes import Box, hull
-from ...analysis.regions import with_own_updates
+from ...analysis.regions import Box, hull, with_own_updates
 from ..common.facts import PipelineFacts
 from ..common.footprint import points
 

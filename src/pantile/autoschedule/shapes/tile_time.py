@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...analysis.access import accesses
-from ...analysis.load_boxes import Box, hull
+from ...analysis.regions import Box, hull
 from ...dataclass import dataclass
 from ...errors import InternalError
 from ...machine.description import Cpu

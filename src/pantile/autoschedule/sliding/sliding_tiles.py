@@ -13,17 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from ...analysis.load_boxes import Box
-from ...cached import cached_property
+from ...analysis.regions import Box
+from ...dataclass import cached_property
 from ...schedule.stage_default import lanes
 from ..common.cpu_marking import MOST_UNROLLED
 from ..common.facts import PipelineFacts
 from ..common.footprint import Footprint, tiles
 from ..common.shared_intervals import SharedIntervals
 from ..strategy import Problem
-from .overlap import WHOLE, Motion, motions
-from .segment import INLINE, Level, SegmentLoops, through_inlined
-from .stage_reuse import StageReuse
+from .overlap import WHOLE, Motion, StageReuse, motions
+from .sliding_loops import INLINE, Level, SegmentLoops, through_inlined
 
 Numbers = Any
 

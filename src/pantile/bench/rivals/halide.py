@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from ..contender import Unavailable
+from ..contender import Task, Unavailable
 from .process import ProcessContender
-from .rival import Task
 
 SCHEDULES = ("manual", "mullapudi2016", "adams2019")
 GPU_SCHEDULES = ("manual", "mullapudi2016", "li2018", "anderson2021")

@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..contender import Array, Label, Unavailable
+from ..contender import Array, Label, Task, Unavailable
 from .gpu_timing import better, least
-from .rival import Task
 
 BENCH_FOLDER = Path(__file__).resolve().parents[1]
 

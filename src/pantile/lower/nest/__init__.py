@@ -17,14 +17,12 @@ the loops in between, so that each stage's loops are built knowing their extents
 loop it is computed in, `slide` cuts its region down to what is new. Names: loop variables are stage.loop, regions
 stage.dim.min and .max.
 
-    build           the driver: puts stages around their consumers
+    build           the driver: puts stages, their memory and their versions around their consumers
     context         the context in which a statement is built
-    regions         the required region of a stage, and what of it can be computed (`required`, `extents`)
+    regions         the required region of a stage, and what of it can be computed (`required`)
     slide, early    what earlier iterations have computed; loops that start early for that, and what waits in them
-    storage, rows   memory for a box, and how many rows of it are in use at one time
-    specialize      versions of a stage's loops, each for a condition
     make_loops      the bounds of a definition's loops (`loops`), from its dims through splits and fuses (`rewrites`)
-    loop_builder    these loops, one inside the other; what their kinds mean is said in `kinds`
+    loop_builder    these loops, one inside the other
     point           the stores inside all loops
 """
 

@@ -1,19 +1,39 @@
-"""Build the loop nest: stages where the plan computes and stores them, from consumers to producers."""
+"""Build the loop nest: stages where the plan computes and stores them, from consumers to producers.
+
+The memory of a stage is for its computed region, at the site that the plan says:
+
+before:  produce f over f.y.min..f.y.max; ...     after:  realize f: [f.y.min..f.y.max + 1] in memory of the plan's kind
+                                                              produce f ...; ...
+
+The kind stays as the plan has it, AUTO too: `flatten` decides where that lies. Dims that slide become circular in
+`fold_storage`.
+
+A stage may have versions of its loops under conditions, in which the compared scalars are constants:
+
+before:  produce f: for f.x in 0..w: ...         after:  if w == 64: produce f: for f.x in 0..64: ...
+                                                         else: produce f: for f.x in 0..w: ...
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from weakref import proxy
 
 from ... import progress
-from ...analysis.load_boxes import Box
+from ...analysis.interval import Interval
+from ...analysis.regions import Box
 from ...dataclass import dataclass
 from ...expr.build import logical_and
-from ...expr.linear import Facts
-from ...expr.nodes import Expr
+from ...expr.linear import Facts, simplify
+from ...expr.nodes import Expr, const
+from ...expr.types import INDEX
+from ...expr.visit import substitute
 from ...graph.nodes import Graph, Stage
-from ...ir.nodes import Block, If, Let, Produce, Stmt
+from ...ir import visit as ir
+from ...ir.nodes import Block, If, Let, Produce, Realize, Stmt
 from ...schedule.loop_tree import LoopTree
 from ...schedule.plan import Plan, Site, StagePlan
+from ..conditions import assume, is_impossible
 from ..contents import Contents
 from ..coverage import Coverage
 from ..names import region_names, site_variable
@@ -22,10 +42,7 @@ from .early import start_stages
 from .loop_builder import LoopBuilder
 from .regions import Region, Regions
 from .required import Required
-from .rows import LiveRows
-from .slide import SlideRequest, Sliding, slide
-from .specialize import specialized
-from .storage import realize
+from .slide import LiveRows, SlideRequest, Sliding, slide
 
 
 @dataclass(frozen=True)
@@ -148,3 +165,32 @@ class _StageBuilder:
             self.context.open, members, own_start, rest, lambda: specialized(versions, self.context, loops)
         )
         return Block((If(logical_and(*conditions), produce) if conditions else produce, rest))
+
+
+def realize(stage: Stage, p: StagePlan, box: Box, region: Region | None, facts: Facts, body: Stmt) -> Stmt:
+    """Allocate a box of the stage during `body`; `region` is what is computed of it at a time."""
+    clipped = region.clipped if region is not None and p.compute == p.store else {}
+    sides = tuple((side.low, _extent(side, clipped.get(k), facts)) for k, side in enumerate(box))
+    for buffer, dtype in reversed(list(zip(stage.buffers, stage.dtypes, strict=True))):
+        body = Realize(buffer, dtype, sides, p.memory, body)
+    return body
+
+
+def _extent(side: Interval, before: int | None, facts: Facts) -> Expr:
+    """The extent of the memory along one dim: that before clipping if it is constant, which is simpler."""
+    return simplify(side.high - side.low + 1, facts) if before is None else const(before, INDEX)
+
+
+def specialized(conditions: tuple[Expr, ...], context: BuildContext, build: Callable[[], Stmt]) -> Stmt:
+    """Versions of what `build` makes, one for each condition, tested in order, and the general one."""
+    if not conditions:
+        return build()
+    condition, *others = conditions
+    known, bounds = assume(condition, context.facts.bounds)
+    if is_impossible(bounds):  # a version that never runs requires nothing of other stages
+        return specialized(tuple(others), context, build)
+    with context.no_sliding_outside():
+        with context.version(bounds):
+            version = build()
+        version = ir.map_exprs(version, lambda e: substitute(e, known))
+        return If(condition, version, specialized(tuple(others), context, build))

@@ -16,7 +16,7 @@ from ...ir.nodes import Block, If, Produce, Stmt
 from ...ir.visit import expressions, walk
 from ...target.kinds import Kind
 from ..names import of_loop
-from .kinds import IN_ORDER
+from .loops import IN_ORDER
 
 
 class OpenLoop:

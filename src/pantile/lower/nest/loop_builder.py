@@ -10,33 +10,35 @@ for out.y in 0..h:                  loop: its kind, its bounds; a peeled split i
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 from collections.abc import Callable, Container
 
 from ...analysis.interval import Interval
+from ...analysis.regions import Box
 from ...expr.build import logical_and, maximum
-from ...expr.linear import simplify
+from ...expr.linear import Facts, simplify
 from ...expr.nodes import Const, Expr, Var, const
 from ...expr.types import INDEX
 from ...expr.visit import substitute
 from ...graph.nodes import ReductionDim, Stage
 from ...ir import visit as ir
-from ...ir.nodes import Block, For, If, Let, Manner, Produce, Stmt
+from ...ir.nodes import Block, For, If, Let, Manner, Prefetch, Produce, Stmt
 from ...schedule.loop_tree import LoopTree
 from ...schedule.plan import Loop, Nest, Site, Split
 from ...schedule.updates import pure_dims
 from ...target.kinds import WRITTEN_OUT, Kind, Memory
 from ..coverage import Coverage, Range
 from ..names import loop_name, region_names, site_variable
-from .constant import is_constant
 from .context import BuildContext
 from .early import OpenLoop, one_after_another
-from .lanes import lane_digit
-from .loops import DefinitionLoops
+from .loops import DefinitionLoops, is_constant, lane_digit
 from .make_loops import make_loops
 from .point import point
-from .prefetch import prefetches
 from .regions import Regions
-from .rows import LiveRows
+from .slide import LiveRows
+
+_MOST = 64
 
 
 class LoopBuilder:
@@ -273,3 +275,21 @@ class LoopBuilder:
             return self._graph.input[buffer].dtype.bytes
         stage = self._graph.producer[buffer]
         return stage.dtypes[stage.buffers.index(buffer)].bytes
+
+
+def prefetches(buffer: str, box: Box, element: int, line: int, facts: Facts) -> list[Prefetch]:
+    """Requests for the box, its last dim taken as contiguous; none where its size is unknown or large."""
+    counts = []
+    for k, side in enumerate(box):
+        extent = facts.upper(simplify(side.high - side.low + 1, facts))
+        if extent is None:
+            return []
+        counts.append(extent if k < len(box) - 1 else max(1, extent * element // line))
+    if math.prod(counts) > _MOST:
+        return []
+    steps = [1] * (len(box) - 1) + [line // element]
+    places = itertools.product(*map(range, counts))
+    return [
+        Prefetch(buffer, tuple(simplify(s.low + i * n, facts) for s, i, n in zip(box, at, steps, strict=True)))
+        for at in places
+    ]

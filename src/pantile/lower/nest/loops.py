@@ -2,26 +2,47 @@
 
 A split's outer loop counts blocks; its inner loop runs over coordinates, from the block's first one, called
 stage.inner.lo. Values are immutable: opening a loop gives another `DefinitionLoops` with what is left to be opened.
+
+Where lane loops are nested, the lanes of a warp that take an iteration are a digit of the lane's number:
+
+lane for y in 0..2:          2 threads, 16 apart
+    lane for x in 0..16:     16 threads
+
+Two properties of loop kinds matter where loops are built; new kinds are classified here.
+
+    LANES     its iterations are the lanes of vectors
+    IN_ORDER  each iteration comes after the one before: stages may keep what that has computed, and slide
+
+Of those that are written out, whose number of iterations is a constant, `target` has a list.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import field, replace
+from math import prod
 
 from ...dataclass import dataclass
-from ...expr.nodes import Expr, Var, var
+from ...expr.linear import simplify
+from ...expr.nodes import Const, Expr, Var, var
 from ...expr.visit import depends, names, substitute
 from ...graph.nodes import Definition, Stage
+from ...schedule.limits import MOST_COPIES, MOST_LANES, MOST_VALUES
 from ...schedule.plan import Loop, Nest, Split
+from ...schedule.refuse import unknown_lanes
 from ...schedule.split_loops import SplitLoops
-from ...target.kinds import WRITTEN_OUT, Kind
+from ...target.gpu import WARP_SIZE
+from ...target.kinds import WRITTEN_OUT, Kind, Memory
+from ...target.layout import Digit, Unit
 from ..coverage import CoveredRange, Range
 from ..names import loop_name, of_loop, prefix
+from ..refuse import not_constant, too_many_values
 from . import rewrites
-from .kinds import LANES
 
 NamedValue = tuple[str, Expr]
+LANES = frozenset({Kind.VECTOR})
+IN_ORDER = frozenset({Kind.SERIAL, Kind.UNROLL})
 
 
 @dataclass(frozen=True)
@@ -194,3 +215,55 @@ class DefinitionLoops:
             peel={n: tuple(replace(p, left=ends(p.left)) for p in several) for n, several in self.peel.items()},
             guards=tuple(map(new, self.guards)),
         )
+
+
+def is_constant(loops: DefinitionLoops, loop: Loop, extent: Expr, is_part: bool) -> bool:
+    """Whether a vector or unrolled loop has a constant extent of a sensible size; others are refused.
+
+    With `is_part`, the tail of a split or a version for small arrays is built, in which such loops may run serially.
+    """
+    if not isinstance(extent, Const):
+        if is_part:
+            return False
+        raise not_constant(loops.stage, loop, extent)
+    lanes, copies = (_product(loops, kind) for kind in WRITTEN_OUT)
+    if lanes > MOST_LANES or copies > MOST_COPIES or lanes * copies > MOST_VALUES:
+        raise too_many_values(loops.stage, loop, lanes, copies)
+    return True
+
+
+def _product(loops: DefinitionLoops, kind: Kind) -> int:
+    """The product of the known trip counts of all loops of a kind."""
+    ranges = [loops.ranges[x.name] for x in loops.nest.loops if x.kind is kind and x.name in loops.ranges]
+    extents = [simplify(r.high - r.low + 1) for r in ranges]
+    return prod(int(e.value) for e in extents if isinstance(e, Const))
+
+
+def lane_digit(loops: DefinitionLoops, depth: int, memory: Memory) -> Digit | None:
+    """The digit of a lane's number that the loop at `depth` counts; None if it is no lane loop, or if that is not
+    known and lanes may take its points in turn, since these lie in shared memory."""
+    first, *inner = (x for x in loops.nest.loops[depth:] if x.name not in loops.gone)
+    if loops.kind(first) is not Kind.LANE:
+        return None
+    inside = [x for x in inner if loops.kind(x) is Kind.LANE]
+    sizes = [_iterations(loops, x.name) for x in inside]
+    if None in sizes and memory is Memory.SHARED:
+        return None
+    if None in sizes:
+        unknown = inside[sizes.index(None)]
+        raise unknown_lanes(loops.stage, unknown.mark, unknown.name)
+    weight = math.prod(n for n in sizes if n is not None)
+    return Digit(_iterations(loops, first.name) or max(WARP_SIZE // weight, 1), Unit.THREAD, weight)
+
+
+def _iterations(loops: DefinitionLoops, name: str) -> int | None:
+    """The iterations of a loop in whole blocks, if that is a constant."""
+    sizes: dict[str, int] = {}
+    for r in loops.nest.rewrites:
+        if isinstance(r, Split):
+            whole = sizes.pop(r.old, 0)
+            sizes |= {r.outer: -(-whole // r.factor), r.inner: r.factor}
+        else:
+            sizes[r.fused] = sizes.pop(r.outer, 0) * sizes.pop(r.inner, 0)
+    extent = simplify(loops.ranges[name].high - loops.ranges[name].low + 1)
+    return sizes.get(name) or (int(extent.value) if isinstance(extent, Const) else None)

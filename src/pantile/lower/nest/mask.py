@@ -22,8 +22,7 @@ from functools import partial, reduce
 
 from ...analysis.interval import MOST_SCOPES, Evaluator, Interval, Scope, interval, refine
 from ...analysis.monotonic import directions
-from ...cached import cached_property
-from ...dataclass import dataclass
+from ...dataclass import cached_property, dataclass
 from ...expr.build import binary, expr, unary
 from ...expr.linear import Facts, linear
 from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, const, var

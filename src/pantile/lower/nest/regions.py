@@ -13,8 +13,7 @@ import functools
 from collections.abc import Sequence
 
 from ...analysis.interval import Interval
-from ...analysis.load_boxes import Box
-from ...analysis.regions import definition_scope, where_it_holds, with_own_updates
+from ...analysis.regions import Box, definition_scope, where_it_holds, with_own_updates
 from ...dataclass import dataclass
 from ...expr.build import expr, maximum, minimum
 from ...expr.linear import simplify

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...analysis.interval import EVERYTHING, Interval
-from ...analysis.load_boxes import Box
 from ...analysis.overcompute import computable_anywhere
-from ...analysis.regions import FAR, Rules, expressions, required
-from ...cached import cached_property
+from ...analysis.regions import FAR, Box, Rules, expressions, required
+from ...dataclass import cached_property
 from ...expr.build import expr, maximum, minimum, select
 from ...expr.linear import Facts, linear, simplify
 from ...expr.nodes import COMPARISON, Const, Expr, Op, Var, const

@@ -17,7 +17,7 @@ from functools import partial, reduce
 from math import ceil
 
 from ...analysis.interval import Interval, LazyInterval, interval
-from ...analysis.load_boxes import Box
+from ...analysis.regions import Box
 from ...dataclass import dataclass
 from ...expr.build import expr, maximum, minimum
 from ...expr.linear import Facts, linear, simplify
@@ -215,3 +215,45 @@ def _rate(e: Expr, v: Var) -> Fraction | None:
                 return None
             total += c * inner / int(atom.args[1].value)
     return total if total >= 0 else None
+
+
+class LiveRows:
+    """Notes on live rows taken while the loop nest is built, per buffer and dim."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._slid: dict[str, dict[int, int]] = {}
+        self._whole: dict[str, dict[int, int | None]] = {}  # those computed without sliding
+        self._in_lanes: set[tuple[str, int]] = set()
+
+    def computed(self, members: list[Stage], box: Box, sliding: Sliding | None) -> None:
+        """Note that the stages compute a box inside the loop that stores them.
+
+        A part that does not slide (a peeled tail) needs all of its rows, and one that slides along another dim all that
+        it sweeps meanwhile.
+        """
+        for buffer in (b for m in members for b in m.buffers):
+            if sliding is not None:
+                slid = self._slid.setdefault(buffer, {})
+                slid[sliding.dim] = max(sliding.window, slid.get(sliding.dim, 0))
+            for k, side in enumerate(box):
+                if sliding is None or k != sliding.dim:
+                    swept = sliding is not None and k in sliding.swept
+                    needed = None if swept else self.facts.upper(simplify(side.high - side.low + 1, self.facts))
+                    whole = self._whole.setdefault(buffer, {})
+                    known = whole.get(k, 0)
+                    whole[k] = None if needed is None or known is None else max(known, needed)
+
+    def in_lanes(self, stage: Stage, k: int) -> None:
+        """Note that vectors of the stage are stored along dim k: a circular buffer may be too short for one."""
+        self._in_lanes.update((buffer, k) for buffer in stage.buffers)
+
+    def folds(self) -> dict[str, dict[int, int]]:
+        """Per buffer the circular extent of each dim along which its stage slides."""
+        result: dict[str, dict[int, int]] = {}
+        for buffer, dims in self._slid.items():
+            for k, window in dims.items():
+                whole = self._whole.get(buffer, {}).get(k, 0)
+                if whole is not None and (buffer, k) not in self._in_lanes:
+                    result.setdefault(buffer, {})[k] = max(window, whole)
+        return result

@@ -1,8 +1,7 @@
 """Execution on NVIDIA GPUs, through the driver alone.
 
-driver        the driver's functions, imported on first use
-failures      the meaning of its error codes, and remedies
-device        GPUs: their contexts, capabilities and limits
+driver        the driver's functions, imported on first use, and what their errors mean
+device        GPUs: their contexts, streams, capabilities and limits
 machine       a GPU as `pt.machine` describes it, from the driver and from measurements (`measure`)
 code          PTX to functions, through the cache on disk
 memory        stream-ordered device memory, and host memory for fast copies
@@ -14,6 +13,5 @@ arrays        the operations of calls on arrays
 parameters    the parameters of all launches of a call, packed once and patched
 order         the dependences of launches, and the memory of intermediate arrays
 graphs        launches as one CUDA graph
-streams       streams of our own, and waiting between streams
 execution     all of it: code for calls of one kind
 """

@@ -23,8 +23,7 @@ from ...ir.nodes import Program
 from ...target.gpu import SHARED_WITHOUT_OPT_IN
 from .. import cache
 from .device import Device
-from .driver import checked
-from .failures import failure, launch_failure
+from .driver import checked, failure, launch_failure
 
 _LOG = 8192  # bytes of the driver's message about refused PTX
 

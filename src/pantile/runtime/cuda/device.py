@@ -3,15 +3,22 @@ accessible."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterable
 from typing import Any
 
-from ...cached import cached_property
+from ...dataclass import cached_property
 from ...errors import UserError
 from ...forks import Lock
 from ...target import named
+from ...target.description import CUDA_GPU
 from ...target.gpu import compute_capability
-from ...target.known import CUDA_GPU
 from .driver import MissingDriver, checked, driver
+
+_NO_TIMING = 2  # of an event
+_NON_BLOCKING = 1  # of a stream: no synchronization with the default stream
+
+_own = threading.local()
 
 
 class Device:
@@ -58,6 +65,26 @@ class Device:
         """Restore the thread's previous context after `enter` has returned True."""
         if entered:
             self.cu.cuCtxPopCurrent()
+
+    def own_stream(self) -> int:
+        """The stream of this thread on the device, whose context is current: for calls with arrays of the host only."""
+        streams: dict[int, tuple[int, object]] | None = getattr(_own, "streams", None)
+        if streams is None:
+            streams = _own.streams = {}
+        if self.ordinal not in streams:
+            made = checked(self.cu.cuStreamCreate(_NON_BLOCKING))
+            streams[self.ordinal] = int(made), made
+        return streams[self.ordinal][0]
+
+    def wait_for(self, others: Iterable[int], stream: int) -> None:
+        """Make further work in a stream wait for the current work of the others."""
+        for other in others:
+            event = checked(self.cu.cuEventCreate(_NO_TIMING))
+            try:
+                checked(self.cu.cuEventRecord(event, other))
+                checked(self.cu.cuStreamWaitEvent(stream, event, 0))
+            finally:
+                self.cu.cuEventDestroy(event)  # the driver keeps it while something waits for it
 
     def wait(self, stream: int) -> None:
         """Wait for all work in the stream."""

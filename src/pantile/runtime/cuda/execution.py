@@ -18,7 +18,7 @@ from ...ir.visit import expressions, walk
 from ...target.description import INDEX_BITS
 from ..arguments import AnyArray, NDArray, element_strides
 from ..launches import LaunchPlan, check_near, launches, scalars_of
-from . import graphs, staging, streams
+from . import graphs, staging
 from .code import CudaCode, DeviceFunction, Functions, resident_blocks
 from .device import Device, current, device
 from .graphs import CudaGraph, KernelLaunch, Launcher
@@ -94,18 +94,18 @@ class CudaCall:
         on = device(views[0].ordinal) if views else current()
         entered = on.enter()
         try:
-            streams_of = [_stream_of(a) for a in views] or [streams.own_stream(on)]
+            streams_of = [_stream_of(a) for a in views] or [on.own_stream()]
             stream, others = streams_of[0], set(streams_of[1:]) - {streams_of[0]}
             addresses = [a.address if type(a) is View else a.on(on) if type(a) is Constant else 0 for a in arrays]
             run = self._run_for(on, staged, numbers)
             if others:
-                streams.wait(on, stream, others)
+                on.wait_for(others, stream)
             if staged:
                 self._with_copies(run, arrays, addresses, numbers, stream)
             else:
                 run.start(addresses, numbers, stream)
             for other in others:
-                streams.wait(on, other, [stream])
+                on.wait_for([stream], other)
         finally:
             on.leave(entered)
         return bool(staged)

@@ -13,8 +13,7 @@ from typing import Any
 from ...dataclass import dataclass
 from .code import DeviceFunction
 from .device import Device
-from .driver import checked
-from .failures import launch_failure
+from .driver import checked, launch_failure
 from .parameters import Parameters
 
 VARIABLE = "PANTILE_CUDA_GRAPHS"

@@ -17,13 +17,12 @@ from ...errors import UserError, UserTypeError
 from ...expr.types import BFLOAT16, DType
 from ...target.gpu import LONGEST_ACCESS
 from ..arguments import Array
-from ..array_conversion import not_an_array
+from ..array_conversion import check_tensor, is_tensor, not_an_array, plain_tensor
 from ..outputs import Shape
-from ..tensors import check_tensor, is_tensor, plain_tensor
 from . import exchange
 from .device import device
+from .driver import out_of_memory
 from .exchange import ArrayDescription, in_c_order
-from .failures import out_of_memory
 from .memory import release_libraries
 from .results import DeviceArray
 from .views import ArrayLayout, Library, View, layout

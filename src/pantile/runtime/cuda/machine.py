@@ -11,10 +11,8 @@ from dataclasses import asdict, replace
 
 from ... import cache_directory, untrusted_json
 from ...errors import UserError
-from ...machine.capabilities import like
-from ...machine.gpu import Gpu
-from ...machine.gpus import of_geforce
-from ...machine.multiprocessor import Multiprocessor
+from ...machine.capabilities import like, of_geforce
+from ...machine.multiprocessor import Gpu, Multiprocessor
 from ...target.gpu import WARP_SIZE
 from .device import Device, current
 from .driver import MissingDriver

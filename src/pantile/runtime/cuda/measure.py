@@ -1,6 +1,13 @@
 """The peak rates of a GPU, measured by small kernels: its clock under load, and the bandwidths of its memories.
 
-Each kernel (`measuring_ptx`) runs several times, and the fastest run counts.
+Each kernel is PTX for all supported GPUs, and runs several times; the fastest run counts.
+
+clock   keeps a multiprocessor busy with arithmetic, and records cycles and nanoseconds
+shared  reads shared memory without bank conflicts, and records cycles and nanoseconds
+copy    copies global memory
+
+The results of the first two loops are stored under a condition that never holds, so that no assembler removes the
+loops. All elements of vectors are used, because otherwise only a part of them would be loaded.
 """
 
 from __future__ import annotations
@@ -17,13 +24,15 @@ from ...target.gpu import LONGEST_ACCESS, MOST_THREADS
 from .code import image
 from .device import Device
 from .driver import checked
-from .measuring_ptx import COPIES, COPYING_THREADS, PTX, UNROLLED
 from .memory import pool
-from .streams import own_stream
 
 COPIED_BYTES = 512 << 20  # copied; less on a GPU with little memory
 STEPS = 1 << 16  # of the loops of `clock` and `shared`: some milliseconds
 ROUNDS = 8
+UNROLLED = 16  # operations of a thread in a step of a loop
+COPIES = 4  # loads and stores of a thread of `copy`
+COPYING_THREADS = 256  # of a block of `copy`
+_CHAINS = 4  # of dependent operations
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class _Kernels:
     def __init__(self, device: Device) -> None:
         self._device, self._cu = device, device.cu
         self._module = checked(device.cu.cuModuleLoadData(image(device, PTX)))
-        self._stream = own_stream(device)
+        self._stream = device.own_stream()
         self._pool = pool(device)
 
     def ghz(self) -> float:
@@ -116,3 +125,117 @@ class _Kernels:
         given = ctypes.addressof(addresses)
         (error,) = self._cu.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, self._stream, given, 0)
         checked((error, None))
+
+
+def _lines(*lines: str) -> str:
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _timed(name: str, registers: str, before: str, step: str, after: str) -> str:
+    """A kernel whose first thread records the time of a loop; `after` computes a condition that never holds."""
+    return f"""
+.visible .entry {name}(.param .u64 noted, .param .u32 steps) .maxntid {MOST_THREADS}, 1, 1
+{{
+    .reg .pred %more, %first, %impossible;
+    .reg .u32 %step, %steps, %thread, %block, %number;
+    .reg .u64 %address, %cycles, %cycles_then, %time, %time_then;
+{registers}
+    ld.param.u64 %address, [noted];
+    ld.param.u32 %steps, [steps];
+    cvta.to.global.u64 %address, %address;
+    mov.u32 %thread, %tid.x;
+    mov.u32 %block, %ctaid.x;
+    mov.u32 %step, 0;
+{before}
+    bar.sync 0;
+    mov.u64 %time, %globaltimer;
+    mov.u64 %cycles, %clock64;
+LOOP:
+{step}
+    add.u32 %step, %step, 1;
+    setp.lt.u32 %more, %step, %steps;
+    @%more bra LOOP;
+    bar.sync 0;
+    mov.u64 %cycles_then, %clock64;
+    mov.u64 %time_then, %globaltimer;
+{after}
+    @%impossible st.global.u32 [%address], %number;
+    add.u32 %number, %thread, %block;
+    setp.eq.u32 %first, %number, 0;
+    sub.u64 %cycles_then, %cycles_then, %cycles;
+    sub.u64 %time_then, %time_then, %time;
+    @%first st.global.u64 [%address], %cycles_then;
+    @%first st.global.u64 [%address + 8], %time_then;
+    ret;
+}}
+"""
+
+
+_CLOCK = _timed(
+    "clock",
+    _lines(f".reg .f32 %f<{_CHAINS}>, %half, %one;"),
+    _lines(
+        "mov.f32 %half, 0f3F000000;",
+        "mov.f32 %one, 0f3F800000;",
+        *(f"cvt.rn.f32.u32 %f{k}, %thread;" for k in range(_CHAINS)),
+    ),
+    _lines(*(f"fma.rn.f32 %f{k % _CHAINS}, %f{k % _CHAINS}, %half, %one;" for k in range(UNROLLED))),
+    _lines(
+        *(f"add.f32 %f0, %f0, %f{k};" for k in range(1, _CHAINS)),
+        "mov.b32 %number, %f0;",
+        "setp.eq.u32 %impossible, %number, 1;",
+    ),
+)
+
+_SHARED = _timed(
+    "shared",
+    _lines(".reg .u32 " + ", ".join(f"%{x}<{UNROLLED}>" for x in "abcd") + ", %place;"),
+    _lines(
+        "mov.u32 %place, block_memory;",
+        f"mad.lo.u32 %place, %thread, {LONGEST_ACCESS}, %place;",
+        "st.shared.v4.u32 [%place], {%thread, %thread, %thread, %thread};",
+        "mov.u32 %number, 0;",
+    ),
+    _lines(
+        *(f"ld.volatile.shared.v4.u32 {{%a{k}, %b{k}, %c{k}, %d{k}}}, [%place];" for k in range(UNROLLED)),
+        *(f"xor.b32 %number, %number, %{x}{k};" for k in range(UNROLLED) for x in "abcd"),
+    ),
+    _lines("setp.eq.u32 %impossible, %number, 1;"),
+)
+
+
+def _copied(instruction: str) -> str:
+    """A text for each load or store of a thread of `copy`; those of a block are adjacent."""
+    distance = COPYING_THREADS * LONGEST_ACCESS
+    values = [f"{{%a{k}, %b{k}, %c{k}, %d{k}}}" for k in range(COPIES)]
+    return _lines(*(instruction.format(k * distance, v) for k, v in enumerate(values)))
+
+
+_COPY = f"""
+.visible .entry copy(.param .u64 source, .param .u64 destination)
+{{
+    .reg .u32 %a<{COPIES}>, %b<{COPIES}>, %c<{COPIES}>, %d<{COPIES}>, %thread, %block;
+    .reg .u64 %from, %to, %offset, %start;
+    ld.param.u64 %from, [source];
+    ld.param.u64 %to, [destination];
+    cvta.to.global.u64 %from, %from;
+    cvta.to.global.u64 %to, %to;
+    mov.u32 %thread, %tid.x;
+    mov.u32 %block, %ctaid.x;
+    mul.wide.u32 %start, %block, {COPYING_THREADS * COPIES * LONGEST_ACCESS};
+    mul.wide.u32 %offset, %thread, {LONGEST_ACCESS};
+    add.u64 %offset, %offset, %start;
+    add.u64 %from, %from, %offset;
+    add.u64 %to, %to, %offset;
+{_copied("ld.global.v4.u32 {1}, [%from + {0}];")}
+{_copied("st.global.v4.u32 [%to + {0}], {1};")}
+    ret;
+}}
+"""
+
+PTX = f"""\
+.version 6.4
+.target sm_70
+.address_size 64
+.extern .shared .align {LONGEST_ACCESS} .b8 block_memory[];
+{_CLOCK}{_SHARED}{_COPY}"""

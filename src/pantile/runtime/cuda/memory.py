@@ -19,8 +19,7 @@ from ...forks import Lock
 from ..arguments import NDArray
 from ..outputs import Shape, maker
 from .device import Device, current
-from .driver import checked
-from .failures import OUT_OF_MEMORY, failure, out_of_memory
+from .driver import OUT_OF_MEMORY, checked, failure, out_of_memory
 
 _ALL = (1 << 64) - 1
 _lock = Lock()

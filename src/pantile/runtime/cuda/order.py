@@ -8,7 +8,6 @@ same memory, unless both only read it; transitive dependences are left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ...ir.nodes import Kernel, Store
 from ...ir.visit import walk
@@ -18,15 +17,9 @@ ALIGNMENT = 256  # bytes, as for the driver's allocations
 _MOST_COMPARED = 512  # launches; longer lists run sequentially
 
 
-class ArenaLayout(NamedTuple):
-    """The offset of each array in bytes, and the total size."""
-
-    at: dict[str, int]
-    size: int
-
-
-def places(plan: LaunchPlan) -> ArenaLayout:
-    """The layout of arrays: large ones first, each at the lowest offset that is free during its live range."""
+def places(plan: LaunchPlan) -> tuple[dict[str, int], int]:
+    """The offset of each array in bytes, and the total size: large ones come first, each at the lowest offset that is
+    free during its live range."""
     used = _live_ranges(plan.launches)
     placed: list[tuple[int, int, int, int]] = []
     at, total = {}, 0
@@ -39,7 +32,7 @@ def places(plan: LaunchPlan) -> ArenaLayout:
         placed.append((begin, begin + size, first, last))
         at[a.name] = begin
         total = max(total, begin + size)
-    return ArenaLayout(at, total)
+    return at, total
 
 
 def _live_ranges(launches: Sequence[PlannedLaunch]) -> dict[str, tuple[int, int]]:

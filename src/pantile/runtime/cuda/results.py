@@ -11,7 +11,6 @@ import numpy as np
 
 from ...expr.types import DType
 from ..outputs import Shape
-from . import streams
 from .device import Device
 from .driver import checked
 from .exchange import CAPSULE, CUDA, LEGACY_STREAM, DLManagedTensor, in_c_order, type_code
@@ -118,7 +117,7 @@ class DeviceArray:
             if running != self.stream:
                 entered = self._device.enter()
                 try:
-                    streams.wait(self._device, running, [self.stream])
+                    self._device.wait_for([self.stream], running)
                 finally:
                     self._device.leave(entered)
         return _capsule(self)

@@ -1,0 +1,94 @@
+"""The passes on a graph and its plan, before loops are built: what stages compute, and in which types."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import is_
+
+from ..analysis.conversions import conversions
+from ..analysis.inlining import as_expression, substituted
+from ..analysis.narrowing import narrowed_values
+from ..expr.build import cast
+from ..expr.nodes import Cast, Expr, Load
+from ..expr.types import DType
+from ..expr.visit import Key, key, loaded, transform
+from ..graph.nodes import Definition, Graph, Stage
+from ..schedule.plan import Plan
+
+
+def inline(graph: Graph, plan: Plan) -> Graph:
+    """The graph with only the planned stages: those without loops of their own are substituted into their consumers."""
+    return substituted(graph, [s.name for s in graph.stages if s.name not in plan.stages])
+
+
+def expand(graph: Graph, plan: Plan) -> tuple[Graph, Plan]:
+    """Write out reductions whose loops are all unrolled inside those of the pure definition, as part of it.
+
+    before:  for x: f[x] = 0; unrolled for r in 0..3: f[x] += img[x + r]
+    after:   for x: f[x] = 0 + img[x] + img[x + 1] + img[x + 2]
+    """
+    unrolled = [s.name for s in graph.stages if plan.stages[s.name].is_written_out]
+    stages = tuple(as_expression(s) if s.name in unrolled else s for s in graph.stages)
+    pure = {name: replace(plan.stages[name], nests=plan.stages[name].nests[:1], within={}) for name in unrolled}
+    return replace(graph, stages=stages), replace(plan, stages={**plan.stages, **pure})
+
+
+def convert(graph: Graph) -> Graph:
+    """Store stages in the type to which the long sums that read them convert their values.
+
+    before:  src[x] = img[clamp(x)] as uint8           f[x] += float32(src[x + r])*kernel[r]
+    after:   src[x] = float32(img[clamp(x)])           f[x] += src[x + r]*kernel[r]
+
+    One conversion per value instead of one per term: bytes to floats are several instructions, a product is one.
+    """
+    wider = conversions(graph)
+    return replace(graph, stages=tuple(_converted(s, wider) for s in graph.stages)) if wider else graph
+
+
+def _converted(s: Stage, wider: dict[str, DType]) -> Stage:
+    memo: dict[int, Expr] = {}
+
+    def change(e: Expr) -> Expr | None:
+        if isinstance(e, Cast) and isinstance(e.value, Load) and e.dtype is wider.get(e.value.buffer):
+            return replace(e.value, dtype=e.dtype)  # rather than a further conversion
+        return None
+
+    new, wide = s.changed(lambda d: d.changed(lambda e: transform(e, change, memo))), wider.get(s.name)
+    if wide is None:
+        return new
+    return replace(new, dtypes=(wide,), pure=replace(new.pure, values=(cast(wide, new.pure.values[0]),)))
+
+
+def share_indices(graph: Graph) -> Graph:
+    """Make equal index expressions of a definition one node, which passes process once.
+
+    before:  f[y, x] = g[y + 1, x] + g[y + 1, x + 1]        four indices
+    after:   three of them: a stage that reads a thousand pixels around its own reads a few rows and columns
+    """
+    return replace(graph, stages=tuple(s.changed(_with_shared_indices) for s in graph.stages))
+
+
+def _with_shared_indices(d: Definition) -> Definition:
+    known: dict[Key, Expr] = {}
+    memo: dict[int, Expr] = {}
+
+    def change(e: Expr) -> Expr | None:
+        if not isinstance(e, Load):
+            return None
+        places = tuple([known.setdefault(key(i), i) for i in e.indices])
+        return None if all(map(is_, places, e.indices)) else Load(e.dtype, e.lanes, e.buffer, places, e.mask)
+
+    return _with_values(d, tuple([transform(e, change, memo, loaded) for e in d.values]))
+
+
+def narrow(graph: Graph) -> Graph:
+    """Do integer arithmetic that certainly fits 16 bits in them.
+
+    before:  uint8((uint32(a[x]) + uint32(a[x + 1]) + uint32(a[x + 2]))//3)     with a of type uint8
+    after:   uint8((uint16(a[x]) + uint16(a[x + 1]) + uint16(a[x + 2]))//3)
+    """
+    return replace(graph, stages=tuple(s.changed(lambda d: _with_values(d, narrowed_values(d))) for s in graph.stages))
+
+
+def _with_values(d: Definition, values: tuple[Expr, ...]) -> Definition:
+    return d if all(map(is_, values, d.values)) else replace(d, values=values)
