@@ -241,6 +241,31 @@ def test_the_printed_lines_prefer_single_points() -> None:
     assert VARIANTS["polymage_gpu-printed"] == PolymageGpu(cost="printed")
 
 
+# ---- hybrid tiling
+
+
+def reads(name: str, tiles: str, gpu: str) -> int:
+    """The bytes that the warps of all kernels read from global memory, as the simulator counts them."""
+    app = APPS[name]
+    p = app.build().with_options(target="cuda-sim")
+    p = p.with_schedule(PolymageGpu(tiles=tiles), machine=named(gpu), estimates=app.sizes["paper"])
+    moved = [kernel.moved for kernel in p.predict(**app.sizes["paper"]).kernels]
+    return sum(m.read for m in moved if m is not None)
+
+
+@pytest.mark.parametrize("gpu", ["GTX 1080 Ti", "Tesla V100"])
+@pytest.mark.parametrize("name", ["unsharp_polymage", "harris_polymage"])
+def test_hybrid_tiles_load_less(name: str, gpu: str) -> None:
+    """Table 5: hybrid tiles are larger than those in shared memory alone."""
+    assert reads(name, "hybrid", gpu) < reads(name, "warp", gpu)
+
+
+def test_tiles_in_registers_alone_are_smaller() -> None:
+    """§7.2.1: "Register-only tiles forces PolyMage-GPU to use tiny tiles, which results in a lot of redundant
+    computations", of Harris corners."""
+    assert reads("harris_polymage", "register", "Tesla V100") > reads("harris_polymage", "warp", "Tesla V100")
+
+
 # ---- schedules
 
 

@@ -21,7 +21,7 @@ tile, and reductions, are scheduled as without a strategy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Annotated, ClassVar
 
@@ -110,21 +110,22 @@ def _scheduled(
     problem: Problem, left: Problem, before: tuple[str, ...], models: Sequence[WarpTileModel], sets: Sequence[Group]
 ) -> tuple[LegalSchedule, list[WarpTiledGroup]]:
     """The schedule of all groups, each in the first form that is not refused."""
-    found = [[models[0].evaluated(group, is_last=True)] for group in sets]
-    remarks = list[str]()
+    groups = [models[0].evaluated(group, is_last=True) for group in sets]
+    untried, remarks = [iter(models[1:]) for _ in sets], list[str]()
     while True:
-        parts = [_part(left, tried[-1]) for tried in found]
-        result = legal(problem, parts, before)
+        result = legal(problem, [_part(left, group) for group in groups], before)
         refused = [k for k, is_honoured in enumerate(result.honoured) if not is_honoured]
-        others = {
-            k: models[len(found[k])].evaluated(sets[k], is_last=True) for k in refused if len(found[k]) < len(models)
-        }
-        others = {k: group for k, group in others.items() if group.tile}
-        if not others:
-            return replace(result, remarks=(*remarks, *result.remarks)), [tried[-1] for tried in found]
+        others = {k: _next(untried[k], sets[k]) for k in refused}
+        if not any(others.values()):
+            return replace(result, remarks=(*remarks, *result.remarks)), groups
         remarks += [r.replace("scheduled on their own", "in another form") for r in result.remarks]
-        for k, group in others.items():
-            found[k].append(group)
+        groups = [others.get(k) or group for k, group in enumerate(groups)]
+
+
+def _next(models: Iterator[WarpTileModel], stages: Group) -> WarpTiledGroup | None:
+    """A group in the next form in which it has valid tiles."""
+    found = (model.evaluated(stages, is_last=True) for model in models)
+    return next((group for group in found if group.tile), None)
 
 
 def _part(problem: Problem, group: WarpTiledGroup) -> Part:
@@ -135,11 +136,10 @@ def _part(problem: Problem, group: WarpTiledGroup) -> Part:
         style = Style(threads={dim: n for dim, n in group.block.items() if tile[dim] > 1})
         return scheduled(problem, TiledGroup(group.output, group.members, levels), style)
     warp = {dim: n * group.tile[dim] for dim, n in group.warp.items()}
-    row = max(group.warp, key=list(group.warp).index)
+    *_, row = group.warp
     of_warp = {dim: n for dim, n in warp.items() if n < tile[dim] or dim == row}
-    lanes = {dim: n for dim, n in group.warp.items() if n > 1}
-    style = Style(lanes=lanes, registers=group.registers, of_stages=group.lanes)
-    return scheduled(problem, TiledGroup(group.output, group.members, levels, of_warp=of_warp), style)
+    tiles = TiledGroup(group.output, group.members, levels, of_warp=of_warp)
+    return scheduled(problem, tiles, Style(lanes=group.lanes, registers=group.registers))
 
 
 def _report(group: WarpTiledGroup) -> GroupReport:

@@ -142,13 +142,13 @@ def _domains(graph: Graph) -> Iterator[tuple[Expr, int]]:
 
 
 def _block(nest: Nest, dim: str) -> int:
-    """The largest factor by which the dim, or a part of it, is split."""
-    parts, block = {dim}, 1
+    """The largest block of the dim that a split of it, or of a part of it, makes."""
+    parts = {dim: 1}  # how far apart the iterations of a part are
     for r in nest.rewrites:
         if isinstance(r, Split) and r.old in parts:
-            parts |= {r.outer, r.inner}
-            block = max(block, r.factor)
-    return block
+            each = parts.pop(r.old)
+            parts |= {r.outer: each * r.factor, r.inner: each}
+    return max(parts.values())
 
 
 def _extent_for(shape: Expr, name: str, wanted: int) -> int | None:

@@ -126,7 +126,8 @@ class WarpTileModel:
         cost, registers = float(found.cost[at]), dict[str, tuple[str, int]]()
         if not self.form.per_warp:
             return WarpTiledGroup(cost, output, tuple(members), tile, block, terms=terms)
-        lanes = {name: space.lanes(name, warp) for name in group.names}
+        stages = self.stages.problem.graph.stage
+        lanes = {name: space.lanes(name, stages[name].dims, warp) for name in group.names}
         for k, whole in zip(space.tiled, blocks.whole_tiles(np.array([fractions[at[1]]])), strict=True):
             if whole[at[0], 0] > 0:
                 each = {name: space.dim(name, k) for name in members}
@@ -289,9 +290,11 @@ class _TiledSpace:
         """The dim of a stage that goes along one of the output."""
         return next(dim for dim, along in self.group.output_space.axes[name].items() if along == k)
 
-    def lanes(self, name: str, warp: Mapping[str, int]) -> dict[str, int]:
+    def lanes(self, name: str, dims: Sequence[str], warp: Mapping[str, int]) -> dict[str, int]:
         """The lanes of a warp by the dims of a stage."""
-        return {dim: warp.get(self.group.dims[k], 1) for dim, k in self.group.output_space.axes[name].items()}
+        axes = self.group.output_space.axes[name]
+        along = {dim: self.group.dims[axes[dim]] for dim in dims if dim in axes}
+        return {dim: warp.get(along.get(dim, ""), 1) for dim in dims}
 
     def density(self, name: str) -> tuple[float | None, ...]:
         return tuple(self.group.output_space.density[name].get(k) for k in self.tiled)

@@ -14,7 +14,7 @@ innermost warp loop, into shared memory of the warp, by its lanes. Stages on the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from ...dataclass import cached_property
@@ -64,8 +64,8 @@ class GpuMarking(Marking):
         chain = chain.store_in("shared") if self.style.lanes else chain
         if stage.name in self.style.registers:
             dim, count = self.style.registers[stage.name]
-            lanes = [self.style.of_stages[stage.name].get(d, 1) for d in stage.dims]
-            chain = chain.registers_from(dim, extents[dim] - count, *lanes)
+            lanes = self.style.lanes[stage.name]
+            chain = chain.registers_from(dim, extents[dim] - count, *(lanes[d] for d in stage.dims))
         return super().member(stage, chain, extents)
 
     def inside(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
@@ -104,23 +104,30 @@ class GpuMarking(Marking):
         """The tiles of warps: points of a lane are as far apart as there are lanes."""
         blocks = [name for loop, name, _ in loops.tiles if name == loops.split[loop][0]]
         warps = [name for _, name, _ in loops.tiles if name not in blocks]
-        now, lanes, apart = [*loops.now], list[str](), dict[str, int]()
-        for name, count in ((loops.called[dim], n) for dim, n in self.style.lanes.items()):
+        now, lanes, serial = [*loops.now], list[str](), dict[str, int | None]()
+        for name, count in self._lanes_in_tile(loops):
             points = loops.inside[name] // count
-            shared, own = fresh(name + "_l", now.__contains__), fresh(name + "_p", now.__contains__)
-            chain, parts = (chain.split(name, own, shared, count), [own, shared]) if points > 1 else (chain, [name])
-            now[now.index(name) : now.index(name) + 1] = parts
-            lanes.append(parts[-1])
-            apart |= {own: points} if points > 1 else {}
-        tiled = [loops.called[loop] for loop in dict.fromkeys(loop for loop, _, _ in loops.tiles)]
-        apart |= {n: loops.inside[n] for n in tiled if n in now and n not in lanes}
-        serial = [n for n in now if n in apart]
+            if count > 1:
+                shared, own = fresh(name + "_l", now.__contains__), fresh(name + "_p", now.__contains__)
+                parts = [own, shared] if points > 1 else [name]
+                chain = chain.split(name, own, shared, count) if points > 1 else chain
+                now[now.index(name) : now.index(name) + 1] = parts
+                lanes.append(parts[-1])
+                name = own
+            serial |= {name: points} if name in now else {}
         order = [*blocks, *warps, *serial, *lanes]
         order += [n for n in now if n not in order]
         most = MOST_COPIES if self.style.registers else MOST_UNROLLED
-        whole = {n: e for n, e in self._constant_extents(loops.stage).items() if n in order and n not in tiled}
-        chain = reordered(_unrolled(chain, {n: apart[n] for n in serial} | whole, most), now, order)
+        whole = {n: e for n, e in self._constant_extents(loops.stage).items() if n in now and n not in serial}
+        chain = reordered(_unrolled(chain, serial | whole, most), now, order)
         return chain.block(*blocks).warp(*warps).lane(*lanes)
+
+    def _lanes_in_tile(self, loops: DefinitionLoops) -> Iterator[tuple[str, int]]:
+        """The loops inside of a tile, and how many lanes share each."""
+        tiled = {loop for loop, _, _ in loops.tiles}
+        for dim, count in self.style.lanes[loops.stage.name].items():
+            if dim in tiled:
+                yield loops.called[dim], count
 
     def _constant_extents(self, stage: Stage) -> dict[str, int]:
         """The dims of an output whose extents are known for all calls."""

@@ -31,9 +31,8 @@ class Style:
     parallelism: int | None = None  # iterations to share among threads, if there are so many; None: as many as threads
     points: int = 1  # of a tile for each thread of a GPU, where that leaves enough threads
     threads: Mapping[str, int] = field(default_factory=dict)  # of a block, along dims of the output, where that matters
-    lanes: Mapping[str, int] = field(default_factory=dict)  # of a warp, alike, where its tiles are those of warps
+    lanes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # stage -> by its dims, where warps have tiles
     registers: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # stage -> the last entries of a dim in them
-    of_stages: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # stage -> the lanes by its dims
 
 
 PLAIN = Style()
