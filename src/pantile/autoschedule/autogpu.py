@@ -23,7 +23,7 @@ What differs from the chapter, and why:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from math import prod
 from typing import Annotated, ClassVar
@@ -35,6 +35,7 @@ from ..parameters import Count, OneOf, Weight
 from .blocks.group_costs import CostParameters, GroupCosts
 from .blocks.nested_fusion import nested
 from .blocks.tile_sizes import Sizes, tile_sizes
+from .common.group_merging import GroupMerging
 from .common.inlining import inlining
 from .common.legalize import legal_choice
 from .common.marking import Part, Style
@@ -158,56 +159,41 @@ class _Group:
         return GroupReport(output, tuple(others), self.tiled.tiles, self.tile.terms, remarks)
 
 
-class _Search:
+@dataclass(frozen=True)
+class _Merge:
+    """What merging two groups saves, and the cost of the group that they become."""
+
+    benefit: float
+    cost: float
+
+
+class _Search(GroupMerging[_Merge]):
     """The greedy merging of groups, by their outputs."""
 
     def __init__(self, problem: Problem, parameters: AutoGpu) -> None:
-        self.problem, self.facts, self.parameters = problem, problem.facts, parameters
-        stages = [s.name for s in problem.graph.stages]
-        self.members: dict[str, tuple[str, ...]] = {name: (name,) for name in stages}
-        self.group_of = {name: name for name in stages}
-        self.evaluations = 0
+        super().__init__(problem)
+        self.parameters = parameters
         self._sizes: dict[str, Sizes] = {}
         self._intervals: dict[str, SharedIntervals] = defaultdict(SharedIntervals)
-        self._merged: dict[tuple[str, str], float | None] = {}
-        self.cost = {name: self._alone(name) for name in stages}
+        self.cost = {name: self._alone(name) for name in self.members}
 
     def groups(self) -> list[_Group]:
         """The groups that are left when no merge saves anything, in the tiles of the last pass."""
-        while self.parameters.fusion != NONE and (merge := self._best()) is not None:
-            self._merge(*merge)
+        if self.parameters.fusion != NONE:
+            self.merge_all()
         return [self._in_last_tile(members) for members in self.members.values()]
 
     # ---- merging
 
-    def _best(self) -> tuple[str, str] | None:
-        """The producer and the consumer whose merge saves most."""
-        benefits = {pair: self._benefit(*pair) for pair in self._candidates()}
-        able = {pair: saved for pair, saved in benefits.items() if saved > 0}
-        return max(able, key=lambda pair: able[pair], default=None)
+    def evaluated(self, producer: str, consumer: str) -> _Merge | None:
+        merged = self._cost((*self.members[producer], *self.members[consumer]))
+        if merged is None:
+            return None
+        saved = self.cost[producer] + self.cost[consumer] - merged
+        return _Merge(saved, merged) if saved > 0 else None
 
-    def _candidates(self) -> Iterator[tuple[str, str]]:
-        """Groups whose output is read by exactly one other group."""
-        for producer in self.members:
-            consumers = {self.group_of[c] for c in self.facts.consumers[producer]}
-            if len(consumers) == 1 and producer not in self.problem.graph.output:
-                yield producer, consumers.pop()
-
-    def _benefit(self, producer: str, consumer: str) -> float:
-        if (producer, consumer) not in self._merged:
-            self.evaluations += 1
-            self._merged[producer, consumer] = self._cost((*self.members[producer], *self.members[consumer]))
-        merged = self._merged[producer, consumer]
-        return -1.0 if merged is None else self.cost[producer] + self.cost[consumer] - merged
-
-    def _merge(self, producer: str, consumer: str) -> None:
-        merged = self._merged[producer, consumer]
-        assert merged is not None
-        moved = self.members.pop(producer)
-        self.members[consumer] = (*moved, *self.members[consumer])
-        self.group_of.update(dict.fromkeys(moved, consumer))
-        self.cost[consumer] = merged
-        self._merged = {pair: c for pair, c in self._merged.items() if {producer, consumer}.isdisjoint(pair)}
+    def note(self, producer: str, consumer: str, merge: _Merge) -> None:
+        self.cost[consumer] = merge.cost
 
     # ---- costs
 

@@ -32,8 +32,8 @@ from ..parameters import Bytes, Count, Weight
 from ..target.gpu import MOST_THREADS
 from .common import footprint
 from .common.equivalent_stages import StageSignature
-from .common.facts import PipelineFacts
 from .common.group_cost import TiledCosts
+from .common.group_merging import GroupMerging
 from .common.inlining import inlining
 from .common.legalize import legal
 from .common.locality import GroupOverlaps
@@ -142,10 +142,8 @@ class _ModelCost:
 
 @dataclass(frozen=True)
 class _Merge:
-    """What merging the group of `producer` into that of `consumer` saves at best, and with which tile."""
+    """What merging a group into another one saves at best, and with which tile."""
 
-    producer: str
-    consumer: str
     benefit: float
     tile: Tile
     cost: _ModelCost
@@ -167,18 +165,15 @@ class _GroupCost:
         return _ModelCost(float(self.arithmetic[which]), float(self.loads[which]))
 
 
-class _GreedySearch:
+class _GreedySearch(GroupMerging[_Merge]):
     """The search of §4. Groups are identified by their outputs."""
 
     def __init__(self, problem: Problem, parameters: Greedy) -> None:
         self.original, self.parameters = problem, parameters
         self.vector_width, self.on_gpu = parameters.vector_width or 1, problem.target.has_blocks
         self.inlined = inlining(problem, parameters.load_cost)
-        self.problem = problem.inlined(self.inlined)
-        self.facts: PipelineFacts = self.problem.facts
-        stages = [s.name for s in self.problem.graph.stages]
-        self.group_of = {name: name for name in stages}
-        self.members: dict[str, tuple[str, ...]] = {name: (name,) for name in stages}  # the output last
+        super().__init__(problem.inlined(self.inlined))
+        stages = [*self.members]
         self._reuse: dict[str, GroupOverlaps] = {}
         self._joining: dict[_Order, TiledCosts] = {}
         self._sizes: dict[_Order, Sizes] = {}
@@ -186,17 +181,14 @@ class _GreedySearch:
         self._in_strips: dict[str, SharedIntervals] = defaultdict(SharedIntervals)
         self.tile: dict[str, Tile] = {name: self.tile_singleton_group(name) for name in stages}
         self.cost: dict[str, _ModelCost] = {name: self.cost_of_one(name) for name in stages}
-        self.benefit: dict[str, float] = dict.fromkeys(stages, 0.0)
-        self.evaluations = 0
-        self._merges: dict[tuple[str, str], _Merge | None] = {}
+        self.saved: dict[str, float] = dict.fromkeys(stages, 0.0)
         self._likeness = StageSignature(self.problem)
         self._alike: dict[
             tuple[str, Hashable, _ModelCost], _Merge | None
         ] = {}  # with groups of one stage, by their signatures
 
     def find(self) -> Found:
-        while merge := self.best_merge():
-            self.merge(merge)
+        self.merge_all()
         groups = [self.as_group(name) for name in self.members]
         vectors = max(1, self.vector_width // self.problem.target.lanes(32))
         style = Style(vectors, self.parameters.parallelism_threshold, self.parameters.points_per_thread or 1)
@@ -225,47 +217,24 @@ class _GreedySearch:
 
     def report(self, group: TiledGroup) -> GroupReport:
         cost = self.cost[group.output]
-        costs = {"arithmetic": cost.arithmetic, "loads": cost.loads, "benefit of merging": self.benefit[group.output]}
+        costs = {"arithmetic": cost.arithmetic, "loads": cost.loads, "benefit of merging": self.saved[group.output]}
         return GroupReport(group.output, group.members, group.tiles, costs)
 
-    # ---- §4.2.2: which groups could be merged
+    # ---- §4.2.2: what merging groups saves
 
-    def opportunities(self) -> Iterator[tuple[str, str]]:
-        """Producer and consumer groups: the output of the one is consumed by functions in exactly one group."""
-        for producer in self.members:
-            consumers = {self.group_of[c] for c in self.facts.consumers[producer]}
-            if len(consumers) == 1 and producer not in self.problem.graph.output:
-                yield producer, consumers.pop()
-
-    def best_merge(self) -> _Merge | None:
-        """The merge that yields the greatest performance benefit, if there is one that provides any."""
-        merges = [m for pair in self.opportunities() if (m := self._evaluate(*pair)) is not None]
-        return max(merges, key=lambda m: m.benefit, default=None)
-
-    def _evaluate(self, producer: str, consumer: str) -> _Merge | None:
-        if (producer, consumer) not in self._merges:
-            self.evaluations += 1
-            self._merges[producer, consumer] = self._evaluate_once(producer, consumer)
-        return self._merges[producer, consumer]
-
-    def _evaluate_once(self, producer: str, consumer: str) -> _Merge | None:
+    def evaluated(self, producer: str, consumer: str) -> _Merge | None:
         """Evaluate a merge, or look up an equal one that was evaluated since the consumer last changed."""
         if self.members[producer] != (producer,):
             return self.evaluate_group_merge(producer, consumer)
         alike = consumer, self._likeness.of(producer), self.cost[producer]
         if alike not in self._alike:
             self._alike[alike] = self.evaluate_group_merge(producer, consumer)
-        merge = self._alike[alike]
-        return None if merge is None else replace(merge, producer=producer)
+        return self._alike[alike]
 
-    def merge(self, m: _Merge) -> None:
-        moved = self.members.pop(m.producer)
-        self.members[m.consumer] = (*moved, *self.members[m.consumer])
-        self.group_of.update(dict.fromkeys(moved, m.consumer))
-        self.tile[m.consumer], self.cost[m.consumer] = m.tile, m.cost
-        self.benefit[m.consumer] += m.benefit
-        changed = {m.producer, m.consumer}
-        self._merges = {pair: e for pair, e in self._merges.items() if changed.isdisjoint(pair)}
+    def note(self, producer: str, consumer: str, merge: _Merge) -> None:
+        self.tile[consumer], self.cost[consumer] = merge.tile, merge.cost
+        self.saved[consumer] += merge.benefit
+        changed = {producer, consumer}
         self._alike = {alike: e for alike, e in self._alike.items() if alike[0] not in changed}
         self._reuse = {name: e for name, e in self._reuse.items() if name not in changed}
         self._joining = {key: e for key, e in self._joining.items() if key[0] not in changed}
@@ -297,7 +266,7 @@ class _GreedySearch:
         if benefit.max() <= 0:
             return None
         best = self.longest_rows(consumer, costs, np.where(benefit > 0, merge_cost, np.inf))
-        return _Merge(producer, consumer, float(benefit[best]), costs.tile(best), costs.cost(best))
+        return _Merge(float(benefit[best]), costs.tile(best), costs.cost(best))
 
     def longest_rows(self, output: str, costs: _GroupCost, cost: Numbers) -> int:
         """The tile with the longest rows among those that cost about the least: the model ignores the start of rows."""
