@@ -27,6 +27,16 @@ def test_warps_of_two_rows() -> None:
     assert two_rows.shape == (8, 16) and place == Place(53, 0) and (place.warp, place.lane) == (1, 21)
 
 
+def test_swizzles() -> None:
+    """Places of 16 bytes in shared memory: those of a row, and those of a column, are in all of its eight banks."""
+    swizzle = Layout(((Digit(8, REGISTER, 8),), (Digit(8, REGISTER, xor=0),)))
+    places = swizzle.place(*np.indices((8, 8))).register
+    assert sorted(places.reshape(-1)) == [*range(64)]
+    assert places[3].tolist() == [24 + (c ^ 3) for c in range(8)]
+    assert all(sorted(places[:, c] % 8) == [*range(8)] for c in range(8))
+    assert str(swizzle) == "over (8 registers; 8 registers xor dim 0)"
+
+
 @pytest.mark.parametrize(
     ("layout", "text"),
     [

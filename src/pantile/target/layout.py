@@ -7,6 +7,7 @@ An index is written in mixed radix, and each of its digits counts registers or t
     a warp of 16 x 2 x 1                        rows: 2 threads of weight 16; columns: 16 threads of weight 1
     a fragment of a matrix instruction          rows: 8 threads of weight 4, 2 registers of weight 2
                                                 columns: 2 registers, 4 threads of weight 1, 2 registers of weight 4
+    a swizzle                                   rows: 8 registers of weight 8; columns: 8 registers, xor the row
 
 Threads are numbered as in a block: thread 40 is lane 8 of warp 1. Where all sizes are powers of two, a layout is a
 linear map of the bits of the indices.
@@ -32,15 +33,19 @@ class Unit(Enum):
 
 @value()
 class Digit:
-    """A digit of an index, of values 0 .. size - 1: `weight` times the digit is added to the number of its unit."""
+    """A digit of an index, of values 0 .. size - 1: `weight` times the digit is added to the number of its unit; of a
+    swizzle, `weight` times its exclusive or with the lowest bits of the index along dim `xor`. The size is a power of
+    two then."""
 
     size: int
     unit: Unit
     weight: int = 1
+    xor: int | None = None
 
     def __str__(self) -> str:
         apart = f", {self.weight} apart" if self.weight > 1 and self.unit is Unit.THREAD else ""
-        return f"{self.size} {self.unit.value}{'s' if self.size > 1 else ''}{apart}"
+        swizzle = "" if self.xor is None else f" xor dim {self.xor}"
+        return f"{self.size} {self.unit.value}{'s' if self.size > 1 else ''}{apart}{swizzle}"
 
 
 class Place(NamedTuple):
@@ -93,7 +98,8 @@ class Layout:
         numbers: dict[Unit, Any] = dict.fromkeys(Unit, 0)
         for index, digits in zip(indices, self.dims, strict=True):
             for d in digits:
-                numbers[d.unit] = numbers[d.unit] + index % d.size * d.weight
+                value = index % d.size if d.xor is None else index % d.size ^ indices[d.xor] % d.size
+                numbers[d.unit] = numbers[d.unit] + value * d.weight
                 index = index // d.size
         return Place(numbers[Unit.THREAD], numbers[Unit.REGISTER])
 
@@ -104,7 +110,7 @@ class Layout:
             rest = -(-extent // math.prod(d.size for d in digits))
             made = list[Digit]()
             for d in (*digits, Digit(rest, Unit.REGISTER)):
-                made.append(d if d.unit is Unit.THREAD else Digit(d.size, d.unit, weight))
+                made.append(d if d.unit is Unit.THREAD else Digit(d.size, d.unit, weight, d.xor))
                 weight *= 1 if d.unit is Unit.THREAD else d.size
             dims.insert(0, tuple(made))
         return Layout(tuple(dims))
