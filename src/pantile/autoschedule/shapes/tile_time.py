@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -131,7 +131,10 @@ def instructions(facts: PipelineFacts, name: str) -> float:
 class TileCosts(ABC):
     """What all candidates cost, at once, with what Algorithm 1 would fuse."""
 
-    most_behind: ClassVar[int] = 0
+    @property
+    def most_behind(self) -> int:
+        """How many spaces that no candidate fuses have a cost nevertheless."""
+        return 0
 
     def __init__(self, problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates) -> None:
         """`others` are the spaces that may be fused with the live-out one, producers first."""
@@ -222,7 +225,9 @@ class TileCosts(ABC):
 class CpuTileCosts(TileCosts):
     """Tiles on the cores of a CPU."""
 
-    most_behind: ClassVar[int] = MOST_BEHIND
+    @property
+    def most_behind(self) -> int:
+        return MOST_BEHIND
 
     @property
     def machine(self) -> Cpu:
