@@ -31,7 +31,11 @@ def test_it_is_that_of_the_kernels(name: str, strategy: Greedy | AutoGpu) -> Non
     kept = of.memory_of_blocks(problem.scalars)
     assert {*kept} <= {g.output for g in found.report.groups if g.members}
     assert sorted(map(int, filter(None, kept.values()))) == sorted(
-        {k.name.split(".")[0]: k.shared for k in of.kernels(of.variants.in_c_order(problem.scalars)).kernels if k.shared}.values()
+        {
+            k.name.split(".")[0]: k.shared
+            for k in of.kernels(of.variants.in_c_order(problem.scalars)).kernels
+            if k.shared
+        }.values()
     )
 
 

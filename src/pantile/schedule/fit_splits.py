@@ -21,6 +21,7 @@ from ..expr.linear import Facts, simplify
 from ..expr.nodes import Expr, Number
 from ..expr.visit import variables
 from ..graph.nodes import Graph
+from ..target.kinds import Kind
 from .plan import Fuse, Nest, Plan, Split, StagePlan
 
 _Least = dict[str, int | None]  # dim of an output -> lower bound of its extent, where it is known
@@ -142,13 +143,16 @@ def _domains(graph: Graph) -> Iterator[tuple[Expr, int]]:
 
 
 def _block(nest: Nest, dim: str) -> int:
-    """The largest block of the dim that a split of it, or of a part of it, makes."""
-    parts = {dim: 1}  # how far apart the iterations of a part are
+    """The largest factor by which the dim, or a part of it, is split. Blocks of warps are whole ones: as far apart as
+    the iterations of the outermost part are, however often it was split."""
+    are_whole = any(loop.kind is Kind.WARP for loop in nest.loops)
+    parts, block = {dim: 1}, 1  # how far apart the iterations of a part are
     for r in nest.rewrites:
         if isinstance(r, Split) and r.old in parts:
             each = parts.pop(r.old)
             parts |= {r.outer: each * r.factor, r.inner: each}
-    return max(parts.values())
+            block = max(block, each * r.factor if are_whole else r.factor)
+    return block
 
 
 def _extent_for(shape: Expr, name: str, wanted: int) -> int | None:
