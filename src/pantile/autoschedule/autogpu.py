@@ -12,8 +12,8 @@ The steps, and where they are:
     blocks and threads of a group                 common/gpu_marking
 
 What differs from the chapter, and why:
-- A thread computes several points of large pictures (`points_per_thread`; 1 is what the chapter has), which shares what
-  they load and halves the time of stencils on an H200. Blocks are not larger than tiles then.
+- A thread computes several points of large pictures (`points_per_thread`; 1 is what the chapter has), which share what
+  they load. Blocks are not larger than tiles then.
 - Sums of products are computed in tiles of registers (common/register_tiles).
 - Threads share all dims of a stage at the block, short ones such as colours, too, which the chapter leaves to each.
 - What has no tile that is valid, as where a picture has too few of them for all multiprocessors, is scheduled as it
