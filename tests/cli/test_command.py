@@ -117,6 +117,15 @@ def test_show_explains_a_strategy(capsys: pytest.CaptureFixture[str]) -> None:
     assert "kernel blur(" in told
 
 
+def test_show_and_explain_for_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    of_blur = ["blur", "--schedule", "autogpu", "--machine", "RTX 2080 Ti"]
+    assert main(["show", *of_blur]) == 0
+    told = capsys.readouterr().out
+    assert "autogpu for RTX 2080 Ti: 1 group" in told and "block for blur_y.x_o" in told
+    assert main(["explain", *of_blur]) == 0
+    assert "1 kernel; no time is predicted for GPUs" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("what", ["schedule", "machine"])
 def test_show_names_what_there_is(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "blur", f"--{what}", "gredy"]) == 2

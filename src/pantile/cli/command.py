@@ -177,7 +177,7 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
     )
     _add_shared(parser, "--shape", "--param", "--schedule")
     parser.add_argument(
-        "--machine", metavar="NAME", help="the machine to schedule for, such as i7-6700 (default: this one)"
+        "--machine", metavar="NAME", help="the machine to schedule for, such as i7-6700 or H200 (default: this one)"
     )
 
 

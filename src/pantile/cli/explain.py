@@ -36,7 +36,7 @@ def run(options: Namespace) -> int:
 
 
 def _scheduled(app: App, call: PipelineCall) -> pt.Pipeline:
-    pipeline = app.build()
+    pipeline = call.on_machine(app.build())
     chosen = app.schedule(call.schedule, pipeline.options.target)
     return pipeline.with_schedule(chosen, machine=call.for_machine)
 

@@ -32,13 +32,17 @@ class PipelineCall:
         """The call that options state; unknown names of schedules and machines are refused."""
         check(o.schedule, SCHEDULES, "schedule")
         if o.machine is not None:
-            check(o.machine, pt.machine.NAMED, "machine")
+            check(o.machine, {**pt.machine.NAMED, **pt.machine.GPUS}, "machine")
         return PipelineCall(o.app, o.input, o.shape, o.param, o.schedule, o.machine)
 
     @property
-    def for_machine(self) -> pt.machine.Cpu | None:
+    def for_machine(self) -> pt.machine.Machine | None:
         """The named machine to schedule for, or None for this one."""
         return None if self.machine is None else pt.machine.named(self.machine)
+
+    def on_machine(self, pipeline: pt.Pipeline) -> pt.Pipeline:
+        """The pipeline, for the simulator if the machine is a GPU."""
+        return pipeline.with_options(target="cuda-sim") if self.machine in pt.machine.GPUS else pipeline
 
     def arrays(self) -> dict[str, Array]:
         """The arrays of the given pictures by input."""
@@ -78,7 +82,7 @@ def _of_app(call: PipelineCall) -> tuple[str, pt.Pipeline]:
     name = call.target
     check(name, APPS, "app", f"a pipeline of yours is FILE.py:NAME, and the apps are: {', '.join(APPS)}")
     (app,) = apps_named(name, "paper", call.sizes(call.arrays()), call.params)
-    pipeline = app.build()
+    pipeline = call.on_machine(app.build())
     return app.description, pipeline.with_schedule(
         app.schedule(call.schedule, pipeline.options.target),
         estimates={**app.sizes["paper"], **app.params},
@@ -88,7 +92,7 @@ def _of_app(call: PipelineCall) -> tuple[str, pt.Pipeline]:
 
 def _in_file(call: PipelineCall) -> tuple[str, pt.Pipeline]:
     """The pipeline in the file; a strategy needs sizes for its schedule."""
-    pipeline, schedule, arrays = in_file(call.target), call.schedule, call.arrays()
+    pipeline, schedule, arrays = call.on_machine(in_file(call.target)), call.schedule, call.arrays()
     if schedule == "plain":
         return repr(pipeline), pipeline.with_schedule(schedule)
     if schedule == "expert" and pipeline.strategy is None:
