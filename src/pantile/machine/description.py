@@ -11,6 +11,7 @@ Neoverse N1, which differ little from those of other cores of its decade.
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -109,10 +110,10 @@ class Machine:
 
     name: str
 
-    @cached_property
+    @property
+    @abstractmethod
     def target(self) -> Target:
         """The target that schedules for the machine are made for."""
-        raise NotImplementedError
 
     def __new__(cls, *args: Any, **fields: Any) -> Self:
         """A machine of the class. `Machine(...)` itself was the name of `Cpu(...)`, and still makes one."""

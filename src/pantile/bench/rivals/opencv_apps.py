@@ -136,7 +136,7 @@ def chamfer(inputs: Inputs, outputs: Outputs) -> Program:
 
 
 def clahe(inputs: Inputs, outputs: Outputs) -> Program:
-    """OpenCV's own."""
+    """OpenCV's own histogram equalization of tiles, with a limit on contrast."""
     img, (out,) = inputs["img"], outputs
     clahe = cv2.createCLAHE(clipLimit=2.0, tileGridSize=(8, 8))
     return lambda: clahe.apply(img, dst=out)

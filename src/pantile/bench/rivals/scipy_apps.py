@@ -42,6 +42,6 @@ def median(inputs: Inputs, outputs: Outputs) -> Program:
 
 
 def sobel(inputs: Inputs, outputs: Outputs) -> Program:
-    """SciPy's Sobel."""
+    """SciPy's Sobel filter, along rows."""
     img, (out,) = inputs["img"], outputs
     return lambda: ndimage.sobel(img, axis=1, output=out, mode="nearest")
