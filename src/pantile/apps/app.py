@@ -188,7 +188,7 @@ class App:
         if target.has_blocks:
             if how == "expert" and self.on_gpu is not None:
                 return self.on_gpu()
-            chosen = pt.autoschedule.STRATEGIES.get(how)
+            chosen = pt.autoschedule.VARIANTS.get(how) or pt.autoschedule.STRATEGIES.get(how)
             return how if chosen is not None and chosen.for_gpus else "plain"
         if how == "expert" and self.expert is not None:
             return self.expert(target, pt.machine.usable_cores() if cores is None else cores)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from . import dp
-from .polymage_gpu import PRINTED, PolymageGpu
+from .autogpu import NONE, OVERLAP, AutoGpu
+from .polymage_gpu import BLOCK, PRINTED, REGISTER, WARP, PolymageGpu
 from .posttile import MINFUSE, PostTile
 from .strategy import Strategy
 
 VARIANTS: dict[str, Strategy] = {
     **dp.VARIANTS,
+    **{f"autogpu-{fusion}": AutoGpu(fusion=fusion) for fusion in (NONE, OVERLAP)},
+    **{f"polymage_gpu-{tiles}": PolymageGpu(tiles=tiles) for tiles in (BLOCK, WARP, REGISTER)},
     "polymage_gpu-printed": PolymageGpu(cost=PRINTED),
     "posttile-minfuse": PostTile(fusion=MINFUSE),
 }
