@@ -285,6 +285,16 @@ def test_one_end_may_be_larger_than_any_index() -> None:
     assert (found.low, found.high) == (INT64.min, INT64.max)
 
 
+def test_ends_that_no_index_holds_beside_expressions() -> None:
+    scope = {"r": Interval(-1, coordinate("k")), "v": Interval(INT64.min, INT64.max)}
+    r, v = (coordinate(name) for name in scope)
+    assert interval(r * v, scope).high == -INT64.min  # -1 * INT64.min, which is more than any other product can be
+    for e in (r + v * 4, v * 4 - r, v * 4 * r):
+        found = interval(e, scope)
+        assert found.low is None or found.high is None, e
+    assert interval(build.maximum(r, v * 4), scope).high == 4 * INT64.max
+
+
 def test_divided_by_what_a_number_and_a_coordinate_limit() -> None:
     divisor, end = var("divisor", FLOAT64), cast(FLOAT64, COORDINATES[0])
     found = interval(op("div", const(6.5, FLOAT64), divisor), {"divisor": Interval(0.0, end, sure=True)})

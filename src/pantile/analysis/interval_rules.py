@@ -13,14 +13,26 @@ from ..expr.nodes import Expr
 from ..expr.types import INDEX
 from . import float_ends
 from .float_ends import is_number
-from .interval_values import EVERYTHING, FARTHEST, Interval, Scalar, constant_of, either, lift, smax, smin
+from .interval_values import EVERYTHING, FARTHEST, Interval, Scalar, beyond_type, constant_of, either, lift, smax, smin
 
 
 def _ends(f: Callable[[Scalar, Scalar], Scalar], low: tuple[Scalar, Scalar], high: tuple[Scalar, Scalar]) -> Interval:
     """f for each end; once if both have the same operands, so that a point stays a point."""
     (a, b), (c, d) = low, high
-    least = None if a is None or b is None else f(a, b)
-    return Interval(least, least if a is c and b is d else None if c is None or d is None else f(c, d))
+    least = _end(f, a, b)
+    return Interval(least, least if a is c and b is d else _end(f, c, d))
+
+
+def _end(f: Callable[[Scalar, Scalar], Scalar], a: Scalar, b: Scalar) -> Scalar:
+    if a is None or b is None or (type(a) is not type(b) and _does_not_fit(a, b)):
+        return None
+    return f(a, b)
+
+
+def _does_not_fit(a: Scalar, b: Scalar) -> bool:
+    """Whether one is an integer expression, and the other a number that its type does not have."""
+    number, other = (a, b) if isinstance(b, Expr) else (b, a)
+    return type(number) is int and beyond_type(number, other)
 
 
 def _add(a: Interval, b: Interval) -> Interval:
@@ -49,14 +61,11 @@ def _mul(a: Interval, b: Interval) -> Interval:
         return Interval(0, 0) if factor == 0 else _by_number(operator.mul, a, factor)
     if a.is_point and b.is_point:
         return Interval.point(a.low * b.low)
-    if not (a.bounded and b.bounded):
+    lows = (a.low,) if a.is_point else (a.low, a.high)
+    highs = (b.low,) if b.is_point else (b.low, b.high)
+    products = [_end(operator.mul, x, y) for x in lows for y in highs]
+    if any(p is None for p in products):
         return EVERYTHING
-    if a.is_point:
-        products = [a.low * b.low, a.low * b.high]
-    elif b.is_point:
-        products = [a.low * b.low, a.high * b.low]
-    else:
-        products = [a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high]
     low = high = products[0]
     for p in products[1:]:
         low, high = smin(low, p), smax(high, p)

@@ -110,6 +110,9 @@ def _pick(
     if a is b:
         return a
     if isinstance(a, Expr) or isinstance(b, Expr):
+        number, other = (a, b) if isinstance(b, Expr) else (b, a)
+        if type(number) is int and beyond_type(number, other):
+            return number if python(number, 0) == number else other
         apart = _distance(a, b)
         if apart is None:
             return symbolic(a, b)
@@ -117,6 +120,11 @@ def _pick(
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return numpy(a, b)
     return python(a, b)
+
+
+def beyond_type(number: int, other: Scalar) -> bool:
+    """Whether the other one is an integer expression, of a type that does not have this number."""
+    return isinstance(other, Expr) and other.dtype.is_int and not other.dtype.min <= number <= other.dtype.max
 
 
 def _distance(a: Scalar, b: Scalar) -> int | None:
