@@ -114,6 +114,8 @@ CUT = {
     "copies": (lambda f: f.unroll("x", 4, tail="shift"), False),
     "copies of vectors": (lambda f: f.split("x", "xo", "xi", 4, tail="shift").unroll("xo").vectorize("xi"), False),
     "copies of vectors that are apart": (lambda f: f.split("x", "xo", "xi", 2).unroll("xo").vectorize("xi"), True),
+    "loops": (lambda f: f.split("x", "xo", "xi", 4, tail="shift"), False),
+    "loops that are apart": (lambda f: f.split("x", "xo", "xi", 2), True),
     "threads": (lambda f: f.split("x", "xo", "xi", 4, tail="shift").thread("xo").vectorize("xi"), True),
 }
 

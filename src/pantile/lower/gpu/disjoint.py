@@ -4,17 +4,19 @@
     for o in 0..2: f[ramp(min(o*4, 2), 1, 4)] = ...    it does, if six elements are stored by vectors of four
 
 Places are those of a pure definition, whose loops reach each point once, unless a split has moved its last block
-inwards. That shows in a minimum, or, in iterations that were unrolled, in the numbers themselves.
+inwards. That shows in a minimum, of an index or of where a loop inside begins, or, in iterations that were unrolled, in
+the numbers themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from dataclasses import replace
 
+from ...dataclass import dataclass
 from ...expr.linear import linear
 from ...expr.nodes import Broadcast, Const, Expr, Op, Ramp
 from ...expr.visit import Key, depends, walk
-from ...ir.nodes import For, If, Stmt, Store
+from ...ir.nodes import For, If, Let, Stmt, Store
 from ...ir.visit import children
 from ...target.kinds import Kind
 
@@ -24,16 +26,37 @@ _Places = set[tuple[_Terms, tuple[int, ...]]]  # terms, and how far behind them
 
 def stores_once(s: Stmt, buffer: str) -> bool:
     """Whether that is certain. Indices are written out: they have no names of lets."""
-    return _stored(s, buffer, ()) is not None
+    return _stored(s, buffer, _Loops((), ())) is not None
 
 
-def _stored(s: Stmt, buffer: str, turns: Collection[str]) -> _Places | None:
-    """The places in one iteration of all loops; None if some of them may be stored to again. `turns`: the variables of
-    loops that each thread goes through on its own."""
+@dataclass(frozen=True)
+class _Loops:
+    """The variables of loops that each thread goes through on its own, and of those that a split has moved."""
+
+    turns: tuple[str, ...]
+    moved: tuple[str, ...]
+
+    def inside(self, s: Stmt) -> _Loops:
+        """Those around the children of a statement."""
+        if isinstance(s, Let):
+            return replace(self, moved=(*self.moved, s.name)) if self.are_moved(s.value) else self
+        if not isinstance(s, For):
+            return self
+        turns = self.turns if s.kind is Kind.THREAD else (*self.turns, s.var)
+        return _Loops(turns, (*self.moved, s.var) if self.are_moved(s.min) else self.moved)
+
+    def are_moved(self, place: Expr) -> bool:
+        """Whether a place may be reached by two iterations."""
+        return depends(place, self.moved) or any(
+            isinstance(e, Op) and e.op in ("min", "max", "select") and depends(e, self.turns) for e in walk(place)
+        )
+
+
+def _stored(s: Stmt, buffer: str, loops: _Loops) -> _Places | None:
+    """The places in one iteration of all loops; None if some of them may be stored to again."""
     if isinstance(s, Store):
-        return _places(s.indices, turns) if s.buffer == buffer else set()
-    inner = (*turns, s.var) if isinstance(s, For) and s.kind is not Kind.THREAD else turns
-    stored = _Places()
+        return _places(s.indices, loops) if s.buffer == buffer else set()
+    inner, stored = loops.inside(s), _Places()
     for c in children(s):
         places = _stored(c, buffer, inner)
         if places is None or not (isinstance(s, If) or _are_apart(stored, places)):
@@ -47,10 +70,10 @@ def _are_apart(some: _Places, others: _Places) -> bool:
     return not some or not others or some.isdisjoint(others) and len({terms for terms, _ in some | others}) == 1
 
 
-def _places(indices: tuple[Expr, ...], turns: Collection[str]) -> _Places | None:
+def _places(indices: tuple[Expr, ...], loops: _Loops) -> _Places | None:
     """The places of all lanes."""
     lanes = max((i.lanes for i in indices), default=1)
-    each = [_along(i, lanes, turns) for i in indices]
+    each = [_along(i, lanes, loops) for i in indices]
     known = [side for side in each if side is not None]
     if len(known) < len(each):
         return None
@@ -58,19 +81,15 @@ def _places(indices: tuple[Expr, ...], turns: Collection[str]) -> _Places | None
     return {(terms, tuple([numbers[k] for _, numbers in known])) for k in range(lanes)}
 
 
-def _along(index: Expr, lanes: int, turns: Collection[str]) -> tuple[frozenset[tuple[Key, int]], list[int]] | None:
+def _along(index: Expr, lanes: int, loops: _Loops) -> tuple[frozenset[tuple[Key, int]], list[int]] | None:
     """The terms of an index, and the number behind them in each lane."""
     base, stride = index, 0
     if isinstance(index, Ramp) and isinstance(index.stride, Const):
         base, stride = index.base, int(index.stride.value)
     elif isinstance(index, Broadcast):
         base = index.value
-    if base.lanes > 1 or any(_is_moved(e, turns) for e in walk(base)):
+    if base.lanes > 1 or loops.are_moved(base):
         return None
     form = linear(base)
     terms = frozenset((k, times) for k, (_, times) in form.terms.items())
     return terms, [form.constant + stride * lane for lane in range(lanes)]
-
-
-def _is_moved(e: Expr, turns: Collection[str]) -> bool:
-    return isinstance(e, Op) and e.op in ("min", "max", "select") and depends(e, turns)
