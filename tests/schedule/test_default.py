@@ -233,3 +233,28 @@ def test_reductions_over_nothing() -> None:
     f[y, x] = pantile.max(pantile.edge(img)[y + r[0], x], over=r)
     p = pantile.Pipeline(f, shape=img.shape)
     assert not p(img=np.ones((80, 90), np.uint8)).any()
+
+
+@pytest.mark.parametrize(
+    ("sides", "threads"),
+    [
+        ((None, None), (8, 32)),
+        ((None, None, None), (8, 32)),
+        ((None, None, 8), (32, 8)),
+        ((None, None, 12), (16, 12)),
+        ((None, 4, 7), (8, 4, 7)),
+        ((2, 2, 2, 8), (2, 2, 8)),
+        ((None,), (256,)),
+        ((7,), (256,)),
+    ],
+)
+def test_blocks_of_threads_are_as_long_as_short_loops(sides: tuple[int | None, ...], threads: tuple[int, ...]) -> None:
+    dims = pantile.vars(" ".join("abcd"[: len(sides)]))
+    img, out = pantile.Input("img", "float32", ndim=len(sides)), pantile.Func("out")
+    shape = [n if side is None else side for n, side in zip(img.shape, sides, strict=True)]
+    out[dims] = pantile.edge(img)[tuple(d // 2 + 1 for d in dims)] * 2
+    p = pantile.Pipeline(out, shape=shape, target="cuda-sim")
+    splits = [d.args for d in p.schedule["out"].directives if d.verb == "split"]
+    assert tuple(factor for *_, factor in splits) == threads
+    given = np.random.default_rng(0).random([side or 37 for side in sides], np.float32)
+    np.testing.assert_array_equal(p(img=given), p.reference(img=given))

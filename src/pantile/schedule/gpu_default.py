@@ -19,6 +19,10 @@ matters, such as strict sums of floats, are not parallelized.
 Loops over independent points become blocks of threads, one thread per point:
 
 for y, x: ...      ->      block for y_block, x_block: thread for y_thread in 0..8, x_thread in 0..32: ...
+
+Of loops that are known to be shorter than that, a block takes all iterations, and more of the loops around them:
+
+for y, x, k in 0..8: ...      ->      block for y, x_block: thread for x_thread in 0..32, k in 0..8: ...
 """
 
 from __future__ import annotations
@@ -40,8 +44,9 @@ from .parallel_reduction import free_name
 from .sums import power_of_two
 from .updates import accumulation, constant, is_independent, loop_names, pure_dims
 
-BLOCK_ROWS, COLUMNS = 8, WARP_SIZE  # of a block of a picture
-POINTS = 256  # of a block of a single row
+POINTS = 256  # of a block
+COLUMNS = WARP_SIZE  # of a block of a picture
+MOST_CUT = 3  # loops whose iterations are threads: a block has three dims
 
 
 class GpuDefaults:
@@ -73,23 +78,42 @@ class GpuDefaults:
         if stage.name in self._channels and len(free) > 1 and free[-1] == stage.dims[-1]:
             free.pop()
         loops = loop_names(stage, definition)
-        return in_blocks(schedule, free, [n for n in loops if n not in free], {*stage.dims, *loops})
+        extents = [self._across_blocks.points(stage, [d]) for d in free]
+        return in_blocks(schedule, free, [n for n in loops if n not in free], {*stage.dims, *loops}, extents)
 
 
 def in_blocks(
-    schedule: StageSchedule, free: Sequence[str], rest: Sequence[str], used: Collection[str]
+    schedule: StageSchedule,
+    free: Sequence[str],
+    rest: Sequence[str],
+    used: Collection[str],
+    extents: Sequence[float] = (),
 ) -> StageSchedule:
-    """Split the last two loops of `free`, or the only one, into blocks and threads. The other free loops become block
-    loops, and each thread runs the loops in `rest`. New loops get none of the names in `used`."""
+    """Split the last two loops of `free`, or the only one, into blocks and threads; more of them if these are short, by
+    their `extents` where they are known. The other free loops become block loops, and each thread runs the loops in
+    `rest`. New loops get none of the names in `used`."""
     if not free:
         return schedule
-    sizes = (BLOCK_ROWS, COLUMNS) if len(free) > 1 else (POINTS,)
+    sizes = _block_sizes(extents or [math.inf] * len(free))
     cut, taken = free[-len(sizes) :], {*used}
     outer, inner = _names(cut, "block", taken), _names(cut, "thread", taken)
     blocks = [*free[: -len(sizes)], *outer]
     for old, block, thread, size in zip(cut, outer, inner, sizes, strict=True):
         schedule = schedule.split(old, block, thread, size)
     return schedule.reorder(*blocks, *inner, *rest).block(*blocks).thread(*inner)
+
+
+def _block_sizes(extents: Sequence[float]) -> list[int]:
+    """The threads of a block along the innermost loops of such extents: warps along rows, as far as rows go."""
+    if len(extents) == 1:
+        return [POINTS]
+    sizes = [int(min(extents[-1], COLUMNS)) or 1]
+    for extent in extents[-2 : -MOST_CUT - 1 : -1]:
+        room = power_of_two(POINTS // math.prod(sizes))
+        sizes.append(int(min(extent, room)) or 1)
+        if extent >= room:
+            break
+    return sizes[::-1]
 
 
 def _names(loops: Sequence[str], word: str, taken: set[str]) -> list[str]:
@@ -131,7 +155,7 @@ class GridReductions:
         sizes = {i.extent(k): Interval(0, None) for i in self.graph.inputs for k in range(i.ndim)}
         return required(self.graph, outputs, sizes | {p.name: EVERYTHING for p in self.graph.params})
 
-    def _points(self, stage: Stage, dims: Sequence[str]) -> float:
+    def points(self, stage: Stage, dims: Sequence[str]) -> float:
         """The number of points in the required region of a stage along some dims; infinite if it is not known."""
         box = dict(zip(stage.dims, self._boxes.get(stage.name, [EVERYTHING] * stage.ndim), strict=True))
         ends = [(box[d].low, box[d].high) for d in dims]
@@ -148,7 +172,7 @@ class GridReductions:
         parts = associative(stage, update) if terms >= FEWEST_TERMS else None
         if parts is None or (self.strict and not parts.is_exact):
             return ()
-        results = self._points(stage, free)
+        results = self.points(stage, free)
         if not 0 < results <= MOST_RESULTS:
             return ()
         taken = {*self.named, *self.graph.stage, *self.graph.input, *(p.name for p in self.graph.params)}
@@ -166,10 +190,10 @@ class GridReductions:
         stage = shares.stage
         terms = accumulation(stage, shares.update) or ()
         is_atomic = bool(terms) and all(is_one_instruction(t.op, t.dtype) for t in terms)
-        size = self._points(stage, shares.bins) * sum(t.bytes for t in stage.dtypes)
+        size = self.points(stage, shares.bins) * sum(t.bytes for t in stage.dtypes)
         if is_atomic and all(t.is_exact for t in terms) and size <= MOST_SHARED:
             return shares.counted(schedule)
-        if size * self._points(stage, shares.free) * OWN_BLOCKS * OWN_THREADS <= MOST_OWN:
+        if size * self.points(stage, shares.free) * OWN_BLOCKS * OWN_THREADS <= MOST_OWN:
             return shares.of_threads(schedule)
         return (shares.atomic(schedule),) if is_atomic else ()
 
