@@ -3,7 +3,8 @@
     f[y, x] = ...              block for yo, xo: thread for yi in 0..8, xi in 0..32: f[8*yo + yi, 32*xo + xi]
 
 A reduction per pixel, and a loop that carries values from one iteration to the next, runs in each thread. The channels
-of a pixel are computed by one thread.
+of a pixel are computed by one thread. Short reductions are written out, so that all of their loads are under way at the
+same time, and run in the kernel of the pure definition, whose values are then never stored.
 
 In reductions of much to little all blocks and threads take part, instead of one thread per result:
 
@@ -28,7 +29,7 @@ for y, x, k in 0..8: ...      ->      block for y, x_block: thread for x_thread 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ..analysis.channels import channels
 from ..analysis.interval import EVERYTHING, Interval
@@ -46,14 +47,22 @@ from .updates import accumulation, constant, is_independent, loop_names, pure_di
 
 POINTS = 256  # of a block
 COLUMNS = WARP_SIZE  # of a block of a picture
+MOST_TERMS = 32  # of a reduction that are written out
 MOST_CUT = 3  # loops whose iterations are threads: a block has three dims
 
 
 class GpuDefaults:
-    """The default directives for the stages of one pipeline. `named` holds the stages that a schedule names."""
+    """The default directives for the stages of one pipeline. `named` holds the stages that a schedule names; `extents`
+    are those of a stage's dims, where they are known better than from the graph alone."""
 
-    def __init__(self, graph: Graph, strict: bool, named: Collection[str]) -> None:
-        self._graph = graph
+    def __init__(
+        self,
+        graph: Graph,
+        strict: bool,
+        named: Collection[str],
+        extents: Callable[[str], Sequence[float]] | None = None,
+    ) -> None:
+        self._graph, self._known_extents = graph, extents
         self._across_blocks = GridReductions(graph, strict, named)
 
     @cached_property
@@ -67,10 +76,18 @@ class GpuDefaults:
         for k, update in enumerate(stage.updates):
             start = schedule.update(k)
             shared = self._across_blocks.of_update(stage, k, schedule, parts)
-            marked = shared[0] if shared else self.marked(stage, update, start)
+            marked = shared[0] if shared else self._of_update(stage, update, start)
             schedule = schedule if marked == start else marked
             parts += shared[1:]
         return [schedule, *parts]
+
+    def _of_update(self, stage: Stage, update: Definition, start: StageSchedule) -> StageSchedule:
+        """The loops of an update; in the kernel of the pure definition if each point is updated by itself."""
+        marked = self.marked(stage, update, start)
+        if marked == start or not is_pointwise(stage, update):
+            return marked
+        innermost = next(d.args[-1 - len(update.domain)] for d in reversed(marked.directives) if d.verb == "reorder")
+        return pointwise_update(marked, stage, update, str(innermost))
 
     def marked(self, stage: Stage, definition: Definition, schedule: StageSchedule) -> StageSchedule:
         """Mark the loops of a definition: blocks, threads, and in these the loops that must run in order."""
@@ -78,8 +95,35 @@ class GpuDefaults:
         if stage.name in self._channels and len(free) > 1 and free[-1] == stage.dims[-1]:
             free.pop()
         loops = loop_names(stage, definition)
-        extents = [self._across_blocks.points(stage, [d]) for d in free]
-        return in_blocks(schedule, free, [n for n in loops if n not in free], {*stage.dims, *loops}, extents)
+        extents = self._extents(stage)
+        rest = [n for n in loops if n not in free]
+        return in_blocks(schedule, free, rest, {*stage.dims, *loops}, [extents[d] for d in free])
+
+    def _extents(self, stage: Stage) -> dict[str, float]:
+        if self._known_extents is not None:
+            return dict(zip(stage.dims, self._known_extents(stage.name), strict=True))
+        return {d: self._across_blocks.points(stage, [d]) for d in stage.dims}
+
+
+def is_pointwise(stage: Stage, update: Definition) -> bool:
+    """Whether an update changes each point by itself."""
+    return pure_dims(stage, update) == stage.dims and all(is_independent(stage, update, d) for d in stage.dims)
+
+
+def pointwise_update(schedule: StageSchedule, stage: Stage, update: Definition, innermost: str) -> StageSchedule:
+    """An update of each point by itself, whose loops over dims end with `innermost`. The first one runs in the loops of
+    the pure definition, which are the same. The innermost reduction loops are written out."""
+    schedule = schedule.compute_with(stage.name, innermost) if update is stage.updates[0] else schedule
+    room = MOST_TERMS
+    for r in reversed(update.domain):
+        extent = constant(r.extent) or 1
+        terms = next(n for n in range(min(extent, room), 0, -1) if extent % n == 0)
+        if terms > 1:
+            schedule = schedule.unroll(r.name) if terms == extent else schedule.unroll(r.name, terms)
+        if terms < extent or extent == 1:
+            break
+        room //= terms
+    return schedule
 
 
 def in_blocks(

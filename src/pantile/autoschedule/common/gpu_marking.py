@@ -21,7 +21,7 @@ from ...dataclass import cached_property
 from ...expr.nodes import Const
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule
-from ...schedule.gpu_default import GpuDefaults
+from ...schedule.gpu_default import GpuDefaults, is_pointwise, pointwise_update
 from ...schedule.limits import MOST_COPIES
 from ...schedule.names import fresh
 from ...schedule.sums import power_of_two
@@ -41,7 +41,7 @@ class GpuMarking(Marking):
 
     @cached_property
     def _defaults(self) -> GpuDefaults:
-        return GpuDefaults(self.problem.graph, self.problem.strict, ())
+        return GpuDefaults(self.problem.graph, self.problem.strict, (), self.problem.facts.extents)
 
     def at_root(self, stage: Stage) -> Part:
         return tuple(self._defaults.at_root(stage))
@@ -73,7 +73,7 @@ class GpuMarking(Marking):
         chain = reordered(chain, loops.now, [*together, *(n for n in loops.now if n not in together)])
         if self.style.lanes and together:
             return chain.lane(*together)
-        return _kinds(chain, (), together)
+        return _of_update(_kinds(chain, (), together), loops, together[-1:])
 
     def tiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         """Of a dim without tiles, such as planes, all is computed by one thread if other stages are computed for the
@@ -98,7 +98,8 @@ class GpuMarking(Marking):
         chain = shares.unrolled() if is_written_out else shares.chain
         marked = _kinds(reordered(chain, shares.now, order), blocks, shares.threads)
         is_larger = bool(blocks) and not shares.serial and loops.threads > shares.count
-        return marked.threads(whole_warps(loops.threads)) if is_larger else marked
+        marked = marked.threads(whole_warps(loops.threads)) if is_larger else marked
+        return _of_update(marked, loops, [*shares.threads, *shares.serial, *inner][-1:] if shares.threads else ())
 
     def _of_warps(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         """The tiles of warps: points of a lane are as far apart as there are lanes."""
@@ -141,7 +142,8 @@ class GpuMarking(Marking):
         threads = max(FEWEST_THREADS, tile // self.style.points)
         resident = self.problem.gpu.multiprocessors * self.problem.gpu.multiprocessor.threads
         is_filled = self.problem.facts.points(loops.stage.name) * threads >= FEWEST_WAVES * resident * tile
-        return threads if threads < tile and is_filled and not loops.definition.domain else MOST_THREADS
+        is_reduction = any(d.domain for d in loops.stage.definitions)
+        return threads if threads < tile and is_filled and not is_reduction else MOST_THREADS
 
     def nest(
         self, chain: StageSchedule, parts: Sequence[Innermost] = (), order: Names = (), shared: Names = ()
@@ -155,6 +157,12 @@ class GpuMarking(Marking):
             chain = copies.mark(chain)
         order = [n for loop in order if loop not in after.values() for n in (loop, after.get(loop)) if n is not None]
         return _kinds(chain.reorder(*order) if order else chain, shared, [row.part for row in rows])
+
+
+def _of_update(chain: StageSchedule, loops: DefinitionLoops, innermost: Names) -> StageSchedule:
+    """An update of each point by itself, whose `innermost` loop over dims is known: as by default."""
+    is_update = loops.definition is not loops.stage.pure and is_pointwise(loops.stage, loops.definition)
+    return pointwise_update(chain, loops.stage, loops.definition, *innermost) if is_update and innermost else chain
 
 
 def _kinds(chain: StageSchedule, blocks: Names, threads: Names) -> StageSchedule:
