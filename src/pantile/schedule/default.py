@@ -69,7 +69,8 @@ def complete(
         return Schedule(*(schedule[s.name] for s in graph.stages))
     named = _inlined_by(schedule)
     inlined = _inlined_by(like) - named if like is not None and schedule else _stages_to_inline(graph, schedule, named)
-    alone, of_blocks = StageDefaults(graph, target, named | inlined, strict), GpuDefaults(graph, strict, schedule)
+    alone = StageDefaults(graph, target, named | inlined, strict)
+    of_blocks = GpuDefaults(graph, strict, schedule, _named_as_places(schedule))
     places = places_like(schedule, like)
     stages = []
     for s in graph.stages:

@@ -29,37 +29,41 @@ from collections.abc import Collection, Sequence
 from ..analysis.channels import channels
 from ..analysis.interval import EVERYTHING, Interval
 from ..analysis.regions import Box, required
-from ..dataclass import cached_property, dataclass
+from ..dataclass import cached_property, dataclass, memoized
 from ..graph.nodes import Definition, Graph, Stage
 from ..target.gpu import WARP_SIZE
 from .associative import associative
 from .directives import StageSchedule, on
-from .names import fresh
+from .gpu_blocks import in_blocks
+from .gpu_scans import CutScans, StripScans
 from .nest import is_one_instruction
 from .parallel_reduction import free_name
 from .sums import power_of_two
 from .updates import accumulation, constant, is_independent, loop_names, pure_dims
 
-BLOCK_ROWS, COLUMNS = 8, WARP_SIZE  # of a block of a picture
-POINTS = 256  # of a block of a single row
-
 
 class GpuDefaults:
     """The default directives for the stages of one pipeline. `named` holds the stages that a schedule names."""
 
-    def __init__(self, graph: Graph, strict: bool, named: Collection[str]) -> None:
-        self._graph = graph
+    def __init__(self, graph: Graph, strict: bool, named: Collection[str], places: Collection[str] = ()) -> None:
+        """`places` are the stages at whose loops the schedule computes others."""
+        self._graph, self._places = graph, places
         self._across_blocks = GridReductions(graph, strict, named)
+        taken = {*named, *graph.stage, *graph.input, *(p.name for p in graph.params)}
+        self._in_strips = StripScans(graph, strict, taken, self._across_blocks.points)
 
     @cached_property
     def _channels(self) -> dict[str, int]:
         return channels(self._graph)
 
     def at_root(self, stage: Stage) -> list[StageSchedule]:
-        """All directives of a stage, and those of the partial results of its reductions."""
+        """All directives of a stage, and those of the partial results of its reductions and scans."""
         schedule = self.marked(stage, stage.pure, on(stage.name).compute_root())
-        parts = list[StageSchedule]()
+        cut = self.cut_scans(stage)
+        schedule, parts = (schedule, list[StageSchedule]()) if cut is None else (cut.whole(schedule), cut.parts())
         for k, update in enumerate(stage.updates):
+            if cut is not None and k <= cut.last:
+                continue
             start = schedule.update(k)
             shared = self._across_blocks.of_update(stage, k, schedule, parts)
             marked = shared[0] if shared else self.marked(stage, update, start)
@@ -67,38 +71,22 @@ class GpuDefaults:
             parts += shared[1:]
         return [schedule, *parts]
 
+    @memoized
+    def cut_scans(self, stage: Stage) -> CutScans | None:
+        """The scans of a stage that run in strips, if it has any."""
+        return None if stage.name in self._places else self._in_strips.of_stage(stage, self._channel(stage))
+
+    def _channel(self, stage: Stage) -> str | None:
+        """The dim of a stage that counts channels, if it has one."""
+        return stage.dims[-1] if stage.name in self._channels else None
+
     def marked(self, stage: Stage, definition: Definition, schedule: StageSchedule) -> StageSchedule:
         """Mark the loops of a definition: blocks, threads, and in these the loops that must run in order."""
         free = [d for d in pure_dims(stage, definition) if is_independent(stage, definition, d)]
-        if stage.name in self._channels and len(free) > 1 and free[-1] == stage.dims[-1]:
+        if len(free) > 1 and free[-1] == self._channel(stage):
             free.pop()
         loops = loop_names(stage, definition)
         return in_blocks(schedule, free, [n for n in loops if n not in free], {*stage.dims, *loops})
-
-
-def in_blocks(
-    schedule: StageSchedule, free: Sequence[str], rest: Sequence[str], used: Collection[str]
-) -> StageSchedule:
-    """Split the last two loops of `free`, or the only one, into blocks and threads. The other free loops become block
-    loops, and each thread runs the loops in `rest`. New loops get none of the names in `used`."""
-    if not free:
-        return schedule
-    sizes = (BLOCK_ROWS, COLUMNS) if len(free) > 1 else (POINTS,)
-    cut, taken = free[-len(sizes) :], {*used}
-    outer, inner = _names(cut, "block", taken), _names(cut, "thread", taken)
-    blocks = [*free[: -len(sizes)], *outer]
-    for old, block, thread, size in zip(cut, outer, inner, sizes, strict=True):
-        schedule = schedule.split(old, block, thread, size)
-    return schedule.reorder(*blocks, *inner, *rest).block(*blocks).thread(*inner)
-
-
-def _names(loops: Sequence[str], word: str, taken: set[str]) -> list[str]:
-    """New names for parts of loops."""
-    names = []
-    for loop in loops:
-        names.append(fresh(f"{loop}_{word}", taken.__contains__))
-        taken.add(names[-1])
-    return names
 
 
 BLOCKS, THREADS = 512, 256  # of a reduction
@@ -131,7 +119,7 @@ class GridReductions:
         sizes = {i.extent(k): Interval(0, None) for i in self.graph.inputs for k in range(i.ndim)}
         return required(self.graph, outputs, sizes | {p.name: EVERYTHING for p in self.graph.params})
 
-    def _points(self, stage: Stage, dims: Sequence[str]) -> float:
+    def points(self, stage: Stage, dims: Sequence[str]) -> float:
         """The number of points in the required region of a stage along some dims; infinite if it is not known."""
         box = dict(zip(stage.dims, self._boxes.get(stage.name, [EVERYTHING] * stage.ndim), strict=True))
         ends = [(box[d].low, box[d].high) for d in dims]
@@ -148,7 +136,7 @@ class GridReductions:
         parts = associative(stage, update) if terms >= FEWEST_TERMS else None
         if parts is None or (self.strict and not parts.is_exact):
             return ()
-        results = self._points(stage, free)
+        results = self.points(stage, free)
         if not 0 < results <= MOST_RESULTS:
             return ()
         taken = {*self.named, *self.graph.stage, *self.graph.input, *(p.name for p in self.graph.params)}
@@ -166,10 +154,10 @@ class GridReductions:
         stage = shares.stage
         terms = accumulation(stage, shares.update) or ()
         is_atomic = bool(terms) and all(is_one_instruction(t.op, t.dtype) for t in terms)
-        size = self._points(stage, shares.bins) * sum(t.bytes for t in stage.dtypes)
+        size = self.points(stage, shares.bins) * sum(t.bytes for t in stage.dtypes)
         if is_atomic and all(t.is_exact for t in terms) and size <= MOST_SHARED:
             return shares.counted(schedule)
-        if size * self._points(stage, shares.free) * OWN_BLOCKS * OWN_THREADS <= MOST_OWN:
+        if size * self.points(stage, shares.free) * OWN_BLOCKS * OWN_THREADS <= MOST_OWN:
             return shares.of_threads(schedule)
         return (shares.atomic(schedule),) if is_atomic else ()
 

@@ -55,7 +55,8 @@ class GpuMarking(Marking):
         return part if len(part) > 1 else ()
 
     def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
-        return not is_tiled or RegisterTile.of(self.problem, stage) is not None
+        is_cut = self._defaults.cut_scans(stage) is not None
+        return not is_tiled or is_cut or RegisterTile.of(self.problem, stage) is not None
 
     def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         return self._defaults.marked(loops.stage, loops.definition, chain)
