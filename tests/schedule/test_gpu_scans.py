@@ -41,7 +41,8 @@ def scans(ndim: int, dtype: str, steps: list[Step], offset: int = 0, **options: 
     f[tuple(dims)] = img[tuple(dims)] + pt.cast(dtype, 1)
     for axis, up, first in steps:
         scan(f, axis, dims, img.shape[axis], pt.cast(dtype, 5), up=up, first=first)
-    out[tuple(dims)] = f[(dims[0] + offset, *dims[1:])]
+    place = (dims[0] + offset, *dims[1:])
+    out[tuple(dims)] = f[place]
     shape = (img.shape[0] - offset, *img.shape[1:])
     return pt.Pipeline(out, shape=shape, **({"target": "cuda-sim"} | options))
 
@@ -126,6 +127,28 @@ def test_strict_scans_of_floats_stay_whole(dtype: str, strict: bool) -> None:
     np.testing.assert_allclose(p(img=img), p.reference(img=img), rtol=0 if strict else 1e-5)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 16, 17, 18, 40])
+def test_loads_of_whole_scans_are_in_flight_together(rows: int) -> None:
+    p = scans(2, "float32", [(0, False, 0), (0, True, 0)], strict=True)
+    assert str(p.schedule["f"]).count('.unroll("r.0", 16)') == 2
+    assert "f.ahead.14" in p.loops()
+    assert_same(p, img=array((rows, 5), "float32"))
+
+
+def test_loads_of_the_row_above_are_in_flight_together() -> None:
+    """A value depends on the one to its left, which is computed just before, and on three of the row above."""
+    img, f, y, x = pt.Input("img", "int32", 2), pt.Func("f"), *pt.vars("y x")
+    r = pt.RDom((1, img.shape[0] - 1), (1, img.shape[1] - 2))
+    f[y, x] = img[y, x]
+    above = [f[r[0] - 1, r[1] + k] for k in (-1, 0, 1)]
+    f[r[0], r[1]] = pt.minimum(f[r[0], r[1]], f[r[0], r[1] - 1] + sum(above))
+    p = pt.Pipeline(f, shape=img.shape, target="cuda-sim")
+    first = next(line for line in p.loops().splitlines() if line.strip().startswith("f[") and "ahead" in line)
+    assert first.count("ahead") == 4  # all but the one to its left
+    for shape in ((2, 3), (5, 18), (4, 40)):
+        assert_same(p, img=array(shape))
+
+
 def running(extent: int, *others: Any, factor: Any = 1) -> pt.Pipeline:
     """Running sums along the last axis, of known extent."""
     img, f = pt.Input("img", "int32", len(others) + 1), pt.Func("f")
@@ -183,7 +206,7 @@ def test_factors_that_differ() -> None:
     g[y, x, c] = f[y, width - 1 - x, c] + 1
     total[c] = 0
     total[c] += f[s[0], s[1], c]
-    p = pt.Pipeline([f, g, total], shape=[img.shape[:2] + (3,), img.shape[:2] + (3,), (3,)], target="cuda-sim")
+    p = pt.Pipeline([f, g, total], shape=[(*img.shape[:2], 3), (*img.shape[:2], 3), (3,)], target="cuda-sim")
     assert cut(p) == ["f"]
     assert_same(p, img=array((45, 9, 3)), factors=array((45, 9)))
 

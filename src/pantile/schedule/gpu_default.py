@@ -2,8 +2,8 @@
 
     f[y, x] = ...              block for yo, xo: thread for yi in 0..8, xi in 0..32: f[8*yo + yi, 32*xo + xi]
 
-A reduction per pixel, and a loop that carries values from one iteration to the next, runs in each thread. The channels
-of a pixel are computed by one thread.
+A reduction per pixel runs in each thread. So does a loop that carries values from one iteration to the next, unless it
+can run in strips (`gpu_scans`). The channels of a pixel are computed by one thread.
 
 In reductions of much to little all blocks and threads take part, instead of one thread per result:
 
@@ -15,10 +15,6 @@ In reductions of much to little all blocks and threads take part, instead of one
 Blocks take rows, and threads take columns, with a constant stride: so the number of blocks is a constant although the
 extents are not. Where memory cannot be combined atomically, each thread has a private histogram. Reductions whose order
 matters, such as strict sums of floats, are not parallelized.
-
-Loops over independent points become blocks of threads, one thread per point:
-
-for y, x: ...      ->      block for y_block, x_block: thread for y_thread in 0..8, x_thread in 0..32: ...
 """
 
 from __future__ import annotations
@@ -35,7 +31,7 @@ from ..target.gpu import WARP_SIZE
 from .associative import associative
 from .directives import StageSchedule, on
 from .gpu_blocks import in_blocks
-from .gpu_scans import CutScans, StripScans
+from .gpu_scans import CutScans, StripScans, in_steps
 from .nest import is_one_instruction
 from .parallel_reduction import free_name
 from .sums import power_of_two
@@ -66,7 +62,7 @@ class GpuDefaults:
                 continue
             start = schedule.update(k)
             shared = self._across_blocks.of_update(stage, k, schedule, parts)
-            marked = shared[0] if shared else self.marked(stage, update, start)
+            marked = shared[0] if shared else in_steps(update, self.marked(stage, update, start))
             schedule = schedule if marked == start else marked
             parts += shared[1:]
         return [schedule, *parts]

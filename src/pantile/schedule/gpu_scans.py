@@ -26,8 +26,8 @@ from ..expr import build
 from ..expr.linear import simplify
 from ..expr.nodes import Op
 from ..expr.types import INDEX
-from ..expr.visit import walk
-from ..graph.nodes import Graph, Stage
+from ..expr.visit import key, loaded, names, walk
+from ..graph.nodes import Definition, Graph, Stage
 from ..target.gpu import WARP_SIZE
 from .directives import Directive, StageSchedule, on
 from .gpu_blocks import in_blocks
@@ -41,7 +41,8 @@ SHORTEST = 64  # values of a scan in strips
 LONGEST_ROW = 1024  # that one block scans
 MOST_SCANS = 1 << 17  # side by side: if there are known to be more, they fill a GPU
 THREADS = 128  # of a block
-UNROLLED = 16  # iterations whose loads are in flight together
+UNROLLED, FEWEST_STEPS = 16, 4  # iterations whose loads are in flight together
+MOST_IN_FLIGHT = 128  # loads
 
 Points = Callable[[Stage, Sequence[str]], float]
 
@@ -84,6 +85,16 @@ class StripScans:
     def _fills(self, scan: Scan) -> bool:
         """Whether it is known that there are threads enough if each computes a whole scan."""
         return MOST_SCANS <= self.points(scan.stage, [d for d in scan.stage.dims if d != scan.dim]) < math.inf
+
+
+def in_steps(update: Definition, schedule: StageSchedule) -> StageSchedule:
+    """Unroll the loop of a scan that stays whole: what several iterations load, except for values that the scan itself
+    has just computed, is then in flight at a time."""
+    loop = update.domain[-1].name if update.domain else ""
+    if not any(loop in names(i) and not loaded(i) for i in update.indices):
+        return schedule
+    loads = len({key(e) for e in update.loads})
+    return schedule.unroll(loop, min(UNROLLED, power_of_two(max(MOST_IN_FLIGHT // loads, FEWEST_STEPS))))
 
 
 def _is_linear(scan: Scan) -> bool:

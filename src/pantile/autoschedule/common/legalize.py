@@ -33,7 +33,8 @@ def legal(
     problem: Problem, parts: Sequence[Part], inlined: Collection[str] = (), lowered: Collection[Part] = ()
 ) -> LegalSchedule:
     """A schedule of `problem.graph`, from which nothing has been inlined yet. What is reduced to one value, or counted,
-    by itself, is so in parts, and scans of GPUs are in strips: that is no matter of tiles. `lowered`: parts that lowering has not refused before."""
+    by itself, is so in parts, and GPUs scan in strips: that is no matter of tiles. `lowered`: parts that lowering has
+    not refused before."""
     marks = marking(problem, inlined=inlined)
     stages = [s for s in problem.graph.stages if s.name not in inlined]
     whole = {s.name: part for s in stages if (part := marks.in_parts(s))}
