@@ -90,11 +90,12 @@ class StripScans:
 def in_steps(update: Definition, schedule: StageSchedule) -> StageSchedule:
     """Unroll the loop of a scan that stays whole: what several iterations load, except for values that the scan itself
     has just computed, is then in flight at a time."""
-    loop = update.domain[-1].name if update.domain else ""
-    if not any(loop in names(i) and not loaded(i) for i in update.indices):
+    loop = update.domain[-1] if update.domain else None
+    if loop is None or not any(loop.name in names(i) and not loaded(i) for i in update.indices):
         return schedule
-    loads = len({key(e) for e in update.loads})
-    return schedule.unroll(loop, min(UNROLLED, power_of_two(max(MOST_IN_FLIGHT // loads, FEWEST_STEPS))))
+    loads, extent = len({key(e) for e in update.loads}), constant(loop.extent)
+    count = min(UNROLLED, power_of_two(max(MOST_IN_FLIGHT // max(loads, 1), FEWEST_STEPS)))
+    return schedule.unroll(loop.name, count if extent is None or extent > count else None)
 
 
 def _is_linear(scan: Scan) -> bool:
