@@ -11,7 +11,6 @@ from hypothesis import given, settings
 
 import pantile as pt
 from pantile.machine import named
-from pantile.schedule.default import complete
 
 from ..long import LONG
 
@@ -211,13 +210,24 @@ def test_factors_that_differ() -> None:
     assert_same(p, img=array((45, 9, 3)), factors=array((45, 9)))
 
 
-def test_places_stay_whole() -> None:
-    """A stage at whose loops a schedule computes others keeps these loops."""
-    img, g, f, y, x = pt.Input("img", "int32", 2), pt.Func("g"), pt.Func("f"), *pt.vars("y x")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pt.on("h").compute_at("f", "x_thread"),
+        pt.on("img").copy_in("f", "near", "v", "u"),
+        pt.on("g").compute_root().clone_in("f", "near"),
+    ],
+)
+def test_stages_that_a_schedule_mentions_stay_whole(asked: pt.StageSchedule) -> None:
+    """Others are computed at their loops, or copied for what they read."""
+    img, h, g, f = pt.Input("img", "int32", 2), pt.Func("h"), pt.Func("g"), pt.Func("f")
+    y, x = pt.vars("y x")
+    h[y, x] = img[y, x] * 3
     g[y, x] = img[y, x] + 1
-    f[y, x] = g[y, x]
+    f[y, x] = h[y, x] + g[y, x] + img[y, x]
     scan(f, 0, [y, x], img.shape[0], 2)
-    p = pt.Pipeline(f, shape=img.shape, target="cuda-sim")
+    p = pt.Pipeline([f, g], shape=[img.shape, img.shape], target="cuda-sim")
     assert cut(p) == ["f"]
-    at = complete(p.graph, pt.Schedule(pt.on("g").compute_at("f", "x_thread")), p.options.target)
-    assert not [d for s in at.values() for d in s.directives if d.verb == "strips"]
+    q = p.with_schedule(pt.Schedule(asked))
+    assert not cut(q)
+    assert_same(q, img=array((40, 9)))

@@ -41,9 +41,9 @@ from .updates import accumulation, constant, is_independent, loop_names, pure_di
 class GpuDefaults:
     """The default directives for the stages of one pipeline. `named` holds the stages that a schedule names."""
 
-    def __init__(self, graph: Graph, strict: bool, named: Collection[str], places: Collection[str] = ()) -> None:
-        """`places` are the stages at whose loops the schedule computes others."""
-        self._graph, self._places = graph, places
+    def __init__(self, graph: Graph, strict: bool, named: Collection[str], mentioned: Collection[str] = ()) -> None:
+        """`mentioned` are the stages at whose loops the schedule computes others, and those that read copies."""
+        self._graph, self._mentioned = graph, mentioned
         self._across_blocks = GridReductions(graph, strict, named)
         taken = {*named, *graph.stage, *graph.input, *(p.name for p in graph.params)}
         self._in_strips = StripScans(graph, strict, taken, self._across_blocks.points)
@@ -70,7 +70,7 @@ class GpuDefaults:
     @memoized
     def cut_scans(self, stage: Stage) -> CutScans | None:
         """The scans of a stage that run in strips, if it has any."""
-        return None if stage.name in self._places else self._in_strips.of_stage(stage, self._channel(stage))
+        return None if stage.name in self._mentioned else self._in_strips.of_stage(stage, self._channel(stage))
 
     def _channel(self, stage: Stage) -> str | None:
         """The dim of a stage that counts channels, if it has one."""
