@@ -69,7 +69,8 @@ def complete(
         return Schedule(*(schedule[s.name] for s in graph.stages))
     named = _inlined_by(schedule)
     inlined = _inlined_by(like) - named if like is not None and schedule else _stages_to_inline(graph, schedule, named)
-    alone, of_blocks = StageDefaults(graph, target, named | inlined, strict), GpuDefaults(graph, strict, schedule)
+    alone = StageDefaults(graph, target, named | inlined, strict)
+    of_blocks = GpuDefaults(graph, strict, schedule, _named_as_places(schedule) | _named_as_readers(schedule))
     places = places_like(schedule, like)
     stages = []
     for s in graph.stages:
@@ -137,6 +138,11 @@ def _partial_results(schedule: StageSchedule) -> set[str]:
 def _named_as_places(schedule: Schedule) -> set[str]:
     places = ("compute_at", "store_at", "compute_with")
     return {str(d.args[0]) for s in schedule.values() for d in s.directives if d.verb in places}
+
+
+def _named_as_readers(schedule: Schedule) -> set[str]:
+    """The stages that read copies of others."""
+    return {str(d.args[0]) for s in schedule.values() for d in s.directives if d.verb in ("clone_in", "copy_in")}
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
     f[y, x] = ...              block for yo, xo: thread for yi in 0..8, xi in 0..32: f[8*yo + yi, 32*xo + xi]
 
-A reduction per pixel, and a loop that carries values from one iteration to the next, runs in each thread. The channels
-of a pixel are computed by one thread. Short reductions are written out, so that all of their loads are under way at the
-same time, and run in the kernel of the pure definition, whose values are then never stored.
+A reduction per pixel runs in each thread. Short ones are written out, so that all of their loads are under way at the
+same time, and run in the kernel of the pure definition, whose values are then never stored. A loop that carries values
+from one iteration to the next runs in each thread, too, unless it can run in strips (`gpu_scans`). The channels of a
+pixel are computed by one thread.
 
 In reductions of much to little all blocks and threads take part, instead of one thread per result:
 
@@ -16,14 +17,6 @@ In reductions of much to little all blocks and threads take part, instead of one
 Blocks take rows, and threads take columns, with a constant stride: so the number of blocks is a constant although the
 extents are not. Where memory cannot be combined atomically, each thread has a private histogram. Reductions whose order
 matters, such as strict sums of floats, are not parallelized.
-
-Loops over independent points become blocks of threads, one thread per point:
-
-for y, x: ...      ->      block for y_block, x_block: thread for y_thread in 0..8, x_thread in 0..32: ...
-
-Of loops that are known to be shorter than that, a block takes all iterations, and more of the loops around them:
-
-for y, x, k in 0..8: ...      ->      block for y, x_block: thread for x_thread in 0..32, k in 0..8: ...
 """
 
 from __future__ import annotations
@@ -34,21 +27,18 @@ from collections.abc import Callable, Collection, Sequence
 from ..analysis.channels import channels
 from ..analysis.interval import EVERYTHING, Interval
 from ..analysis.regions import Box, required
-from ..dataclass import cached_property, dataclass
+from ..dataclass import cached_property, dataclass, memoized
 from ..graph.nodes import Definition, Graph, Stage
 from ..target.gpu import WARP_SIZE
 from .associative import associative
 from .directives import StageSchedule, on
-from .names import fresh
+from .gpu_blocks import block_sizes, in_blocks
+from .gpu_scans import CutScans, StripScans, in_steps
+from .gpu_updates import is_pointwise, pointwise_update
 from .nest import is_one_instruction
 from .parallel_reduction import free_name
 from .sums import power_of_two
 from .updates import accumulation, constant, is_independent, loop_names, pure_dims
-
-POINTS = 256  # of a block
-COLUMNS = WARP_SIZE  # of a block of a picture
-MOST_TERMS = 32  # of a reduction that are written out
-MOST_CUT = 3  # loops whose iterations are threads: a block has three dims
 
 
 class GpuDefaults:
@@ -60,20 +50,27 @@ class GpuDefaults:
         graph: Graph,
         strict: bool,
         named: Collection[str],
+        mentioned: Collection[str] = (),
         extents: Callable[[str], Sequence[float]] | None = None,
     ) -> None:
-        self._graph, self._known_extents = graph, extents
+        """`mentioned` are the stages at whose loops the schedule computes others, and those that read copies."""
+        self._graph, self._mentioned, self._known_extents = graph, mentioned, extents
         self._across_blocks = GridReductions(graph, strict, named)
+        taken = {*named, *graph.stage, *graph.input, *(p.name for p in graph.params)}
+        self._in_strips = StripScans(graph, strict, taken, self._across_blocks.points)
 
     @cached_property
     def _channels(self) -> dict[str, int]:
         return channels(self._graph)
 
     def at_root(self, stage: Stage) -> list[StageSchedule]:
-        """All directives of a stage, and those of the partial results of its reductions."""
+        """All directives of a stage, and those of the partial results of its reductions and scans."""
         schedule = self.marked(stage, stage.pure, on(stage.name).compute_root())
-        parts = list[StageSchedule]()
+        cut = self.cut_scans(stage)
+        schedule, parts = (schedule, list[StageSchedule]()) if cut is None else (cut.whole(schedule), cut.parts())
         for k, update in enumerate(stage.updates):
+            if cut is not None and k <= cut.last:
+                continue
             start = schedule.update(k)
             shared = self._across_blocks.of_update(stage, k, schedule, parts)
             marked = shared[0] if shared else self._of_update(stage, update, start)
@@ -85,88 +82,33 @@ class GpuDefaults:
         """The loops of an update; in the kernel of the pure definition if each point is updated by itself."""
         marked = self.marked(stage, update, start)
         if marked == start or not is_pointwise(stage, update):
-            return marked
+            return in_steps(update, marked)
         innermost = next(d.args[-1 - len(update.domain)] for d in reversed(marked.directives) if d.verb == "reorder")
         return pointwise_update(marked, stage, update, str(innermost))
+
+    @memoized
+    def cut_scans(self, stage: Stage) -> CutScans | None:
+        """The scans of a stage that run in strips, if it has any."""
+        return None if stage.name in self._mentioned else self._in_strips.of_stage(stage, self._channel(stage))
+
+    def _channel(self, stage: Stage) -> str | None:
+        """The dim of a stage that counts channels, if it has one."""
+        return stage.dims[-1] if stage.name in self._channels else None
 
     def marked(self, stage: Stage, definition: Definition, schedule: StageSchedule) -> StageSchedule:
         """Mark the loops of a definition: blocks, threads, and in these the loops that must run in order."""
         free = [d for d in pure_dims(stage, definition) if is_independent(stage, definition, d)]
-        if stage.name in self._channels and len(free) > 1 and free[-1] == stage.dims[-1]:
+        if len(free) > 1 and free[-1] == self._channel(stage):
             free.pop()
         loops = loop_names(stage, definition)
         extents = self._extents(stage)
         rest = [n for n in loops if n not in free]
-        return in_blocks(schedule, free, rest, {*stage.dims, *loops}, [extents[d] for d in free])
+        return in_blocks(schedule, free, rest, {*stage.dims, *loops}, block_sizes([extents[d] for d in free]))
 
     def _extents(self, stage: Stage) -> dict[str, float]:
         if self._known_extents is not None:
             return dict(zip(stage.dims, self._known_extents(stage.name), strict=True))
         return {d: self._across_blocks.points(stage, [d]) for d in stage.dims}
-
-
-def is_pointwise(stage: Stage, update: Definition) -> bool:
-    """Whether an update changes each point by itself."""
-    return pure_dims(stage, update) == stage.dims and all(is_independent(stage, update, d) for d in stage.dims)
-
-
-def pointwise_update(schedule: StageSchedule, stage: Stage, update: Definition, innermost: str) -> StageSchedule:
-    """An update of each point by itself, whose loops over dims end with `innermost`. The first one runs in the loops of
-    the pure definition, which are the same. The innermost reduction loops are written out."""
-    schedule = schedule.compute_with(stage.name, innermost) if update is stage.updates[0] else schedule
-    room = MOST_TERMS
-    for r in reversed(update.domain):
-        extent = constant(r.extent) or 1
-        terms = next(n for n in range(min(extent, room), 0, -1) if extent % n == 0)
-        if terms > 1:
-            schedule = schedule.unroll(r.name) if terms == extent else schedule.unroll(r.name, terms)
-        if terms < extent or extent == 1:
-            break
-        room //= terms
-    return schedule
-
-
-def in_blocks(
-    schedule: StageSchedule,
-    free: Sequence[str],
-    rest: Sequence[str],
-    used: Collection[str],
-    extents: Sequence[float] = (),
-) -> StageSchedule:
-    """Split the last two loops of `free`, or the only one, into blocks and threads; more of them if these are short, by
-    their `extents` where they are known. The other free loops become block loops, and each thread runs the loops in
-    `rest`. New loops get none of the names in `used`."""
-    if not free:
-        return schedule
-    sizes = _block_sizes(extents or [math.inf] * len(free))
-    cut, taken = free[-len(sizes) :], {*used}
-    outer, inner = _names(cut, "block", taken), _names(cut, "thread", taken)
-    blocks = [*free[: -len(sizes)], *outer]
-    for old, block, thread, size in zip(cut, outer, inner, sizes, strict=True):
-        schedule = schedule.split(old, block, thread, size)
-    return schedule.reorder(*blocks, *inner, *rest).block(*blocks).thread(*inner)
-
-
-def _block_sizes(extents: Sequence[float]) -> list[int]:
-    """The threads of a block along the innermost loops of such extents: warps along rows, as far as rows go."""
-    if len(extents) == 1:
-        return [POINTS]
-    sizes = [int(min(extents[-1], COLUMNS)) or 1]
-    for extent in extents[-2 : -MOST_CUT - 1 : -1]:
-        room = power_of_two(POINTS // math.prod(sizes))
-        sizes.append(int(min(extent, room)) or 1)
-        if extent >= room:
-            break
-    return sizes[::-1]
-
-
-def _names(loops: Sequence[str], word: str, taken: set[str]) -> list[str]:
-    """New names for parts of loops."""
-    names = []
-    for loop in loops:
-        names.append(fresh(f"{loop}_{word}", taken.__contains__))
-        taken.add(names[-1])
-    return names
 
 
 BLOCKS, THREADS = 512, 256  # of a reduction

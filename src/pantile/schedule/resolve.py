@@ -49,6 +49,9 @@ def resolve(
     while graph is not before:  # the defaults of stages of partial results may factor them again
         before, whole = graph, complete(graph, schedule, target, strict=strict)
         schedule = whole if whole is schedule else schedule.replace(*whole.values())
+        # Scans, too, may be cut by default, into stages of which some are copies.
+        graph, schedule = _verify_rewrite("strips", graph, cut_scans(graph, schedule, strict))
+        graph, schedule = _verify_rewrite("clones", graph, clone_stages(graph, schedule))
         graph, schedule = _verify_rewrite("rfactor", graph, factor_reductions(graph, schedule, strict))
     _check_stage_names(graph, schedule)
     schedule = complete(graph, schedule, target, strict=strict)

@@ -14,6 +14,7 @@ one dim, down and up again, have the same strips.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -56,13 +57,22 @@ def _cut_stage(graph: Graph, schedule: StageSchedule, strict: bool) -> tuple[Gra
             if current in strips:
                 raise refuse(graph.stage[schedule.name], d, "this scan runs in strips already", "drop one of the two")
             strips[current] = d
-    last: _Scan | None = None
-    removed = 0
-    for k, d in sorted(strips.items()):
-        last = _Scan(graph, graph.stage[schedule.name], k - removed, d, strict, last, k - 1)
-        graph, removed = last.in_strips(), k
+    scans = scans_of(graph, schedule.name, strips, strict)
+    graph = scans[-1].in_strips if scans else graph
     remaining = _renumber_updates(graph.stage[schedule.name], schedule.directives, strips)
     return graph, StageSchedule(schedule.name, tuple(remaining))
+
+
+def scans_of(graph: Graph, name: str, strips: Mapping[int, Directive], strict: bool) -> list[Scan]:
+    """The scans of one stage that some directives cut, by the number of the definition (1 is the first update)."""
+    scans = list[Scan]()
+    removed = 0
+    for k, d in sorted(strips.items()):
+        last = scans[-1] if scans else None
+        graph = last.in_strips if last else graph
+        scans.append(Scan(graph, graph.stage[name], k - removed, d, strict, last, k - 1))
+        removed = k
+    return scans
 
 
 def _definition(d: Directive, current: int) -> int:
@@ -86,8 +96,17 @@ def _renumber_updates(stage: Stage, directives: tuple[Directive, ...], strips: d
     return remaining
 
 
+def required_along(graph: Graph, stage: Stage, axis: int) -> Interval | None:
+    """The required region of a stage along an axis; None if nothing is required of it. Stages before it are not asked
+    for theirs."""
+    outputs = {o.stage: tuple(Interval(0, n - 1) for n in o.shape) for o in graph.outputs}
+    after = replace(graph, stages=graph.stages[[s.name for s in graph.stages].index(stage.name) :])
+    box = required(after, outputs, {}).get(stage.name)
+    return None if box is None else box[axis]
+
+
 @dataclass(frozen=True, eq=False)
-class _Scan:
+class Scan:
     """Update `index` of `stage` (1 is the first), cut into strips. `last` is the scan of this stage that was cut before
     it, and `number` is the number of the update as the user counts them."""
 
@@ -96,12 +115,13 @@ class _Scan:
     index: int
     directive: Directive
     strict: bool
-    last: _Scan | None
+    last: Scan | None
     number: int
 
     def no(self, why: str, remedy: str) -> UserError:
         return refuse(self.stage, self.directive, why, remedy)
 
+    @cached_property
     def in_strips(self) -> Graph:
         """The pipeline with the stages that the scan is made of."""
         self.check()
@@ -209,11 +229,10 @@ class _Scan:
     @cached_property
     def is_all(self) -> bool:
         """Whether the required region of the stage lies within the coordinates that the scan touches."""
-        outputs = {o.stage: tuple(Interval(0, n - 1) for n in o.shape) for o in self.graph.outputs}
-        needed = required(self.graph, outputs, {}).get(self.stage.name)
-        if needed is None or not needed[self.axis].bounded:
+        needed = required_along(self.graph, self.stage, self.axis)
+        if needed is None or not needed.bounded:
             return False
-        low, high = (expr(end, INDEX) for end in (needed[self.axis].low, needed[self.axis].high))
+        low, high = (expr(end, INDEX) for end in (needed.low, needed.high))
         beyond = [simplify(d) for d in (low - self.accessed[0], self.accessed[1] - high)]
         return all(isinstance(d, Const) and d.value >= 0 for d in beyond)
 
@@ -261,7 +280,7 @@ class _Scan:
         place = build.minimum(build.maximum(self.place(inner), self.accessed[0]), self.accessed[1])
         return self.given(tuple(place if d == self.dim else coordinate(d) for d in self.stage.dims))
 
-    def goes_along(self, other: _Scan) -> bool:
+    def goes_along(self, other: Scan) -> bool:
         return (
             self.index == 1
             and self.dim == other.dim

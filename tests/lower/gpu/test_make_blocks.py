@@ -94,7 +94,7 @@ def test_a_scan_runs_row_by_row_in_threads() -> None:
     r = pt.RDom((1, img.shape[0] - 1))
     f[y, x] = img[y, x]
     f[r[0], x] += f[r[0] - 1, x]
-    p = pt.Pipeline(f, shape=img.shape, target="cuda-sim")
+    p = pt.Pipeline(f, shape=img.shape, target="cuda-sim", strict=True)
     found = p(img=picture(9, 300))
     np.testing.assert_allclose(found, np.cumsum(picture(9, 300), axis=0), rtol=1e-5)
     assert len(kernels(p)) == 2

@@ -21,7 +21,8 @@ from ...dataclass import cached_property
 from ...expr.nodes import Const
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule
-from ...schedule.gpu_default import GpuDefaults, is_pointwise, pointwise_update
+from ...schedule.gpu_default import GpuDefaults
+from ...schedule.gpu_updates import is_pointwise, pointwise_update
 from ...schedule.limits import MOST_COPIES
 from ...schedule.names import fresh
 from ...schedule.sums import power_of_two
@@ -41,7 +42,7 @@ class GpuMarking(Marking):
 
     @cached_property
     def _defaults(self) -> GpuDefaults:
-        return GpuDefaults(self.problem.graph, self.problem.strict, (), self.problem.facts.extents)
+        return GpuDefaults(self.problem.graph, self.problem.strict, (), extents=self.problem.facts.extents)
 
     def at_root(self, stage: Stage) -> Part:
         return tuple(self._defaults.at_root(stage))
@@ -55,7 +56,8 @@ class GpuMarking(Marking):
         return part if len(part) > 1 else ()
 
     def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
-        return not is_tiled or RegisterTile.of(self.problem, stage) is not None
+        is_cut = self._defaults.cut_scans(stage) is not None
+        return not is_tiled or is_cut or RegisterTile.of(self.problem, stage) is not None
 
     def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         return self._defaults.marked(loops.stage, loops.definition, chain)

@@ -33,7 +33,8 @@ def legal(
     problem: Problem, parts: Sequence[Part], inlined: Collection[str] = (), lowered: Collection[Part] = ()
 ) -> LegalSchedule:
     """A schedule of `problem.graph`, from which nothing has been inlined yet. What is reduced to one value, or counted,
-    by itself, is so in parts: that is no matter of tiles. `lowered`: parts that lowering has not refused before."""
+    by itself, is so in parts, and GPUs scan in strips: that is no matter of tiles. `lowered`: parts that lowering has
+    not refused before."""
     marks = marking(problem, inlined=inlined)
     stages = [s for s in problem.graph.stages if s.name not in inlined]
     whole = {s.name: part for s in stages if (part := marks.in_parts(s))}
@@ -41,7 +42,10 @@ def legal(
     alone |= {s.name: whole.get(s.name) or marks.at_root(s) for s in stages}
     parts = [whole.get(part[0].name, part) if len(part) == 1 else part for part in parts]
     alone_at_root = Schedule(*(chain for part in alone.values() for chain in part))
-    remarks = [f"reduced in parts, by threads and lanes: {', '.join(whole)}"] if whole else []
+    scanned = [name for name, part in whole.items() if "strips" in part[0].verbs]
+    reduced = [name for name in whole if name not in scanned]
+    remarks = [f"reduced in parts, by threads and lanes: {', '.join(reduced)}"] if reduced else []
+    remarks += [f"scanned in strips, side by side: {', '.join(scanned)}"] if scanned else []
     why = _refused(alone_at_root, dict(enumerate(parts)), partial(_resolved, problem))
     if problem.target.has_blocks:
         left = {k: part for k, part in enumerate(parts) if k not in why and part not in lowered}

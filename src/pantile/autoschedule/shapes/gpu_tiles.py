@@ -22,7 +22,7 @@ from .tiling_rules import FEWEST_POINTS, TILED_DIMS, TilingRules
 
 PARALLEL_LOOPS = 2  # that m counts at most, and that a live-out has at least (§III-C)
 MOST_TILED = 3  # dims of a grid of blocks
-IN_REGISTERS = "a sum of products, in tiles of registers"
+ALONE = "a scan in strips, or a sum of products in tiles of registers"
 
 
 class GpuTiles(TilingRules):
@@ -42,18 +42,18 @@ class GpuTiles(TilingRules):
     def why_untiled(self, liveout: Space) -> str:
         if self.parallel_loops(liveout.output) == 1:
             return "blocks and threads need two parallel loops, and it has one"
-        return super().why_untiled(liveout) or (IN_REGISTERS if self._has_register_tiles(liveout) else "")
+        return super().why_untiled(liveout) or (ALONE if self._is_alone(liveout) else "")
 
     def why_left_out(self, space: Space) -> str:
         facts = self.problem.facts
-        if self._has_register_tiles(space):
-            return IN_REGISTERS
+        if self._is_alone(space):
+            return ALONE
         is_whole = any(facts.tileable(n) != self.problem.graph.stage[n].dims for n in space.stages)
         unknown = [c for c in facts.consumers[space.output] if space.output in facts.read_by_unknown_extents(c)]
         return "what blocks need of it has no constant size" if is_whole or unknown else ""
 
-    def _has_register_tiles(self, space: Space) -> bool:
-        """Whether threads compute a sum of the space in tiles of their own."""
+    def _is_alone(self, space: Space) -> bool:
+        """Whether threads scan a stage of the space in strips, or compute a sum of it in tiles of their own."""
         marks = marking(self.problem)
         return any(marks.is_alone(self.problem.graph.stage[n], is_tiled=True) for n in space.stages)
 

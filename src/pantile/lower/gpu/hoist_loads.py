@@ -72,15 +72,16 @@ def _with(value: Expr, first: dict[Key, Expr]) -> Expr:
 
 
 def _is_apart(e: Load, stores: Iterable[Store]) -> bool:
-    """Whether a load certainly aliases none of the stores: it is a constant number of rows or of elements away."""
+    """Whether a load certainly aliases none of the stores: it is a constant number of rows and elements away."""
     mine = _form(e.indices[0])
     return all(_differ(mine, _form(s.indices[0])) for s in stores)
 
 
 def _differ(a: _Form, b: _Form) -> bool:
-    """Whether two indices differ by a number of rows alone or of elements alone. Strides of existing rows are not 0."""
+    """Whether two indices are those of different coordinates: they differ by constant numbers of rows and of elements.
+    No two elements of a buffer have the same address."""
     gaps = {k: n for k in a.keys() | b.keys() if (n := a.get(k, 0) - b.get(k, 0))}
-    return len(gaps) == 1 and all(what == _ONE for what, _ in gaps)
+    return bool(gaps) and all(what == _ONE for what, _ in gaps)
 
 
 def _form(index: Expr) -> _Form:

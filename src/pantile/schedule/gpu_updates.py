@@ -1,0 +1,34 @@
+"""Updates of each point by itself, such as sums over a window, in the threads of a GPU.
+
+thread for y, x: f[y, x] = 0                          thread for y, x:
+thread for y, x: for r in 0..3: f[y, x] += a[...]         f[y, x] = 0 + a[...] + a[...] + a[...]
+"""
+
+from __future__ import annotations
+
+from ..graph.nodes import Definition, Stage
+from .directives import StageSchedule
+from .updates import constant, is_independent, pure_dims
+
+MOST_TERMS = 32  # of a reduction that are written out
+
+
+def is_pointwise(stage: Stage, update: Definition) -> bool:
+    """Whether an update changes each point by itself."""
+    return pure_dims(stage, update) == stage.dims and all(is_independent(stage, update, d) for d in stage.dims)
+
+
+def pointwise_update(schedule: StageSchedule, stage: Stage, update: Definition, innermost: str) -> StageSchedule:
+    """An update of each point by itself, whose loops over dims end with `innermost`. The first one runs in the loops of
+    the pure definition, which are the same. The innermost reduction loops are written out."""
+    schedule = schedule.compute_with(stage.name, innermost) if update is stage.updates[0] else schedule
+    room = MOST_TERMS
+    for r in reversed(update.domain):
+        extent = constant(r.extent) or 1
+        terms = next(n for n in range(min(extent, room), 0, -1) if extent % n == 0)
+        if terms > 1:
+            schedule = schedule.unroll(r.name) if terms == extent else schedule.unroll(r.name, terms)
+        if terms < extent or extent == 1:
+            break
+        room //= terms
+    return schedule
