@@ -47,7 +47,7 @@ class StagedSum:
         found = _is_worth_it(problem, stage)
         if found is None:
             return None
-        of_terms = factors(stage) or []
+        of_terms = factors(stage)
         reductions = {r.name for r in found.update.domain}
         copied = tuple(f for f in of_terms if f.loops & reductions and _is_shared(problem, found, f))
         if not any(found.row in f.loops for f in copied) or not any(found.column in f.loops for f in copied):
@@ -147,9 +147,7 @@ class _Directives:
                 blocks.append(called[d])
         chain, threads, own = self._of_threads(chain, inside)
         chain = chain.reorder(*blocks, *threads, *own).block(*blocks).thread(*threads)
-        for loop in own[:-1]:
-            chain = chain.unroll(loop)
-        return (chain.vectorize(own[-1]) if own else chain), blocks[-1]
+        return _written_out(chain, own), blocks[-1]
 
     def _summed(self, chain: StageSchedule) -> tuple[StageSchedule, str]:
         """The sums in registers, and the loop over slices."""
@@ -178,7 +176,7 @@ class _Directives:
             if d not in self.dims:
                 continue
             loop, each = inside[d], t.own.get(d, 1)
-            if d == t.sums.column and each > FOUR and count > 1:
+            if d == t.sums.column and each > FOUR:
                 four, rest = self._new(d, "_f"), self._new(d, "_q")
                 chain = chain.split(loop, four, rest, FOUR * count)
                 own.append(four)
@@ -232,19 +230,24 @@ class _Directives:
 
 
 def _written_out(chain: StageSchedule, loops: Sequence[str]) -> StageSchedule:
-    for loop in loops:
+    """The loops over what a thread has of its own, neighbouring columns as a vector."""
+    for loop in loops[:-1]:
         chain = chain.unroll(loop)
-    return chain
+    return chain.vectorize(loops[-1]) if loops else chain
 
 
 def is_staged(problem: Problem, stage: Stage) -> bool:
     """Whether a stage is a sum to stage, or takes one out of registers: no tile of a group is to have it. `problem` is
     what is left when stages are inlined."""
+    return problem.facts.once(("staged", stage.name), lambda: _is_staged(problem, stage))
+
+
+def _is_staged(problem: Problem, stage: Stage) -> bool:
     if stage.updates:
-        return _is_worth_it(problem, stage) is not None
+        return StagedSum.of(problem, stage) is not None
     producers = problem.graph.producer
     sums = {s.name: s for e in stage.pure.loads if (s := producers.get(e.buffer)) is not None and s.updates}
-    return any(pointwise_reader(problem, s) is stage and _is_worth_it(problem, s) is not None for s in sums.values())
+    return any(pointwise_reader(problem, s) is stage and is_staged(problem, s) for s in sums.values())
 
 
 def _is_worth_it(problem: Problem, stage: Stage) -> SumOfProducts | None:

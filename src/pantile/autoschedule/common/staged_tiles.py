@@ -10,7 +10,7 @@ blocks as there are, rounded up to whole rounds of all multiprocessors, run one 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -254,12 +254,25 @@ def _passes(elements: Sequence[int], size: int) -> int:
 @lru_cache(maxsize=1024)
 def best_tile(gpu: Gpu, sums: Sums) -> StagedTile | None:
     """The tile that takes the fewest cycles, if any fits."""
-    found = [(tile.cycles(gpu), k, tile) for k, tile in enumerate(_tiles(gpu, sums))]
-    cycles, _, tile = min(found, key=lambda f: f[:2], default=(float("inf"), 0, None))
-    return tile if cycles < float("inf") else None
+    best, least = None, float("inf")
+    for rows, columns, threads in _shapes(sums):
+        if _fewest_cycles(gpu, sums, rows * columns, dict(threads), {sums.row: rows, sums.column: columns}) < least:
+            tile = _sliced(gpu, sums, rows, columns, threads)
+            if tile is not None and (cycles := tile.cycles(gpu)) < least:
+                best, least = tile, cycles
+    return best
 
 
-def _tiles(gpu: Gpu, sums: Sums) -> Iterator[StagedTile]:
+def _fewest_cycles(gpu: Gpu, sums: Sums, held: int, threads: Mapping[str, int], own: Mapping[str, int]) -> float:
+    """The cycles that the products alone take."""
+    blocks = prod(-(-n // (threads.get(d, 1) * own.get(d, 1))) for d, n in sums.dims)
+    terms = prod(n for _, n, _ in sums.reductions)
+    warps = prod(threads.values()) / WARP_SIZE
+    return -(-blocks // gpu.multiprocessors) * terms * sums.words * held * warps / SCHEDULERS
+
+
+def _shapes(sums: Sums) -> Iterator[tuple[int, int, tuple[tuple[str, int], ...]]]:
+    """Rows and columns of a thread, and threads of a block along each dim."""
     extents = dict(sums.dims)
     others = [d for d, n in sums.dims if d not in (sums.row, sums.column) and n > 1]
     for rows, columns in product(ROWS, COLUMNS):
@@ -277,12 +290,10 @@ def _tiles(gpu: Gpu, sums: Sums) -> Iterator[StagedTile]:
                         continue
                     threads = {other: rest} if other else {}
                     threads |= {sums.row: of_row, sums.column: of_column}
-                    yield from _sliced(gpu, sums, rows, columns, tuple(threads.items()))
+                    yield rows, columns, tuple(threads.items())
 
 
-def _sliced(
-    gpu: Gpu, sums: Sums, rows: int, columns: int, threads: tuple[tuple[str, int], ...]
-) -> Iterator[StagedTile]:
+def _sliced(gpu: Gpu, sums: Sums, rows: int, columns: int, threads: tuple[tuple[str, int], ...]) -> StagedTile | None:
     """The tile with the longest slices that fit, of the longest loop."""
     has = gpu.multiprocessor
     count = prod(n for _, n in threads)
@@ -298,5 +309,5 @@ def _sliced(
             for ahead in (2, 1):
                 tile = StagedTile(sums, rows, columns, threads, sliced, n, tuple(r for r, _ in inside), ahead)
                 if tile.shared <= room and tile.slices > ahead:
-                    yield tile
-                    return
+                    return tile
+    return None

@@ -21,6 +21,8 @@ from ..strategy import Problem
 FEWEST_TERMS = 16
 MOST_BYTES = 8  # of the values of one point: a thread has 255 registers of 4 bytes
 
+_CLAMPS = ("min", "max", "within")
+
 Steps = Mapping[str, int]  # loop -> how far one iteration moves an index
 
 
@@ -66,15 +68,14 @@ class Factor:
         return frozenset(loop for steps in self.indices for loop in steps)
 
 
-def factors(stage: Stage) -> list[Factor] | None:
-    """The different reads of the terms, or None if some index is not an affine form of the loops."""
+def factors(stage: Stage) -> list[Factor]:
+    """The different reads of the terms of which all indices are affine forms of the loops."""
     loops = frozenset(loop_names(stage, stage.updates[0]))
     found = []
     for load in {(e.buffer, place_of(e)): e for e in _read(stage)}.values():
-        indices = [_steps(i, loops) for i in load.indices]
-        if any(i is None for i in indices):
-            return None
-        found.append(Factor(load, tuple(i for i in indices if i is not None)))
+        indices = [i for index in load.indices if (i := _steps(index, loops)) is not None]
+        if len(indices) == len(load.indices):
+            found.append(Factor(load, tuple(indices)))
     return found
 
 
@@ -83,26 +84,27 @@ def _read(stage: Stage) -> list[Load]:
 
 
 def _steps(e: Expr, loops: frozenset[str]) -> dict[str, int] | None:
+    """How far an index moves with each loop, if that is constant. A clamp moves as what it clamps."""
     if loops.isdisjoint(names(e)):
         return {}
     if isinstance(e, Var):
         return {e.name: 1}
     if isinstance(e, Cast):
         return _steps(e.value, loops)
-    if not isinstance(e, Op) or e.op not in ("add", "sub", "mul"):
+    if not isinstance(e, Op) or e.op not in ("add", "sub", "mul", *_CLAMPS):
         return None
-    if e.op == "mul":
-        factor = next((int(a.value) for a in e.args if isinstance(a, Const)), None)
-        inner = next((s for a in e.args if not isinstance(a, Const) and (s := _steps(a, loops)) is not None), None)
-        return None if factor is None or inner is None else {n: factor * c for n, c in inner.items()}
     parts = [_steps(a, loops) for a in e.args]
+    factors = [1] * len(parts)
+    if e.op == "sub":
+        factors[1] = -1
+    elif e.op == "mul":
+        constants = [int(a.value) for a in e.args if isinstance(a, Const)]
+        factors = [constants[0]] * len(parts) if constants else []
     total: dict[str, int] = {}
-    for part, sign in zip(parts, (1, -1 if e.op == "sub" else 1), strict=True):
-        if part is None:
-            return None
-        for name, c in part.items():
-            total[name] = total.get(name, 0) + sign * c
-    return total
+    for part, factor in zip(parts, factors, strict=False):
+        for name, c in (part or {}).items():
+            total[name] = max(total.get(name, c), c) if e.op in _CLAMPS else total.get(name, 0) + factor * c
+    return total if factors and None not in parts else None
 
 
 def _is_sum_at_each_point(stage: Stage) -> bool:

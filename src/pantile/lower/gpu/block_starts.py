@@ -106,7 +106,9 @@ class Starts(NamedTuple):
         can_say = all(isinstance(a, Op) and a.op == "min" and key(a) in said for a in unsaid)
         if is_wider or is_simpler or not can_say:
             return None
-        return _as_multiples(s, said)
+        # Which thread has an element is known by how far it is from the start, in the form in which both are written.
+        shares_out = any(isinstance(i, Realize) and i.layout is not None for i in walk(s))
+        return s if shares_out else _as_multiples(s, said)
 
     def is_relative(self, s: Realize) -> bool:
         """Whether the part of an index that all threads share cancels out of the buffer's indices."""
