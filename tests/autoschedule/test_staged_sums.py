@@ -168,7 +168,7 @@ def random_sums(draw: st.DrawFn) -> Case:
     """Sums over two loops of products of two factors, each read somehow, and the shapes of these."""
     n, i, j = pt.vars("n i j")
     shape = (draw(st.integers(1, 3)), draw(st.integers(8, 40)), draw(st.integers(16, 140)))
-    extents = draw(st.integers(4, 20)), draw(st.integers(1, 3))
+    extents = draw(st.integers(16, 24)), draw(st.integers(1, 3))
     r = pt.RDom((0, extents[0]), (0, extents[1]), name="r", names="k l")
     index = {"n": n, "i": i, "j": j, "k": r.k, "l": r.l, "i+l": i + r.l, "j+l": j + r.l, "2i+l": 2 * i + r.l}
     size = dict(zip("nijkl", (*shape, *extents), strict=True))

@@ -52,7 +52,7 @@ def legal(
         if problem.target.has_blocks:
             left = {k: part for k, part in enumerate(asked) if k not in why and part not in lowered}
             why |= _refused(alone_at_root, left, partial(_lowered, problem))
-        if max(why, default=0) < len(parts):
+        if all(k < len(parts) for k in why):
             break
         sums = [s for k, s in enumerate(sums, len(parts)) if k not in why]
     for k in sorted(why):

@@ -298,7 +298,9 @@ def _sliced(gpu: Gpu, sums: Sums, rows: int, columns: int, threads: tuple[tuple[
     has = gpu.multiprocessor
     count = prod(n for _, n in threads)
     wanted = -(-WANTED_WARPS * WARP_SIZE // count)
-    room = min(has.shared_per_block, has.shared // wanted - has.shared_reserved)
+    # Threads cannot share out blocks of arrays that are smaller than those: the sums are in shared memory then, too.
+    held = 4 * sums.words * rows * columns * count
+    room = min(has.shared_per_block - held, has.shared // wanted - has.shared_reserved)
     known = [(r, n) for r, n, is_known in sums.reductions if is_known]
     sliced, extent = max(((r, n) for r, n, _ in sums.reductions), key=lambda r: (r[1], r[0]))
     inside = [(r, n) for r, n in known if r != sliced]
