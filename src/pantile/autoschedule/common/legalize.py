@@ -77,11 +77,12 @@ def legal_choice(
 
 def _with(schedule: Schedule, parts: Iterable[Part]) -> Schedule:
     """The schedule with these directives instead of others, and with copies of what stays as it is."""
+    chains: dict[str, StageSchedule] = {}
     for chain in (chain for part in parts for chain in part):
         is_copied = chain.verbs == {"copy_in"}
-        before = schedule.on(chain.name).directives if is_copied else ()
-        schedule = schedule.replace(StageSchedule(chain.name, before + chain.directives))
-    return schedule
+        before = (chains.get(chain.name) or schedule.on(chain.name)).directives if is_copied else ()
+        chains[chain.name] = StageSchedule(chain.name, before + chain.directives)
+    return schedule.replace(*chains.values())
 
 
 def _without(part: Part, sums: Iterable[StagedPart]) -> Part:
