@@ -105,8 +105,12 @@ class ScheduledPipeline:
         return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
 
     def memory_of_blocks(self, scalars: Mapping[str, Number]) -> dict[str, int | UserError]:
-        """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute."""
-        return memory_of_blocks(self._resolved, self._plan, self.variants.in_c_order(scalars), self.options)
+        """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute,
+        for inputs of these extents and for large ones."""
+        variant, usual = self.variants.in_c_order(scalars), self.variants.usual
+        needed = memory_of_blocks(self._resolved, self._plan, usual, self.options) if variant.small else {}
+        needed = {stage: why for stage, why in needed.items() if isinstance(why, UserError)}
+        return {**memory_of_blocks(self._resolved, self._plan, variant, self.options), **needed}
 
 
 def _table(name: str, seconds: Mapping[str, float]) -> str:

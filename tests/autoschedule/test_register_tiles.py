@@ -7,7 +7,6 @@ import pytest
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.autoschedule import AutoGpu, Greedy
 from pantile.autoschedule.common.register_tiles import RegisterTile
 from pantile.machine import named
 
@@ -66,10 +65,11 @@ def test_what_is_used_again_along_two_dims() -> None:
     assert tile(product(), a=(4, 64), b=(64, 512)) is None, "not the rows of a thread"
 
 
-@pytest.mark.parametrize("strategy", [Greedy(), AutoGpu()])
-def test_strategies_use_them(strategy: pt.Strategy) -> None:
-    found = strategy.find(problem_of(product(), H200, **LARGE["b"]))
-    assert {d.verb for d in found.schedule.on("out_sums").directives} >= {"store_in", "unroll", "vectorize"}
+def part(pipeline: pt.Pipeline, **shapes: tuple[int, ...]) -> tuple[pt.StageSchedule, ...]:
+    """The directives of a sum in its register tile, without those of shared memory."""
+    problem, found = problem_of(pipeline, H200, **shapes), tile(pipeline, **shapes)
+    assert found is not None
+    return found.scheduled(problem)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,7 @@ def test_strategies_use_them(strategy: pt.Strategy) -> None:
 def test_they_are_right_at_every_size(pipeline: pt.Pipeline, shapes: dict[str, tuple[int, ...]]) -> None:
     rng = np.random.default_rng(1)
     large = LARGE[pipeline.graph.inputs[1].name]
-    scheduled = pipeline.with_schedule("greedy", estimates=large, machine=H200)
-    assert "out_sums" in scheduled.schedule
+    scheduled = pipeline.with_schedule(pt.Schedule(*part(pipeline, **large)))
     dtypes = {i.name: i.dtype.numpy for i in pipeline.graph.inputs}
     given = {name: rng.integers(0, 99, shape).astype(dtypes[name]) for name, shape in shapes.items()}
     assert np.allclose(scheduled(**given), pipeline.reference(**given), rtol=1e-5)
@@ -94,13 +93,14 @@ def test_they_are_right_at_every_size(pipeline: pt.Pipeline, shapes: dict[str, t
 
 def test_each_loaded_value_is_used_for_a_row_or_column() -> None:
     """Four terms of 8 x 4 sums take 128 multiplications, and 12 loads of four values each."""
-    code = product().with_schedule("greedy", machine=H200, estimates=LARGE["b"]).asm("sm_90")
+    code = product().with_schedule(pt.Schedule(*part(product(), **LARGE["b"]))).asm("sm_90")
     loop = max(code.split("$L__BB0_"), key=lambda block: block.count("fma.rn.f32"))
     assert loop.count("fma.rn.f32") == 128
     assert loop.count("ld.global.nc.v4.b32") == 12 and loop.count("ld.global") == 12
 
 
-def test_the_product_of_the_apps() -> None:
-    found = Greedy().find(problem_of(APPS["matmul"].build(), H200, a=(4096, 4096), b=(4096, 4096)))
-    (split,) = [d for d in found.schedule.on("out").directives if d.verb == "split" and d.args[0] == "i"]
+def test_as_many_rows_as_leave_blocks_for_all_multiprocessors() -> None:
+    matmul = APPS["matmul"].build().with_options(target="cuda-sim")
+    stored, _ = part(matmul, a=(4096, 4096), b=(4096, 4096))
+    (split,) = [d for d in stored.directives if d.verb == "split" and d.args[0] == "i"]
     assert split.args[3] == 64, "eight rows of eight threads"

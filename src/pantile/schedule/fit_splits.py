@@ -17,11 +17,14 @@ from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from ..analysis.interval import Interval, interval
+from ..analysis.regions import required
+from ..expr.build import expr
 from ..expr.linear import Facts, simplify
-from ..expr.nodes import Expr, Number
+from ..expr.nodes import Const, Expr, Number
+from ..expr.types import INDEX
 from ..expr.visit import variables
 from ..graph.nodes import Graph
-from ..target.kinds import Kind
+from ..target.kinds import Kind, Memory
 from .plan import Fuse, Nest, Plan, Split, StagePlan
 
 _Least = dict[str, int | None]  # dim of an output -> lower bound of its extent, where it is known
@@ -110,7 +113,7 @@ def large_extents(graph: Graph, plan: Plan) -> dict[str, int]:
     extents = {i.extent(k) for i in graph.inputs for k in range(i.ndim)}
     known = _KNOWN_LEAST.setdefault(graph, {})
     large: dict[str, int] = {}
-    for shape, wanted in (*_two_blocks(graph, plan), *_domains(graph)):
+    for shape, wanted in (*_two_blocks(graph, plan), *_blocks_with_registers(graph, plan), *_domains(graph)):
         for name in extents & set(variables(shape)):
             key = (shape, name, wanted)
             needed = known[key] if key in known else known.setdefault(key, _extent_for(*key))
@@ -130,6 +133,23 @@ def _two_blocks(graph: Graph, plan: Plan) -> Iterator[tuple[Expr, int]]:
             block = max([_block(nest, dim), *(n for n in others if n >= _LARGE_BLOCK)])
             if block > 1:
                 yield shape, 2 * block
+
+
+def _blocks_with_registers(graph: Graph, plan: Plan) -> Iterator[tuple[Expr, int]]:
+    """Extents of stages at root that threads take out of registers of their block, and the block size of their splits:
+    threads share out blocks of a constant size only."""
+    kept = {p.compute.stage: p.compute.loop for p in plan.stages.values() if p.compute and p.memory is Memory.REGISTER}
+    hosts = [plan.stages[n] for n in kept if n not in graph.output and plan.stages[n].compute is None]
+    hosts = [p for p in hosts if any(x.name == kept[p.name] and x.kind is Kind.BLOCK for x in p.nests[0].loops)]
+    outputs = {o.stage: tuple(Interval(0, n - 1) for n in o.shape) for o in graph.outputs}
+    boxes = required(graph, outputs, {}) if hosts else {}
+    for p in hosts:
+        for dim, side in zip(graph.stage[p.name].dims, boxes.get(p.name, ()), strict=False):
+            block = _block(p.nests[0], dim)
+            if block > 1 and side.bounded:
+                extent = simplify(expr(side.high, INDEX) - expr(side.low, INDEX) + 1)
+                if not isinstance(extent, Const):
+                    yield extent, block
 
 
 def _is_cut(p: StagePlan) -> bool:

@@ -9,7 +9,7 @@ the multiprocessors have enough threads even so. Adjacent rows share what they l
 Where a group asks for more threads, these compute points of its members alone. Members of a group are computed at the
 innermost block loop, into shared memory, by all threads of the block; where a style has tiles of warps, at the
 innermost warp loop, into shared memory of the warp, by its lanes. Stages on their own are scheduled as by default
-(`schedule.gpu_default`), but for sums of products (`register_tiles`).
+(`schedule.gpu_default`), but for sums of products (`staged_sums`, `register_tiles`).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from ...schedule.updates import is_independent
 from ...target.gpu import MOST_THREADS, whole_warps
 from .marking import PLAIN, DefinitionLoops, Innermost, Marking, Names, Part, reordered
 from .register_tiles import RegisterTile
+from .staged_sums import is_staged
 
 FEWEST_THREADS = 128  # of a block whose threads compute several points
 MOST_UNROLLED = 16  # points of a thread
@@ -56,8 +57,8 @@ class GpuMarking(Marking):
         return part if len(part) > 1 else ()
 
     def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
-        is_cut = self._defaults.cut_scans(stage) is not None
-        return not is_tiled or is_cut or RegisterTile.of(self.problem, stage) is not None
+        is_product = is_staged(self.problem, stage) or RegisterTile.of(self.problem, stage) is not None
+        return not is_tiled or is_product or self._defaults.cut_scans(stage) is not None
 
     def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         return self._defaults.marked(loops.stage, loops.definition, chain)

@@ -2,6 +2,8 @@
 
 Groups that cannot be honoured, alone or beside those before them, are dissolved: their stages are scheduled on their
 own, at root, and a remark says why. So does a stage that nothing was asked for.
+
+On GPUs, sums of products that are on their own are staged in shared memory where that is legal (`staged_sums`).
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ from itertools import compress
 
 from ...dataclass import dataclass
 from ...errors import UserError
-from ...schedule.directives import on
+from ...schedule.directives import StageSchedule, on
 from ...schedule.resolve import resolve
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
 from .marking import Part
+from .staged_sums import StagedPart, staged
 from .tiles import marking
 
 
@@ -46,14 +49,21 @@ def legal(
     reduced = [name for name in whole if name not in scanned]
     remarks = [f"reduced in parts, by threads and lanes: {', '.join(reduced)}"] if reduced else []
     remarks += [f"scanned in strips, side by side: {', '.join(scanned)}"] if scanned else []
-    why = _refused(alone_at_root, dict(enumerate(parts)), partial(_resolved, problem))
-    if problem.target.has_blocks:
-        left = {k: part for k, part in enumerate(parts) if k not in why and part not in lowered}
-        why |= _refused(alone_at_root, left, partial(_lowered, problem))
+    sums = staged(problem, parts, inlined) if problem.target.has_blocks else ()
+    while True:
+        asked = [*(_without(part, sums) for part in parts), *(s.part for s in sums)]
+        why = _refused(alone_at_root, dict(enumerate(asked)), partial(_resolved, problem))
+        if problem.target.has_blocks:
+            left = {k: part for k, part in enumerate(asked) if k not in why and part not in lowered}
+            why |= _refused(alone_at_root, left, partial(_lowered, problem))
+        if all(k < len(parts) for k in why):
+            break
+        sums = [s for k, s in enumerate(sums, len(parts)) if k not in why]
     for k in sorted(why):
         remarks.append(f"scheduled on their own: {', '.join(chain.name for chain in parts[k])}, because {why[k]}")
-    honoured = tuple(k not in why for k in range(len(parts)))
-    return LegalSchedule(_with(alone_at_root, compress(parts, honoured)), honoured, tuple(remarks))
+    honoured = tuple(k not in why for k in range(len(asked)))
+    schedule = _with(alone_at_root, compress(asked, honoured))
+    return LegalSchedule(schedule, honoured[: len(parts)], tuple(remarks))
 
 
 def legal_choice(
@@ -70,7 +80,20 @@ def legal_choice(
 
 
 def _with(schedule: Schedule, parts: Iterable[Part]) -> Schedule:
-    return schedule.replace(*(chain for part in parts for chain in part))
+    """The schedule with these directives instead of others, and with copies of what stays as it is."""
+    chains: dict[str, StageSchedule] = {}
+    for chain in (chain for part in parts for chain in part):
+        is_copied = chain.verbs == {"copy_in"}
+        before = (chains.get(chain.name) or schedule.on(chain.name)).directives if is_copied else ()
+        chains[chain.name] = StageSchedule(chain.name, before + chain.directives)
+    return schedule.replace(*chains.values())
+
+
+def _without(part: Part, sums: Iterable[StagedPart]) -> Part:
+    """What is left of the directives of a group without those of sums, and of what is computed in their loops."""
+    stages = {name for s in sums for name in s.stages}
+    at = {chain.name: str(d.args[0]) for chain in part for d in chain.directives if d.verb == "compute_at"}
+    return tuple(chain for chain in part if stages.isdisjoint((chain.name, at.get(chain.name))))
 
 
 _Check = Callable[[Schedule], Mapping[str, str]]  # refusals by a stage of the part that they are about, or a UserError

@@ -13,20 +13,18 @@ from __future__ import annotations
 from math import prod
 
 from ...dataclass import dataclass
-from ...expr.visit import names
 from ...graph.nodes import Definition, Stage
 from ...schedule.directives import StageSchedule, on
 from ...schedule.names import fresh
-from ...schedule.updates import accumulation, constant, is_independent, loop_names, pure_dims
+from ...schedule.updates import constant, loop_names
 from ...target.gpu import WARP_SIZE
 from ..strategy import Problem
 from .marking import Part
+from .sum_of_products import SumOfProducts
 
 ROWS, COLUMNS = 8, 4  # the sums of a thread
 ROWS_OF_THREADS = 8  # at most; a row of threads is a warp
 TERMS = 4  # that are unrolled
-FEWEST_TERMS = 16
-MOST_BYTES = 8  # of the values of one point: a thread has 255 registers of 4 bytes
 
 
 @dataclass(frozen=True)
@@ -40,15 +38,8 @@ class RegisterTile:
     @staticmethod
     def of(problem: Problem, stage: Stage) -> RegisterTile | None:
         """The tile of a stage whose terms are used again along two dims, if it is long enough along both."""
-        if not _is_sum_at_each_point(stage) or sum(t.bytes for t in stage.dtypes) > MOST_BYTES:
-            return None
-        extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
-        *others, column = stage.dims
-        loads = [load for load in stage.updates[0].loads if load.buffer not in stage.buffers]
-        along = [{name for index in load.indices for name in names(index)} for load in loads]
-        rows = [d for d in others if extents[d] >= ROWS and any(column in used and d not in used for used in along)]
-        is_row_used_again = extents[column] >= COLUMNS * WARP_SIZE and any(column not in used for used in along)
-        return RegisterTile(stage, rows[-1], column) if rows and is_row_used_again else None
+        found = SumOfProducts.of(problem, stage, ROWS, COLUMNS * WARP_SIZE)
+        return None if found is None else RegisterTile(stage, found.row, found.column)
 
     def scheduled(self, problem: Problem) -> Part:
         """The directives of the stage, which stores the tiles, and of its sums."""
@@ -115,17 +106,3 @@ class _Split:
 
 def _in_registers(chain: StageSchedule, row: str, column: str) -> StageSchedule:
     return chain.unroll(row).vectorize(column)
-
-
-def _is_sum_at_each_point(stage: Stage) -> bool:
-    """Whether a stage is a sum of more than a few terms at every point by itself."""
-    if len(stage.updates) != 1 or len(stage.dims) < 2:
-        return False
-    (update,) = stage.updates
-    values, counts = accumulation(stage, update), [constant(r.extent) for r in update.domain]
-    if values is None or any(v.op != "add" for v in values) or update.condition is not None or not counts:
-        return False
-    is_long = None in counts or prod(n or 0 for n in counts) >= FEWEST_TERMS
-    return (
-        is_long and pure_dims(stage, update) == stage.dims and all(is_independent(stage, update, d) for d in stage.dims)
-    )

@@ -104,7 +104,13 @@ class Starts(NamedTuple):
         unsaid = [a for name, a, _ in lets if name in asked and congruence(a, classes) != congruence(a, {})]
         said = {key(a): modulus for a in unsaid for modulus, rest in [congruence(a, classes)] if not rest}
         can_say = all(isinstance(a, Op) and a.op == "min" and key(a) in said for a in unsaid)
-        if is_wider or is_simpler or not can_say:
+        # Which thread has an element in registers is known by how far it is from their start, written in the same form.
+        values = {name: a for name, a, _ in lets}
+        lows = [low for i in walk(s) if isinstance(i, Realize) and i.layout for low, _ in i.box]
+        lows += [values[n] for low in lows for n in names(low) if n in values]
+        minima = [e for low in lows for e in walk_expr(low) if isinstance(e, Op) and e.op == "min"]
+        others = [e for e in minima if key(e) not in said and congruence(e, classes)[0] > 1]
+        if is_wider or is_simpler or not can_say or (said and others):
             return None
         return _as_multiples(s, said)
 
