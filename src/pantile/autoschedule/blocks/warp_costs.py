@@ -9,7 +9,9 @@ decides here is mended; `printed` follows the lines as far as they go:
 | 3, 6 | threads over threads per block | blocks, that of the rest included; none may leave a multiprocessor idle |
 | 7, 9 | elements of a tile without overlap, times the number of buffers | the bytes of §4's scratchpads |
 | 10, 11 | registers hold a part of what line 10 has left in shared memory | whole tiles without the overlap, in words |
+| 17 | transactions for the points of the tile without its overlap | for all points that stages compute there |
 | 18 | divides by no shared memory, at a fraction of 1 or for one stage: taken as no limit | no limit |
+| 18, 19, 22-24 | parts of blocks, of memory given by the byte and registers given one by one | whole blocks, and no more than there are, of memory in the units of the hardware |
 | 22, 34 | MaxThPerSM and totalTB are not defined: taken as 32 MaxWarpPerSM and as tbPerSM | likewise |
 | 25 | from left to right: times CoresPerSM | divided by NSMs and by the warps that CoresPerSM run, as the text says |
 | 27, 33 | overlap of a warp's tile over the points of a thread | over the points of the warp: 0.8 % and 0.4 % of §3 |
@@ -26,7 +28,7 @@ from math import prod
 import numpy as np
 
 from ...dataclass import cached_property, dataclass
-from ...machine.multiprocessor import Gpu
+from ...machine.multiprocessor import Gpu, blocks_by_registers, blocks_by_shared_memory
 from ...parameters import Weight
 from ...schedule.limits import MOST_COPIES
 from ...target.gpu import LINE, SECTOR, WARP_SIZE
@@ -144,7 +146,7 @@ class Algorithm2:
     @cached_property
     def computed(self) -> Mapping[Shape, Numbers]:
         """COMPUTE_TILE_VOL: the points that a block computes of stages of each shape, and without overlap."""
-        shapes = {stage.shape for stage in self.group.stages[:-1]}
+        shapes = {stage.shape for stage in self.group.stages}
         shapes |= {(density, (0.0,) * len(overlap)) for density, overlap in shapes}
         return {shape: self.blocks.computed(*shape) for shape in shapes}
 
@@ -189,11 +191,22 @@ class Algorithm2:
 
     @cached_property
     def transactions(self) -> Numbers:
-        """The transactions of a warp for one point of each thread."""
-        each = [
-            [s.points * np.array(s.transactions[warp]) for s in self.group.stages] for warp in self.blocks.warp_kinds
-        ]
-        return np.sum(each, axis=1)[self.blocks.warp_kind][:, None, :]
+        """The transactions of a warp for one point of each thread, and for what of the overlap is beside it."""
+        of_shape: dict[Shape | None, list[FusedStage]] = defaultdict(list)
+        for stage in self.group.stages:
+            of_shape[None if self.printed else stage.shape].append(stage)
+        total = 0.0
+        for shape, stages in of_shape.items():
+            each = [[s.points * np.array(s.transactions[warp]) for s in stages] for warp in self.blocks.warp_kinds]
+            total = total + np.sum(each, axis=1)[self.blocks.warp_kind][:, None, :] * self._redundancy(shape)
+        return total
+
+    def _redundancy(self, shape: Shape | None) -> Numbers:
+        """The points that are computed of stages of a shape, over those without overlap; 1 as printed."""
+        if shape is None:
+            return 1.0
+        density, overlap = shape
+        return self._each(self.computed[shape] / self.computed[density, (0.0,) * len(overlap)])
 
     @cached_property
     def total_transactions(self) -> Numbers:
@@ -203,7 +216,7 @@ class Algorithm2:
 
     @cached_property
     def most_blocks(self) -> Numbers:
-        """The maxTBPerSM of line 18."""
+        """The maxTBPerSM of line 18, as printed."""
         has = self.gpu.multiprocessor
         with np.errstate(divide="ignore"):
             return np.minimum(np.floor(has.shared / self.shared_per_block), has.blocks)
@@ -216,6 +229,8 @@ class Algorithm2:
     @cached_property
     def occupancy(self) -> Numbers:
         has = self.gpu.multiprocessor
+        if not self.printed:
+            return self.running_blocks * self.warps_per_block / has.warps
         by_shared = np.minimum(self.most_blocks * self.warps_per_block, has.warps)  # line 19
         by_registers = np.minimum(has.registers / self.registers, has.threads) / WARP_SIZE  # lines 22-23
         return np.minimum(by_shared, by_registers) / has.warps  # line 24
@@ -226,7 +241,10 @@ class Algorithm2:
         if self.printed:
             return np.maximum(self.most_blocks, 1)
         has = self.gpu.multiprocessor
-        return np.floor(np.minimum(self.most_blocks, self.occupancy * has.warps / self.warps_per_block))
+        by_shared = blocks_by_shared_memory(has, np.maximum(self.shared_per_block, 1))
+        by_registers = blocks_by_registers(has, self.warps_per_block, self.registers)
+        fitting = np.minimum(np.minimum(by_shared, by_registers), has.warps // self.warps_per_block)
+        return np.minimum(np.minimum(fitting, has.blocks), self.blocks_per_sm)
 
     # ---- lines 25-28: time
 
@@ -243,7 +261,11 @@ class Algorithm2:
 
     @cached_property
     def compute_time(self) -> Numbers:
-        return sum(s.seconds * s.points for s in self.group.stages) * self._each(self.blocks.points)  # lines 27-28
+        seconds: dict[Shape | None, float] = defaultdict(float)
+        for stage in self.group.stages:
+            seconds[None if self.printed else stage.shape] += stage.seconds * stage.points
+        per_point = sum(s * self._redundancy(shape) for shape, s in seconds.items())
+        return per_point * self._each(self.blocks.points)  # lines 27-28
 
     # ---- lines 29-34: what is left, redone, or beyond whole rounds of blocks
 
