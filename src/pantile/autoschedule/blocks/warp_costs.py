@@ -11,7 +11,7 @@ decides here is mended; `printed` follows the lines as far as they go:
 | 10, 11 | registers hold a part of what line 10 has left in shared memory | whole tiles without the overlap, in words |
 | 17 | transactions for the points of the tile without its overlap | for all points that stages compute there |
 | 18 | divides by no shared memory, at a fraction of 1 or for one stage: taken as no limit | no limit |
-| 18, 19, 22-24 | parts of blocks, of memory given by the byte and registers given one by one | whole blocks, and no more than there are, of memory in the units of the hardware |
+| 18-24 | memory by the byte, single registers, parts of blocks | NVIDIA's units, whole blocks, at most tbPerSM |
 | 22, 34 | MaxThPerSM and totalTB are not defined: taken as 32 MaxWarpPerSM and as tbPerSM | likewise |
 | 25 | from left to right: times CoresPerSM | divided by NSMs and by the warps that CoresPerSM run, as the text says |
 | 27, 33 | overlap of a warp's tile over the points of a thread | over the points of the warp: 0.8 % and 0.4 % of §3 |
@@ -307,6 +307,10 @@ class Algorithm2:
             "w6 overlap": w.w6 * self.overlap,
             "w7 extra blocks": w.w7 * self.extra_blocks,
         }
+
+    def terms_at(self, at: Sequence[int]) -> dict[str, float]:
+        """Those of one candidate."""
+        return {name: float(np.broadcast_to(n, self.sum.shape)[tuple(at)]) for name, n in self.terms.items()}
 
     @cached_property
     def is_valid(self) -> Numbers:

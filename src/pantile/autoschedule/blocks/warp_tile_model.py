@@ -115,8 +115,7 @@ class WarpTileModel:
         tile, block, warp = (
             space.by_dim([int(n[at[0]]) for n in of]) for of in (blocks.tile, blocks.block, blocks.warp)
         )
-        terms = {name: float(np.broadcast_to(n, found.cost.shape)[at]) for name, n in found.terms.items()}
-        terms |= {
+        terms = found.terms_at(at) | {
             "transaction bytes": TRANSACTION_SIZES[at[2]],
             "occupancy": float(np.broadcast_to(found.occupancy, found.cost.shape)[at]),
             "registers": int(np.broadcast_to(found.registers, found.cost.shape)[at]),
@@ -145,7 +144,8 @@ class WarpTileModel:
         block = tuple(np.array([n]) for n in (WARP_SIZE, *(1 for _ in space.tiled[1:])))
         blocks = Blocks(tuple(np.ones_like(n) for n in block), block, per_warp=False)
         found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, printed=self.printed)
-        return WarpTiledGroup(float(found.sum.min()), group.output, remark=why)
+        at = np.unravel_index(int(np.argmin(found.sum)), found.sum.shape)
+        return WarpTiledGroup(float(found.sum[at]), group.output, terms=found.terms_at(at), remark=why)
 
     def _candidates(self, space: _TiledSpace, is_last: bool) -> Blocks:
         """The blocks to try: all, or those whose warps can have tiles of their own."""
