@@ -8,9 +8,9 @@ fractions in registers that some weights choose. Each schedule is a line: its te
 groups, and its time. Processes find and compile side by side and take turns with the GPU. `--near` draws the weights
 around some, to look closer. Without a GPU, `--simulated` writes the bytes that `predict` counts in place of times.
 
-`fit` reads these lines. Of each list, the schedules of an app in tiles of blocks or of warps, weights choose the one that costs
-least; wanted is that it is among the fastest. So the weights make the mean logarithm of time / least time small, with
-schedules weighted by exp(-cost): by descent from several starts, on all apps but one, and then on all.
+`fit` reads these lines. Of each list, the schedules of an app in tiles of blocks or of warps, weights choose the one
+that costs least; wanted is that it is among the fastest. So the weights make the mean logarithm of time / least time
+small, with schedules weighted by exp(-cost): by descent from several starts, on all apps but one, and then on all.
 """
 
 from __future__ import annotations

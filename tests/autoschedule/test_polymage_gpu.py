@@ -132,11 +132,15 @@ def test_without_shared_memory(printed: bool) -> None:
 def test_whole_tiles_are_in_registers() -> None:
     """Lines 15 and 20 of Algorithm 1: along the first dim of more than one point, R of T tiles; the overlap along it is
     in shared memory. Of 4 rows and 2 more, 2 lanes along y have 3."""
-    both = blocks((5, 2), (16, 2)), blocks((1, 4), (16, 2)), blocks((1, 1), (16, 2))
-    fractions = np.array([[0.0, 0.5, 1.0]])
-    points, registers = zip(*(b.in_registers((1.0, 1.0), (2.0, 2.0), fractions) for b in both), strict=True)
-    assert [p.tolist() for p in points] == [[[0, 192, 480]], [[0, 72, 144]], [[0, 0, 0]]]
-    assert [r.tolist() for r in registers] == [[[0, 192, 480]], [[0, 128, 256]], [[0, 0, 0]]]
+    each = blocks((5, 2), (16, 2)), blocks((1, 4), (16, 2)), blocks((1, 1), (16, 2))
+    assert [b.whole_tiles(np.array([[0.0, 0.5, 1.0]])).tolist() for b in each] == [
+        [[0, 2, 5]],
+        [[0, 2, 4]],
+        [[0, 0, 0]],
+    ]
+    points, registers = zip(*(b.in_registers((1.0, 1.0), (2.0, 2.0)) for b in each), strict=True)
+    assert [p.tolist() for p in points] == [[96], [36], [0]]
+    assert [r.tolist() for r in registers] == [[96], [64], [0]]
 
 
 def test_redundant_computations_of_blur() -> None:

@@ -162,23 +162,25 @@ class Algorithm2:
     def shared_per_block(self) -> Numbers:
         if self.printed or not self.fraction.any():
             return self.tile_bytes * (1 - self.fraction)  # line 10
-        held = [s.bytes * s.fixed * self._in_registers[s.shape][0] for s in self.group.stages[:-1]]
-        return self.tile_bytes - sum(held)
+        held = sum(s.bytes * s.fixed * self._in_registers[s.shape][0] for s in self.group.stages[:-1])
+        return self.tile_bytes - self._each(held) * self._whole_tiles
 
     @cached_property
     def register_tile(self) -> Numbers:
         """The registers of a thread that hold buffers (line 11)."""
         if self.printed or not self.fraction.any():
             return self.shared_per_block * self.fraction / self.threads
-        held = [-(-s.bytes // WORD) * s.fixed * self._in_registers[s.shape][1] for s in self.group.stages[:-1]]
-        return sum(held, 0 * self.fraction) / self.threads
+        held = sum(-(-s.bytes // WORD) * s.fixed * self._in_registers[s.shape][1] for s in self.group.stages[:-1])
+        return self._each(held) * self._whole_tiles / self.threads
+
+    @cached_property
+    def _whole_tiles(self) -> Numbers:
+        return self.blocks.whole_tiles(self.fraction[:, :, 0])[:, :, None]  # line 20 of Algorithm 1
 
     @cached_property
     def _in_registers(self) -> Mapping[Shape, tuple[Numbers, Numbers]]:
-        """Line 20 of Algorithm 1: the points in registers, and the registers that hold them."""
-        shapes, fraction = {stage.shape for stage in self.group.stages[:-1]}, self.fraction[:, :, 0]
-        found = {shape: self.blocks.in_registers(*shape, fraction) for shape in shapes}
-        return {shape: (points[:, :, None], held[:, :, None]) for shape, (points, held) in found.items()}
+        """The points in registers, and the registers that hold them, for each whole tile."""
+        return {shape: self.blocks.in_registers(*shape) for shape in {s.shape for s in self.group.stages[:-1]}}
 
     def _total(self, factors: Sequence[tuple[FusedStage, int]], points: Mapping[Shape, Numbers]) -> Numbers:
         """The sum over buffers, those of each shape at once."""
@@ -308,9 +310,9 @@ class Algorithm2:
             "w7 extra blocks": w.w7 * self.extra_blocks,
         }
 
-    def terms_at(self, at: Sequence[int]) -> dict[str, float]:
+    def terms_at(self, at: tuple[Numbers, ...]) -> dict[str, float]:
         """Those of one candidate."""
-        return {name: float(np.broadcast_to(n, self.sum.shape)[tuple(at)]) for name, n in self.terms.items()}
+        return {name: float(np.broadcast_to(n, self.sum.shape)[at]) for name, n in self.terms.items()}
 
     @cached_property
     def is_valid(self) -> Numbers:

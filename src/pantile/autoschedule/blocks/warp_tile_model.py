@@ -127,10 +127,10 @@ class WarpTileModel:
             return WarpTiledGroup(cost, output, tuple(members), tile, block, terms=terms)
         stages = self.stages.problem.graph.stage
         lanes = {name: space.lanes(name, stages[name].dims, warp) for name in group.names}
-        for k, whole in zip(space.tiled, blocks.whole_tiles(np.array([fractions[at[1]]])), strict=True):
-            if whole[at[0], 0] > 0:
-                each = {name: space.dim(name, k) for name in members}
-                registers = {name: (dim, int(whole[at[0], 0]) * lanes[name][dim]) for name, dim in each.items()}
+        if whole := int(blocks.whole_tiles(np.array([fractions[at[1]]]))[at[0], 0]):
+            split = space.tiled[int(blocks.split_dim[at[0]])]
+            each = {name: space.dim(name, split) for name in members}
+            registers = {name: (dim, whole * lanes[name][dim]) for name, dim in each.items()}
         fraction = fractions[at[1]] if registers else 0.0
         return WarpTiledGroup(cost, output, tuple(members), tile, block, warp, registers, lanes, fraction, terms)
 
