@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -315,17 +316,24 @@ class Algorithm2:
         return {name: float(np.broadcast_to(n, self.sum.shape)[at]) for name, n in self.terms.items()}
 
     @cached_property
-    def is_valid(self) -> Numbers:
-        """Whether a block fits (lines 12 and 21) and, mended, runs, and whether there is one for each
-        multiprocessor."""
+    def fits(self) -> Numbers:
+        """Whether a block fits (lines 12 and 21) and, mended, whether there is one for each multiprocessor."""
         has = self.gpu.multiprocessor
         fits = (self.shared_per_block <= has.shared_per_block) & (self.registers <= has.registers_per_thread)
         points = self._each(self.blocks.points) * self.group.stages[-1].fixed
         fits &= (self.fraction == 0) | (points <= MOST_COPIES)  # loops around registers are unrolled
         fits &= self.group.is_stored | (self.tile_bytes <= has.shared_per_block)  # where all of it must be
-        if self.printed:
-            return fits
-        return fits & (self.running_blocks >= 1) & (self.total_blocks >= self.gpu.multiprocessors)
+        return fits if self.printed else fits & (self.total_blocks >= self.gpu.multiprocessors)
+
+    @cached_property
+    def of_fitting(self) -> Algorithm2:
+        """The same for the blocks that fit in some way."""
+        return replace(self, blocks=self.blocks[self.fits.any(axis=(1, 2))])
+
+    @cached_property
+    def is_valid(self) -> Numbers:
+        """Whether a block fits and, mended, runs."""
+        return self.fits if self.printed else self.fits & (self.running_blocks >= 1)
 
     @cached_property
     def sum(self) -> Numbers:

@@ -108,7 +108,10 @@ class WarpTileModel:
         if blocks is None or not len(blocks.warp_kind):
             return self._untiled(group, space)
         fractions = self.form.fractions if space.is_of_one_size else (0.0,)
-        found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, fractions, self.printed)
+        found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, fractions, self.printed).of_fitting
+        blocks = found.blocks
+        if not len(blocks.points):
+            return self._untiled(group, space)
         at = np.unravel_index(int(np.argmin(found.cost)), found.cost.shape)
         if np.isinf(found.cost[at]):
             return self._untiled(group, space)
