@@ -45,7 +45,9 @@ def legal(
     why = _refused(alone_at_root, dict(enumerate(parts)), partial(_resolved, problem))
     if problem.target.has_blocks:
         left = {k: part for k, part in enumerate(parts) if k not in why and part not in lowered}
-        why |= _refused(alone_at_root, left, partial(_lowered, problem))
+        others = _with(alone_at_root, (part for k, part in enumerate(parts) if k not in why and part in lowered))
+        asked = {chain.name for part in left.values() for chain in part}
+        why |= _refused(others, left, partial(_lowered, problem, asked))
     for k in sorted(why):
         remarks.append(f"scheduled on their own: {', '.join(chain.name for chain in parts[k])}, because {why[k]}")
     honoured = tuple(k not in why for k in range(len(parts)))
@@ -94,5 +96,5 @@ def _resolved(problem: Problem, schedule: Schedule) -> Mapping[str, str]:
     return {}
 
 
-def _lowered(problem: Problem, schedule: Schedule) -> Mapping[str, str]:
-    return {} if problem.refusals is None else problem.refusals(problem.graph, schedule)
+def _lowered(problem: Problem, asked: Collection[str], schedule: Schedule) -> Mapping[str, str]:
+    return {} if problem.refusals is None else problem.refusals(problem.graph, schedule, asked)
