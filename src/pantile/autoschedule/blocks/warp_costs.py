@@ -128,8 +128,7 @@ class Algorithm2:
     @cached_property
     def total_blocks(self) -> Numbers:
         """The blocks of the kernel, the last ones along each dim included."""
-        sizes = zip(self.group.extents, self.blocks.tile, self.blocks.block, strict=True)
-        return self._each(self.group.planes * prod(-(-n // (t * b)) for n, t, b in sizes))
+        return self._each(self.group.planes * self.blocks.in_picture(self.group.extents))
 
     @cached_property
     def warps_per_block(self) -> Numbers:

@@ -27,7 +27,7 @@ from ..fusion.dag import Group
 from ..fusion.expression_inlining import NONE
 from ..fusion.overlapped_tiles import OverlappedTiles
 from .warp_costs import TRANSACTION_SIZES, WORD, Algorithm2, FusedGroup, FusedStage, Weights
-from .warp_tiles import MOST_DIMS, Blocks, candidates, warp_sizes
+from .warp_tiles import MOST_DIMS, Blocks, Numbers, candidates, warp_sizes
 
 CYCLES = 4
 REGISTERS, MOST_REGISTERS = 8, 64
@@ -69,8 +69,8 @@ class WarpTileModel:
     form: Form
     printed: bool = False
     _found: dict[Group, WarpTiledGroup] = field(default_factory=dict)
-    _blocks: dict[tuple[tuple[int, ...], tuple[bool, ...], bool], Blocks] = field(default_factory=dict)
-    _transactions: dict[object, Mapping[tuple[int, ...], tuple[float, ...]]] = field(default_factory=dict)
+    _blocks: dict[tuple[tuple[int, ...], int, tuple[bool, ...], bool], Blocks] = field(default_factory=dict)
+    _transactions: dict[object, Numbers] = field(default_factory=dict)
 
     def cost(self, group: Group) -> float:
         return self.costed(group).cost
@@ -151,12 +151,15 @@ class WarpTileModel:
         return WarpTiledGroup(float(found.sum[at]), group.output, terms=found.terms_at(at), remark=why)
 
     def _candidates(self, space: _TiledSpace, is_last: bool) -> Blocks:
-        """The blocks to try: all, or those whose warps can have tiles of their own."""
+        """The blocks to try: all, or those whose warps can have tiles of their own, and one for each multiprocessor."""
         overlapping = space.overlapping if self.form.per_warp else ()
-        if (space.extents, overlapping, is_last) not in self._blocks:
+        at = space.extents, space.plane_count, overlapping, is_last
+        if at not in self._blocks:
             blocks = candidates(space.extents, is_last=is_last, per_warp=self.form.per_warp)
-            self._blocks[space.extents, overlapping, is_last] = blocks.of_single_warps(overlapping)
-        return self._blocks[space.extents, overlapping, is_last]
+            blocks = blocks.of_single_warps(overlapping)
+            least = 0 if self.printed else self.gpu.multiprocessors
+            self._blocks[at] = blocks[space.plane_count * blocks.in_picture(space.extents) >= least]
+        return self._blocks[at]
 
     # ---- the inputs of the algorithm
 
@@ -196,16 +199,15 @@ class WarpTileModel:
 
     def _loads(self, space: _TiledSpace, name: str) -> Mapping[tuple[int, ...], tuple[float, ...]]:
         """The transactions for what a stage reads of others than the group's (lines 14-16), by warp sizes."""
-        total: dict[tuple[int, ...], tuple[float, ...]] = {}
+        warps = _warps(len(space.extents))
+        total = np.zeros((len(warps), len(TRANSACTION_SIZES)))
         for access, runs in _global_loads(self.stages, space.group, name):
             moves = self._moves(space, name, access)
             at = moves, access.load.dtype.bytes, len(space.extents)
             if at not in self._transactions:
-                self._transactions[at] = {w: _coalesced(moves, w) for w in _warps(len(space.extents))}
-            for warp, each in self._transactions[at].items():
-                before = total.get(warp, (0.0,) * len(each))
-                total[warp] = tuple(b + runs * n for b, n in zip(before, each, strict=True))
-        return total or dict.fromkeys(_warps(len(space.extents)), (0.0,) * len(TRANSACTION_SIZES))
+                self._transactions[at] = np.array([_coalesced(moves, w) for w in warps])
+            total += runs * self._transactions[at]
+        return dict(zip(warps, map(tuple, total.tolist()), strict=True))
 
     def _moves(self, space: _TiledSpace, name: str, access: Access) -> _Moves | None:
         """How far, in bytes, consecutive threads along x, y, z read from each other; None where data decide."""

@@ -85,17 +85,24 @@ class Blocks:
     @cached_property
     def warp_kinds(self) -> list[tuple[int, ...]]:
         """The different warp sizes."""
-        return [tuple(kind) for kind in self._kinds[0].tolist()]
+        first, _ = self._kinds
+        return list(zip(*(n[first].tolist() for n in self.warp), strict=True))
 
     @cached_property
     def warp_kind(self) -> Numbers:
         """Which of them each block has."""
-        return self._kinds[1].reshape(-1)
+        return self._kinds[1]
 
     @cached_property
     def _kinds(self) -> tuple[Numbers, Numbers]:
-        kinds, which = np.unique(np.stack(np.broadcast_arrays(*self.warp), axis=-1), axis=0, return_inverse=True)
-        return kinds, which
+        """One block of each kind, and the kind of each: a number with the sizes as its digits."""
+        number = sum(n * (2 * WARP_SIZE) ** k for k, n in enumerate(self.warp))
+        _, first, which = np.unique(number, return_index=True, return_inverse=True)
+        return first, which
+
+    def in_picture(self, extents: Sequence[int]) -> Numbers:
+        """How many blocks the output has, those of the rest along each dim included."""
+        return prod(-(-n // (t * b)) for n, t, b in zip(extents, self.tile, self.block, strict=True))
 
     @cached_property
     def count(self) -> Numbers:
