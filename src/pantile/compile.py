@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from . import progress, verification
@@ -109,10 +110,12 @@ def lowered(graph: Graph, plan: Plan, variant: Variant, options: Options, trace:
 
 @on_deep_stack
 @rare_collections()
-def memory_of_blocks(graph: Graph, plan: Plan, variant: Variant, options: Options) -> dict[str, int | UserError]:
+def memory_of_blocks(
+    graph: Graph, plan: Plan, variant: Variant, options: Options, asked: Collection[str]
+) -> dict[str, int | UserError]:
     """The bytes of shared memory that blocks need where others are stored in them, by the stage that they compute, or
-    why they cannot have it."""
-    return dict(block_memory(_built(graph, plan, variant, options, trace_of(options))))
+    why they cannot have it, of those that are asked about."""
+    return dict(block_memory(_built(graph, plan, variant, options, trace_of(options)), asked))
 
 
 def _with_index_bits(options: Options, variant: Variant) -> Options:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from .backends import Executable, backend_of
 from .compile import Options, compile_kernel, kernel_key, lowered, memory_of_blocks, to_loops, to_plan, trace_of
@@ -104,13 +104,13 @@ class ScheduledPipeline:
         """The host part and the kernels of a variant."""
         return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
 
-    def memory_of_blocks(self, scalars: Mapping[str, Number]) -> dict[str, int | UserError]:
-        """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute,
-        for inputs of these extents and for large ones."""
+    def memory_of_blocks(self, scalars: Mapping[str, Number], asked: Collection[str]) -> dict[str, int | UserError]:
+        """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute, of
+        those that are asked about, for inputs of these extents and for large ones."""
         variant, usual = self.variants.in_c_order(scalars), self.variants.usual
-        needed = memory_of_blocks(self._resolved, self._plan, usual, self.options) if variant.small else {}
+        needed = memory_of_blocks(self._resolved, self._plan, usual, self.options, asked) if variant.small else {}
         needed = {stage: why for stage, why in needed.items() if isinstance(why, UserError)}
-        return {**memory_of_blocks(self._resolved, self._plan, variant, self.options), **needed}
+        return {**memory_of_blocks(self._resolved, self._plan, variant, self.options, asked), **needed}
 
 
 def _table(name: str, seconds: Mapping[str, float]) -> str:

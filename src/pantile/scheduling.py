@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -151,13 +151,18 @@ class Scheduling:
 
 
 def refusals(
-    options: Options, machine: Machine, scalars: Mapping[str, Number], graph: Graph, schedule: Schedule
+    options: Options,
+    machine: Machine,
+    scalars: Mapping[str, Number],
+    graph: Graph,
+    schedule: Schedule,
+    asked: Collection[str],
 ) -> dict[str, str]:
-    """Why blocks of a GPU cannot have the memory that a schedule wants of them, by the stage that they compute, for
-    inputs of these extents in C order."""
+    """Why blocks of a GPU cannot have the memory that a schedule wants of them, by the stage that they compute, of
+    those that are asked about, for inputs of these extents in C order."""
     most = machine.multiprocessor.shared_per_block if isinstance(machine, machines.Gpu) else MOST_SHARED
     refused = {}
-    for stage, needed in ScheduledPipeline(graph, schedule, options, {}).memory_of_blocks(scalars).items():
+    for stage, needed in ScheduledPipeline(graph, schedule, options, {}).memory_of_blocks(scalars, asked).items():
         if isinstance(needed, UserError):
             refused[stage] = needed.reason
         elif needed > most:

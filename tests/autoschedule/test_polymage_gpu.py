@@ -84,17 +84,31 @@ def blur_costs(fraction: float, *, printed: bool) -> dict[str, list[float]]:
 
 def test_the_terms_mended() -> None:
     """2 (256 + 2) 4 floats are 8256 bytes, half of them but for the overlap in 4 registers of 256 threads, which have
-    22 besides. 8 blocks of 8 warps run, of 23 that shared memory has room for; of the 256 blocks, 80 multiprocessors
-    get 4 at the most. A warp has 5.625 GB/s: 8 transactions of 128 bytes take 182 ns, 8 points 160 ns. 16 of 2048
-    points are redone."""
+    22 besides. Of the 256 blocks, 80 multiprocessors get 4 at the most, which run at a time: half of the 64 warps. A
+    warp has 5.625 GB/s: 8 transactions of 128 bytes take 182 ns, 8 points 160 ns; those of the first stage, which has
+    all transactions and half of the time, 258/256 as long. 16 of 2048 points are redone."""
     terms = blur_costs(0.5, printed=False)
-    assert terms["w1"] == [50 * 4, 50 * 1]
-    assert terms["w2"] == [0, 0]
-    assert terms["w3"] == pytest.approx([60 * (1024 / 5.625) / 160] * 2)
-    assert terms["w4"] == pytest.approx([10 * (1 - (8256 - 4096) * 8 / 98304)] * 2)
-    assert terms["w5"] == pytest.approx([2 * (1 - 26 * 2048 / 65536)] * 2)
+    redone = 258 / 256
+    assert terms["w1"] == [50 * 4 * redone, 50 * 1 * redone]
+    assert terms["w2"] == [0.25, 0.25]
+    assert terms["w3"] == pytest.approx([60 * (1024 * redone / 5.625) / (80 * redone + 80)] * 2)
+    assert terms["w4"] == pytest.approx([10 * (1 - (8256 - 4096) * 4 / 98304)] * 2)
+    assert terms["w5"] == pytest.approx([2 * (1 - 26 * 1024 / 65536)] * 2)
     assert terms["w6"] == pytest.approx([100 * 2 / 256] * 2)
-    assert terms["w7"] == [4, 4]
+    assert terms["w7"] == [0, 0]
+
+
+@pytest.mark.parametrize("gpu", ["Tesla V100", "H200", "Jetson AGX Xavier", "K40"])
+def test_blocks_that_run_are_those_of_the_occupancy_calculator(gpu: str) -> None:
+    """Whole blocks, of shared memory and registers in the units that the hardware allocates."""
+    has = named(gpu)
+    tile, block = [(1, 1), (5, 3), (8, 2), (4, 4)], [(32, 1), (64, 3), (32, 16), (64, 2)]
+    stage = FusedStage(4, dict.fromkeys([(32, 1)], (1.0, 1.0)), (1.0, 1.0), (2.0, 2.0), registers=19, seconds=1e-9)
+    group = FusedGroup((stage, replace(stage, overlap=(0.0, 0.0))), (1 << 14, 1 << 14))
+    tried = Blocks(*(tuple(np.array(of).T) for of in (tile, block)))
+    found = Algorithm2(has, Weights(), group, tried)
+    each = zip(tried.threads, found.shared_per_block.ravel(), found.running_blocks.ravel(), strict=True)
+    assert all(has.occupancy(int(n), int(shared), 38).blocks == running for n, shared, running in each)
 
 
 def test_the_terms_as_printed() -> None:
@@ -111,18 +125,22 @@ def test_the_terms_as_printed() -> None:
 @pytest.mark.parametrize("printed", [False, True])
 def test_without_shared_memory(printed: bool) -> None:
     """At a fraction of 1, line 18 divides by zero: shared memory is no limit. Mended, the overlap is there."""
-    assert blur_costs(1.0, printed=printed)["w4"] == [10 if printed else 10 * (1 - 64 * 8 / 98304)] * 2
+    assert blur_costs(1.0, printed=printed)["w4"] == [10 if printed else 10 * (1 - 64 * 4 / 98304)] * 2
     assert all(np.isfinite(both).all() for both in blur_costs(1.0, printed=printed).values())
 
 
 def test_whole_tiles_are_in_registers() -> None:
     """Lines 15 and 20 of Algorithm 1: along the first dim of more than one point, R of T tiles; the overlap along it is
     in shared memory. Of 4 rows and 2 more, 2 lanes along y have 3."""
-    both = blocks((5, 2), (16, 2)), blocks((1, 4), (16, 2)), blocks((1, 1), (16, 2))
-    fractions = np.array([[0.0, 0.5, 1.0]])
-    points, registers = zip(*(b.in_registers((1.0, 1.0), (2.0, 2.0), fractions) for b in both), strict=True)
-    assert [p.tolist() for p in points] == [[[0, 192, 480]], [[0, 72, 144]], [[0, 0, 0]]]
-    assert [r.tolist() for r in registers] == [[[0, 192, 480]], [[0, 128, 256]], [[0, 0, 0]]]
+    each = blocks((5, 2), (16, 2)), blocks((1, 4), (16, 2)), blocks((1, 1), (16, 2))
+    assert [b.whole_tiles(np.array([[0.0, 0.5, 1.0]])).tolist() for b in each] == [
+        [[0, 2, 5]],
+        [[0, 2, 4]],
+        [[0, 0, 0]],
+    ]
+    points, registers = zip(*(b.in_registers((1.0, 1.0), (2.0, 2.0)) for b in each), strict=True)
+    assert [p.tolist() for p in points] == [[96], [36], [0]]
+    assert [r.tolist() for r in registers] == [[96], [64], [0]]
 
 
 def test_redundant_computations_of_blur() -> None:

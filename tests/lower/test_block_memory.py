@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -28,7 +28,7 @@ def test_it_is_that_of_the_kernels(name: str, strategy: Greedy | AutoGpu) -> Non
     problem = problem_of(pipeline, H200, **APPS[name].sizes["paper"])
     found = strategy.find(problem)
     of = ScheduledPipeline(pipeline.graph, found.schedule, pipeline.options, {})
-    kept = of.memory_of_blocks(problem.scalars)
+    kept = of.memory_of_blocks(problem.scalars, pipeline.graph.stage)
     assert {*kept} <= {g.output for g in found.report.groups if g.members}
     assert sorted(map(int, filter(None, kept.values()))) == sorted(
         {
@@ -55,12 +55,12 @@ def chain_of_pairs(count: int) -> pt.Pipeline:
 def test_the_groups_that_are_refused_are_known_together() -> None:
     """Every second group has whole rows, whose size is not constant: one lowering says all, whatever their number."""
     problem = problem_of(chain_of_pairs(6), H200, img=(1000, 1000))
-    asked: list[Mapping[str, str]] = []
+    answers: list[Mapping[str, str]] = []
 
-    def refusals(graph: Graph, schedule: pt.Schedule) -> Mapping[str, str]:
+    def refusals(graph: Graph, schedule: pt.Schedule, asked: Collection[str]) -> Mapping[str, str]:
         assert problem.refusals is not None
-        asked.append(problem.refusals(graph, schedule))
-        return asked[-1]
+        answers.append(problem.refusals(graph, schedule, asked))
+        return answers[-1]
 
     counted = Problem(problem.graph, problem.shapes, problem.scalars, problem.machine, refusals=refusals)
     tiles = [{"y": 8, "x": 32} if k % 2 else {"y": 8} for k in range(6)]
@@ -68,15 +68,19 @@ def test_the_groups_that_are_refused_are_known_together() -> None:
     inlined = problem.facts.trivial
     result = legal(counted, [scheduled(problem.inlined(inlined), g) for g in groups], inlined)
     assert result.honoured == (False, True) * 3
-    assert [sorted(r) for r in asked] == [["b0", "b2", "b4"]]
+    assert [sorted(r) for r in answers] == [["b0", "b2", "b4"]]
     assert all("has no constant size" in remark for remark in result.remarks)
+    others = [scheduled(problem.inlined(inlined), g) for g in groups]
+    again = legal(counted, others, inlined, [others[1], others[3], others[4]])
+    assert again.honoured == (False, True, False, True, True, True)  # what was lowered before is not asked about
 
 
 def test_what_lowering_refuses_as_a_whole_dissolves_what_is_at_fault() -> None:
     """Refused without the name of a stage, groups are tried one after the other."""
     problem = problem_of(chain_of_pairs(3), H200, img=(1000, 1000))
 
-    def refusals(_: Graph, schedule: pt.Schedule) -> Mapping[str, str]:
+    def refusals(_: Graph, schedule: pt.Schedule, asked: Collection[str]) -> Mapping[str, str]:
+        assert asked
         if "compute_at" in schedule.on("a1").verbs:
             raise UserError("a1 cannot be there")
         return {}

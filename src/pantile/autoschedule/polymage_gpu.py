@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import compress
 from typing import Annotated, ClassVar
 
 from ..dataclass import dataclass
@@ -111,21 +112,24 @@ def _scheduled(
 ) -> tuple[LegalSchedule, list[WarpTiledGroup]]:
     """The schedule of all groups, each in the first form that is not refused."""
     groups = [models[0].evaluated(group, is_last=True) for group in sets]
-    untried, remarks = [iter(models[1:]) for _ in sets], list[str]()
+    parts = [_part(left, group) for group in groups]
+    untried, remarks, lowered = [iter(models[1:]) for _ in sets], list[str](), list[Part]()
     while True:
-        result = legal(problem, [_part(left, group) for group in groups], before)
+        result = legal(problem, parts, before, lowered)
         refused = [k for k, is_honoured in enumerate(result.honoured) if not is_honoured]
-        others = {k: _next(untried[k], sets[k]) for k in refused}
-        if not any(others.values()):
+        lowered = [*compress(parts, result.honoured)]
+        others = {k: other for k in refused if (other := _next(untried[k], sets[k], groups[k]))}
+        if not others:
             return replace(result, remarks=(*remarks, *result.remarks)), groups
         remarks += [r.replace("scheduled on their own", "in another form") for r in result.remarks]
-        groups = [others.get(k) or group for k, group in enumerate(groups)]
+        for k, group in others.items():
+            groups[k], parts[k] = group, _part(left, group)
 
 
-def _next(models: Iterator[WarpTileModel], stages: Group) -> WarpTiledGroup | None:
-    """A group in the next form in which it has valid tiles."""
+def _next(models: Iterator[WarpTileModel], stages: Group, refused: WarpTiledGroup) -> WarpTiledGroup | None:
+    """A group in the next form in which it has other valid tiles."""
     found = (model.evaluated(stages, is_last=True) for model in models)
-    return next((group for group in found if group.tile), None)
+    return next((group for group in found if group.tile and group != refused), None)
 
 
 def _part(problem: Problem, group: WarpTiledGroup) -> Part:

@@ -47,8 +47,9 @@ class Problem:
     machine: Machine
     strict: bool = False
     measure: Callable[[Schedule], float] | None = None  # seconds that a run takes here
-    # Of lowering, on a GPU: why blocks cannot have the memory that a schedule wants of them, by the stage they compute.
-    refusals: Callable[[Graph, Schedule], Mapping[str, str]] | None = None
+    # Of lowering, on a GPU: why blocks cannot have the memory that a schedule wants of them, by the stage they compute,
+    # of those that are asked about.
+    refusals: Callable[[Graph, Schedule, Collection[str]], Mapping[str, str]] | None = None
 
     @property
     def cpu(self) -> Cpu:

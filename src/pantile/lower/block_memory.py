@@ -6,7 +6,7 @@ the passes that make code faster; all other kernels need no such memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ..errors import UserError
 from ..expr.nodes import Const
@@ -20,10 +20,12 @@ _NAMES = [p.name for p in LOOP_PASSES]
 _PASSES = [p for p in LOOP_PASSES[: _NAMES.index("flatten") + 1] if p.on >= GPU and p.name not in _FOR_SPEED]
 
 
-def block_memory(built: Built) -> Iterator[tuple[str, int | UserError]]:
-    """The bytes of shared memory of a block, or why it cannot have what is asked for, by the stage at root that blocks
-    compute."""
+def block_memory(built: Built, asked: Collection[str]) -> Iterator[tuple[str, int | UserError]]:
+    """The bytes of shared memory of a block, or why it cannot have what is wanted, by the stage at root that blocks
+    compute, of those that are asked about."""
     for stage, body in _kept_inside(built.nest.body):
+        if stage not in asked:
+            continue
         try:
             for step in _PASSES:
                 body = step.run(body, built)

@@ -8,7 +8,7 @@ from itertools import permutations
 from math import floor
 
 from ..analysis.interval import EVERYTHING, Scope, interval
-from ..expr.linear import Linear, linear, simplify
+from ..expr.linear import NO_FACTS, Linear, Simplifier, linear, simplify
 from ..expr.nodes import Const, Expr, Op, var
 from ..expr.visit import Key, key, names, substitute, variables
 from ..ir.nodes import Let
@@ -64,6 +64,7 @@ class _BoundSearch:
 
     def __init__(self) -> None:
         self.known: dict[Key, int | None] = {}
+        self.simplifier = Simplifier(NO_FACTS)  # cases share most of their operands
         self.cases: dict[Key, tuple[str, tuple[Expr, ...]]] = {}  # by term, which many forms share
 
     def most(self, form: Linear) -> int | None:
@@ -91,7 +92,7 @@ class _BoundSearch:
 
     def cases_of(self, k: Key, atom: Expr) -> tuple[str, tuple[Expr, ...]]:
         if k not in self.cases:
-            self.cases[k] = _cases(atom)
+            self.cases[k] = _cases(atom, self.simplifier)
         return self.cases[k]
 
 
@@ -101,7 +102,7 @@ def _each(form: Linear, atom: Expr, cases: tuple[Expr, ...]) -> Iterator[Linear]
     yield from (form.without(key(atom)).plus(linear(c), coefficient) for c in cases)
 
 
-def _cases(atom: Expr) -> tuple[str, tuple[Expr, ...]]:
+def _cases(atom: Expr, simplifier: Simplifier) -> tuple[str, tuple[Expr, ...]]:
     """The term as a minimum or maximum of two numbers: min(a, b)//n is min(a//n, b//n)."""
     if isinstance(atom, Op) and atom.op in ("min", "max"):
         return atom.op, atom.args
@@ -110,10 +111,10 @@ def _cases(atom: Expr) -> tuple[str, tuple[Expr, ...]]:
         assert isinstance(atom, Op)
         number = linear(atom.args[0])
         for inner, coefficient in number.terms.values():
-            op, cases = _cases(inner)
+            op, cases = _cases(inner, simplifier)
             if cases:
                 opposite = {"min": "max", "max": "min"}
-                whole = tuple(simplify(c.expr() // n) for c in _each(number, inner, cases))
+                whole = tuple(simplifier.visit(c.expr() // n) for c in _each(number, inner, cases))
                 return op if coefficient > 0 else opposite[op], whole
     return "", ()
 

@@ -12,7 +12,7 @@ what the system takes of each.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from ..dataclass import cached_property, dataclass, hashed_once
 from ..parameters import Amount, Between, Bytes, Count, Rate, check_fields
@@ -22,6 +22,7 @@ from ..target.gpu import MOST_THREADS, WARP_SIZE
 from .description import Machine
 
 _CHECKED = 4
+Numbers = Any  # one, or an array of them
 
 
 @dataclass(frozen=True)
@@ -90,22 +91,33 @@ def occupancy(has: Multiprocessor, threads: int, shared: int, registers: int) ->
 
 
 def _by_shared_memory(has: Multiprocessor, shared: int) -> int:
-    if shared > has.shared_per_block:
-        return 0
-    of_block = _units(shared + has.shared_reserved, has.shared_unit) * has.shared_unit
-    return has.shared // of_block if of_block else has.blocks
+    return 0 if shared > has.shared_per_block else int(blocks_by_shared_memory(has, max(1, shared)))
 
 
 def _by_registers(has: Multiprocessor, warps: int, registers: int) -> int:
-    of_warp = _units(registers * WARP_SIZE, has.register_unit) * has.register_unit
     # A launch is checked as if a block took as many registers in each of four sub-partitions, also where there are two.
-    of_block = of_warp * _units(warps, _CHECKED) * _CHECKED
+    of_block = _registers_of_warp(has, registers) * _units(warps, _CHECKED) * _CHECKED
     if registers > has.registers_per_thread or of_block > has.registers_per_block:
         return 0
+    return int(blocks_by_registers(has, warps, registers))
+
+
+def blocks_by_shared_memory(has: Multiprocessor, shared: Numbers) -> Numbers:
+    """How many blocks of so many bytes, one at least, a multiprocessor has shared memory for."""
+    return has.shared // (_units(shared + has.shared_reserved, has.shared_unit) * has.shared_unit)
+
+
+def blocks_by_registers(has: Multiprocessor, warps: Numbers, registers: Numbers) -> Numbers:
+    """How many blocks of so many warps, whose threads have so many registers, it has registers for."""
+    of_warp = _registers_of_warp(has, registers)
     return has.registers // has.sub_partitions // of_warp * has.sub_partitions // warps
 
 
-def _units(amount: int, unit: int) -> int:
+def _registers_of_warp(has: Multiprocessor, registers: Numbers) -> Numbers:
+    return _units(registers * WARP_SIZE, has.register_unit) * has.register_unit
+
+
+def _units(amount: Numbers, unit: int) -> Numbers:
     """How many units hold an amount."""
     return -(-amount // unit)
 

@@ -9,7 +9,9 @@ decides here is mended; `printed` follows the lines as far as they go:
 | 3, 6 | threads over threads per block | blocks, that of the rest included; none may leave a multiprocessor idle |
 | 7, 9 | elements of a tile without overlap, times the number of buffers | the bytes of §4's scratchpads |
 | 10, 11 | registers hold a part of what line 10 has left in shared memory | whole tiles without the overlap, in words |
+| 17 | transactions for the points of the tile without its overlap | for all points that stages compute there |
 | 18 | divides by no shared memory, at a fraction of 1 or for one stage: taken as no limit | no limit |
+| 18-24 | memory by the byte, single registers, parts of blocks | NVIDIA's units, whole blocks, at most tbPerSM |
 | 22, 34 | MaxThPerSM and totalTB are not defined: taken as 32 MaxWarpPerSM and as tbPerSM | likewise |
 | 25 | from left to right: times CoresPerSM | divided by NSMs and by the warps that CoresPerSM run, as the text says |
 | 27, 33 | overlap of a warp's tile over the points of a thread | over the points of the warp: 0.8 % and 0.4 % of §3 |
@@ -21,12 +23,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from ...dataclass import cached_property, dataclass
-from ...machine.multiprocessor import Gpu
+from ...machine.multiprocessor import Gpu, blocks_by_registers, blocks_by_shared_memory
 from ...parameters import Weight
 from ...schedule.limits import MOST_COPIES
 from ...target.gpu import LINE, SECTOR, WARP_SIZE
@@ -125,8 +128,7 @@ class Algorithm2:
     @cached_property
     def total_blocks(self) -> Numbers:
         """The blocks of the kernel, the last ones along each dim included."""
-        sizes = zip(self.group.extents, self.blocks.tile, self.blocks.block, strict=True)
-        return self._each(self.group.planes * prod(-(-n // (t * b)) for n, t, b in sizes))
+        return self._each(self.group.planes * self.blocks.in_picture(self.group.extents))
 
     @cached_property
     def warps_per_block(self) -> Numbers:
@@ -144,7 +146,7 @@ class Algorithm2:
     @cached_property
     def computed(self) -> Mapping[Shape, Numbers]:
         """COMPUTE_TILE_VOL: the points that a block computes of stages of each shape, and without overlap."""
-        shapes = {stage.shape for stage in self.group.stages[:-1]}
+        shapes = {stage.shape for stage in self.group.stages}
         shapes |= {(density, (0.0,) * len(overlap)) for density, overlap in shapes}
         return {shape: self.blocks.computed(*shape) for shape in shapes}
 
@@ -160,23 +162,25 @@ class Algorithm2:
     def shared_per_block(self) -> Numbers:
         if self.printed or not self.fraction.any():
             return self.tile_bytes * (1 - self.fraction)  # line 10
-        held = [s.bytes * s.fixed * self._in_registers[s.shape][0] for s in self.group.stages[:-1]]
-        return self.tile_bytes - sum(held)
+        held = sum(s.bytes * s.fixed * self._in_registers[s.shape][0] for s in self.group.stages[:-1])
+        return self.tile_bytes - self._each(held) * self._whole_tiles
 
     @cached_property
     def register_tile(self) -> Numbers:
         """The registers of a thread that hold buffers (line 11)."""
         if self.printed or not self.fraction.any():
             return self.shared_per_block * self.fraction / self.threads
-        held = [-(-s.bytes // WORD) * s.fixed * self._in_registers[s.shape][1] for s in self.group.stages[:-1]]
-        return sum(held, 0 * self.fraction) / self.threads
+        held = sum(-(-s.bytes // WORD) * s.fixed * self._in_registers[s.shape][1] for s in self.group.stages[:-1])
+        return self._each(held) * self._whole_tiles / self.threads
+
+    @cached_property
+    def _whole_tiles(self) -> Numbers:
+        return self.blocks.whole_tiles(self.fraction[:, :, 0])[:, :, None]  # line 20 of Algorithm 1
 
     @cached_property
     def _in_registers(self) -> Mapping[Shape, tuple[Numbers, Numbers]]:
-        """Line 20 of Algorithm 1: the points in registers, and the registers that hold them."""
-        shapes, fraction = {stage.shape for stage in self.group.stages[:-1]}, self.fraction[:, :, 0]
-        found = {shape: self.blocks.in_registers(*shape, fraction) for shape in shapes}
-        return {shape: (points[:, :, None], held[:, :, None]) for shape, (points, held) in found.items()}
+        """The points in registers, and the registers that hold them, for each whole tile."""
+        return {shape: self.blocks.in_registers(*shape) for shape in {s.shape for s in self.group.stages[:-1]}}
 
     def _total(self, factors: Sequence[tuple[FusedStage, int]], points: Mapping[Shape, Numbers]) -> Numbers:
         """The sum over buffers, those of each shape at once."""
@@ -189,11 +193,22 @@ class Algorithm2:
 
     @cached_property
     def transactions(self) -> Numbers:
-        """The transactions of a warp for one point of each thread."""
-        each = [
-            [s.points * np.array(s.transactions[warp]) for s in self.group.stages] for warp in self.blocks.warp_kinds
-        ]
-        return np.sum(each, axis=1)[self.blocks.warp_kind][:, None, :]
+        """The transactions of a warp for one point of each thread, and for what of the overlap is beside it."""
+        of_shape: dict[Shape | None, list[FusedStage]] = defaultdict(list)
+        for stage in self.group.stages:
+            of_shape[None if self.printed else stage.shape].append(stage)
+        total = 0.0
+        for shape, stages in of_shape.items():
+            each = [[s.points * np.array(s.transactions[warp]) for s in stages] for warp in self.blocks.warp_kinds]
+            total = total + np.sum(each, axis=1)[self.blocks.warp_kind][:, None, :] * self._redundancy(shape)
+        return total
+
+    def _redundancy(self, shape: Shape | None) -> Numbers:
+        """The points that are computed of stages of a shape, over those without overlap; 1 as printed."""
+        if shape is None:
+            return 1.0
+        density, overlap = shape
+        return self._each(self.computed[shape] / self.computed[density, (0.0,) * len(overlap)])
 
     @cached_property
     def total_transactions(self) -> Numbers:
@@ -203,7 +218,7 @@ class Algorithm2:
 
     @cached_property
     def most_blocks(self) -> Numbers:
-        """The maxTBPerSM of line 18."""
+        """The maxTBPerSM of line 18, as printed."""
         has = self.gpu.multiprocessor
         with np.errstate(divide="ignore"):
             return np.minimum(np.floor(has.shared / self.shared_per_block), has.blocks)
@@ -216,6 +231,8 @@ class Algorithm2:
     @cached_property
     def occupancy(self) -> Numbers:
         has = self.gpu.multiprocessor
+        if not self.printed:
+            return self.running_blocks * self.warps_per_block / has.warps
         by_shared = np.minimum(self.most_blocks * self.warps_per_block, has.warps)  # line 19
         by_registers = np.minimum(has.registers / self.registers, has.threads) / WARP_SIZE  # lines 22-23
         return np.minimum(by_shared, by_registers) / has.warps  # line 24
@@ -226,7 +243,10 @@ class Algorithm2:
         if self.printed:
             return np.maximum(self.most_blocks, 1)
         has = self.gpu.multiprocessor
-        return np.floor(np.minimum(self.most_blocks, self.occupancy * has.warps / self.warps_per_block))
+        by_shared = blocks_by_shared_memory(has, np.maximum(self.shared_per_block, 1))
+        by_registers = blocks_by_registers(has, self.warps_per_block, self.registers)
+        fitting = np.minimum(np.minimum(by_shared, by_registers), has.warps // self.warps_per_block)
+        return np.minimum(np.minimum(fitting, has.blocks), self.blocks_per_sm)
 
     # ---- lines 25-28: time
 
@@ -243,7 +263,11 @@ class Algorithm2:
 
     @cached_property
     def compute_time(self) -> Numbers:
-        return sum(s.seconds * s.points for s in self.group.stages) * self._each(self.blocks.points)  # lines 27-28
+        seconds: dict[Shape | None, float] = defaultdict(float)
+        for stage in self.group.stages:
+            seconds[None if self.printed else stage.shape] += stage.seconds * stage.points
+        per_point = sum(s * self._redundancy(shape) for shape, s in seconds.items())
+        return per_point * self._each(self.blocks.points)  # lines 27-28
 
     # ---- lines 29-34: what is left, redone, or beyond whole rounds of blocks
 
@@ -286,18 +310,29 @@ class Algorithm2:
             "w7 extra blocks": w.w7 * self.extra_blocks,
         }
 
+    def terms_at(self, at: tuple[Numbers, ...]) -> dict[str, float]:
+        """Those of one candidate."""
+        return {name: float(np.broadcast_to(n, self.sum.shape)[at]) for name, n in self.terms.items()}
+
     @cached_property
-    def is_valid(self) -> Numbers:
-        """Whether a block fits (lines 12 and 21) and, mended, runs, and whether there is one for each
-        multiprocessor."""
+    def fits(self) -> Numbers:
+        """Whether a block fits (lines 12 and 21) and, mended, whether there is one for each multiprocessor."""
         has = self.gpu.multiprocessor
         fits = (self.shared_per_block <= has.shared_per_block) & (self.registers <= has.registers_per_thread)
         points = self._each(self.blocks.points) * self.group.stages[-1].fixed
         fits &= (self.fraction == 0) | (points <= MOST_COPIES)  # loops around registers are unrolled
         fits &= self.group.is_stored | (self.tile_bytes <= has.shared_per_block)  # where all of it must be
-        if self.printed:
-            return fits
-        return fits & (self.running_blocks >= 1) & (self.total_blocks >= self.gpu.multiprocessors)
+        return fits if self.printed else fits & (self.total_blocks >= self.gpu.multiprocessors)
+
+    @cached_property
+    def of_fitting(self) -> Algorithm2:
+        """The same for the blocks that fit in some way."""
+        return replace(self, blocks=self.blocks[self.fits.any(axis=(1, 2))])
+
+    @cached_property
+    def is_valid(self) -> Numbers:
+        """Whether a block fits and, mended, runs."""
+        return self.fits if self.printed else self.fits & (self.running_blocks >= 1)
 
     @cached_property
     def sum(self) -> Numbers:

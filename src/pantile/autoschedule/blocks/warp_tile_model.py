@@ -27,7 +27,7 @@ from ..fusion.dag import Group
 from ..fusion.expression_inlining import NONE
 from ..fusion.overlapped_tiles import OverlappedTiles
 from .warp_costs import TRANSACTION_SIZES, WORD, Algorithm2, FusedGroup, FusedStage, Weights
-from .warp_tiles import MOST_DIMS, Blocks, candidates, warp_sizes
+from .warp_tiles import MOST_DIMS, Blocks, Numbers, candidates, warp_sizes
 
 CYCLES = 4
 REGISTERS, MOST_REGISTERS = 8, 64
@@ -69,8 +69,8 @@ class WarpTileModel:
     form: Form
     printed: bool = False
     _found: dict[Group, WarpTiledGroup] = field(default_factory=dict)
-    _blocks: dict[tuple[tuple[int, ...], tuple[bool, ...], bool], Blocks] = field(default_factory=dict)
-    _transactions: dict[object, Mapping[tuple[int, ...], tuple[float, ...]]] = field(default_factory=dict)
+    _blocks: dict[tuple[tuple[int, ...], int, tuple[bool, ...], bool], Blocks] = field(default_factory=dict)
+    _transactions: dict[object, Numbers] = field(default_factory=dict)
 
     def cost(self, group: Group) -> float:
         return self.costed(group).cost
@@ -108,15 +108,17 @@ class WarpTileModel:
         if blocks is None or not len(blocks.warp_kind):
             return self._untiled(group, space)
         fractions = self.form.fractions if space.is_of_one_size else (0.0,)
-        found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, fractions, self.printed)
+        found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, fractions, self.printed).of_fitting
+        blocks = found.blocks
+        if not len(blocks.points):
+            return self._untiled(group, space)
         at = np.unravel_index(int(np.argmin(found.cost)), found.cost.shape)
         if np.isinf(found.cost[at]):
             return self._untiled(group, space)
         tile, block, warp = (
             space.by_dim([int(n[at[0]]) for n in of]) for of in (blocks.tile, blocks.block, blocks.warp)
         )
-        terms = {name: float(np.broadcast_to(n, found.cost.shape)[at]) for name, n in found.terms.items()}
-        terms |= {
+        terms = found.terms_at(at) | {
             "transaction bytes": TRANSACTION_SIZES[at[2]],
             "occupancy": float(np.broadcast_to(found.occupancy, found.cost.shape)[at]),
             "registers": int(np.broadcast_to(found.registers, found.cost.shape)[at]),
@@ -128,10 +130,10 @@ class WarpTileModel:
             return WarpTiledGroup(cost, output, tuple(members), tile, block, terms=terms)
         stages = self.stages.problem.graph.stage
         lanes = {name: space.lanes(name, stages[name].dims, warp) for name in group.names}
-        for k, whole in zip(space.tiled, blocks.whole_tiles(np.array([fractions[at[1]]])), strict=True):
-            if whole[at[0], 0] > 0:
-                each = {name: space.dim(name, k) for name in members}
-                registers = {name: (dim, int(whole[at[0], 0]) * lanes[name][dim]) for name, dim in each.items()}
+        if whole := int(blocks.whole_tiles(np.array([fractions[at[1]]]))[at[0], 0]):
+            split = space.tiled[int(blocks.split_dim[at[0]])]
+            each = {name: space.dim(name, split) for name in members}
+            registers = {name: (dim, whole * lanes[name][dim]) for name, dim in each.items()}
         fraction = fractions[at[1]] if registers else 0.0
         return WarpTiledGroup(cost, output, tuple(members), tile, block, warp, registers, lanes, fraction, terms)
 
@@ -145,15 +147,19 @@ class WarpTileModel:
         block = tuple(np.array([n]) for n in (WARP_SIZE, *(1 for _ in space.tiled[1:])))
         blocks = Blocks(tuple(np.ones_like(n) for n in block), block, per_warp=False)
         found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, printed=self.printed)
-        return WarpTiledGroup(float(found.sum.min()), group.output, remark=why)
+        at = np.unravel_index(int(np.argmin(found.sum)), found.sum.shape)
+        return WarpTiledGroup(float(found.sum[at]), group.output, terms=found.terms_at(at), remark=why)
 
     def _candidates(self, space: _TiledSpace, is_last: bool) -> Blocks:
-        """The blocks to try: all, or those whose warps can have tiles of their own."""
+        """The blocks to try: all, or those whose warps can have tiles of their own, and one for each multiprocessor."""
         overlapping = space.overlapping if self.form.per_warp else ()
-        if (space.extents, overlapping, is_last) not in self._blocks:
+        at = space.extents, space.plane_count, overlapping, is_last
+        if at not in self._blocks:
             blocks = candidates(space.extents, is_last=is_last, per_warp=self.form.per_warp)
-            self._blocks[space.extents, overlapping, is_last] = blocks.of_single_warps(overlapping)
-        return self._blocks[space.extents, overlapping, is_last]
+            blocks = blocks.of_single_warps(overlapping)
+            least = 0 if self.printed else self.gpu.multiprocessors
+            self._blocks[at] = blocks[space.plane_count * blocks.in_picture(space.extents) >= least]
+        return self._blocks[at]
 
     # ---- the inputs of the algorithm
 
@@ -193,16 +199,15 @@ class WarpTileModel:
 
     def _loads(self, space: _TiledSpace, name: str) -> Mapping[tuple[int, ...], tuple[float, ...]]:
         """The transactions for what a stage reads of others than the group's (lines 14-16), by warp sizes."""
-        total: dict[tuple[int, ...], tuple[float, ...]] = {}
+        warps = _warps(len(space.extents))
+        total = np.zeros((len(warps), len(TRANSACTION_SIZES)))
         for access, runs in _global_loads(self.stages, space.group, name):
             moves = self._moves(space, name, access)
             at = moves, access.load.dtype.bytes, len(space.extents)
             if at not in self._transactions:
-                self._transactions[at] = {w: _coalesced(moves, w) for w in _warps(len(space.extents))}
-            for warp, each in self._transactions[at].items():
-                before = total.get(warp, (0.0,) * len(each))
-                total[warp] = tuple(b + runs * n for b, n in zip(before, each, strict=True))
-        return total or dict.fromkeys(_warps(len(space.extents)), (0.0,) * len(TRANSACTION_SIZES))
+                self._transactions[at] = np.array([_coalesced(moves, w) for w in warps])
+            total += runs * self._transactions[at]
+        return dict(zip(warps, map(tuple, total.tolist()), strict=True))
 
     def _moves(self, space: _TiledSpace, name: str, access: Access) -> _Moves | None:
         """How far, in bytes, consecutive threads along x, y, z read from each other; None where data decide."""

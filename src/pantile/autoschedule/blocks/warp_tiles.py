@@ -68,7 +68,7 @@ class Blocks:
         alone = np.ones_like(self.points, dtype=bool)
         for threads, width in compress(zip(self.block, self.warp, strict=True), overlapping):
             alone &= (width > 1) | (threads == 1)
-        return Blocks(tuple(n[alone] for n in self.tile), tuple(n[alone] for n in self.block), self.per_warp)
+        return self[alone]
 
     @cached_property
     def tiles(self) -> tuple[Numbers, ...]:
@@ -85,17 +85,24 @@ class Blocks:
     @cached_property
     def warp_kinds(self) -> list[tuple[int, ...]]:
         """The different warp sizes."""
-        return [tuple(kind) for kind in self._kinds[0].tolist()]
+        first, _ = self._kinds
+        return list(zip(*(n[first].tolist() for n in self.warp), strict=True))
 
     @cached_property
     def warp_kind(self) -> Numbers:
         """Which of them each block has."""
-        return self._kinds[1].reshape(-1)
+        return self._kinds[1]
 
     @cached_property
     def _kinds(self) -> tuple[Numbers, Numbers]:
-        kinds, which = np.unique(np.stack(np.broadcast_arrays(*self.warp), axis=-1), axis=0, return_inverse=True)
-        return kinds, which
+        """One block of each kind, and the kind of each: a number with the sizes as its digits."""
+        number = sum(n * (2 * WARP_SIZE) ** k for k, n in enumerate(self.warp))
+        _, first, which = np.unique(number, return_index=True, return_inverse=True)
+        return first, which
+
+    def in_picture(self, extents: Sequence[int]) -> Numbers:
+        """How many blocks the output has, those of the rest along each dim included."""
+        return prod(-(-n // (t * b)) for n, t, b in zip(extents, self.tile, self.block, strict=True))
 
     @cached_property
     def count(self) -> Numbers:
@@ -111,33 +118,34 @@ class Blocks:
                 points = points * (np.ceil(n * dense) + ceil(beyond * dense))
         return points
 
-    def whole_tiles(self, fraction: Numbers) -> tuple[Numbers, ...]:
-        """R of Algorithm 1: the points of a thread that are in registers along the split dim, for several fractions of
-        them; None along others. The split dim is the first one along which a thread has more than one point."""
-        parts, is_free = [], np.ones_like(self.points, dtype=bool)
-        for points in self.tile:
-            is_split = is_free & (points > 1)
-            whole = np.floor(points[:, None] * fraction + TINY)
-            parts.append(np.where(is_split[:, None], whole, np.nan))
-            is_free &= ~is_split
-        return tuple(parts)
+    def __getitem__(self, which: Numbers) -> Blocks:
+        """Some of them."""
+        return Blocks(tuple(n[which] for n in self.tile), tuple(n[which] for n in self.block), self.per_warp)
 
-    def in_registers(
-        self, density: Sequence[float | None], overlap: Sequence[float], fraction: Numbers
-    ) -> tuple[Numbers, Numbers]:
-        """The points of a stage that a block has in registers, for several fractions, and the registers for them, of
-        which lanes share whole ones. What a tile overlaps along the split dim is in shared memory."""
-        points = registers = self.count[:, None] * np.ones_like(fraction)
-        is_split = np.zeros_like(points, dtype=bool)
-        dims = zip(self.extents, self.warp, density, overlap, self.whole_tiles(fraction), strict=True)
-        for n, width, dense, beyond, whole in dims:
-            each = 1 if dense is None else (np.ceil(n * dense) + ceil(beyond * dense))[:, None]
-            across = np.broadcast_to(width, self.points.shape)[:, None]
-            here = ~np.isnan(whole)
-            along = 0 if dense is None else np.nan_to_num(whole) * across
-            points = points * np.where(here, along, each)
-            registers = registers * np.where(here, along, np.ceil(each / across) * across)
-            is_split |= here
+    @cached_property
+    def split_dim(self) -> Numbers:
+        """The first dim along which a thread has more than one point; how many dims there are where none is."""
+        several = np.stack([points > 1 for points in self.tile])
+        return np.where(several.any(axis=0), several.argmax(axis=0), len(self.tile))
+
+    def whole_tiles(self, fraction: Numbers) -> Numbers:
+        """R of Algorithm 1: the points of a thread that are in registers along the split dim, for several fractions of
+        them."""
+        points = np.select([self.split_dim == k for k in range(len(self.tile))], self.tile, 0)
+        return np.floor(points[:, None] * fraction + TINY)
+
+    def in_registers(self, density: Sequence[float | None], overlap: Sequence[float]) -> tuple[Numbers, Numbers]:
+        """The points of a stage that a block has in registers for each of the points of a thread that are there, and
+        the registers for them, of which lanes share whole ones. What a tile overlaps along the split dim is in shared
+        memory."""
+        points = registers = self.count.astype(np.float64)
+        for k, (n, width, dense, beyond) in enumerate(zip(self.extents, self.warp, density, overlap, strict=True)):
+            is_split = self.split_dim == k
+            each = np.ones_like(n) if dense is None else np.ceil(n * dense) + ceil(beyond * dense)
+            along = 0 if dense is None else width
+            points = points * np.where(is_split, along, each)
+            registers = registers * np.where(is_split, along, np.ceil(each / width) * width)
+        is_split = self.split_dim < len(self.tile)
         return np.where(is_split, points, 0), np.where(is_split, registers, 0)
 
 

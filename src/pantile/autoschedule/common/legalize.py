@@ -55,7 +55,9 @@ def legal(
         why = _refused(alone_at_root, dict(enumerate(asked)), partial(_resolved, problem))
         if problem.target.has_blocks:
             left = {k: part for k, part in enumerate(asked) if k not in why and part not in lowered}
-            why |= _refused(alone_at_root, left, partial(_lowered, problem))
+            others = _with(alone_at_root, (part for k, part in enumerate(asked) if k not in why and part in lowered))
+            names = {chain.name for part in left.values() for chain in part}
+            why |= _refused(others, left, partial(_lowered, problem, names))
         if all(k < len(parts) for k in why):
             break
         sums = [s for k, s in enumerate(sums, len(parts)) if k not in why]
@@ -121,5 +123,5 @@ def _resolved(problem: Problem, schedule: Schedule) -> Mapping[str, str]:
     return {}
 
 
-def _lowered(problem: Problem, schedule: Schedule) -> Mapping[str, str]:
-    return {} if problem.refusals is None else problem.refusals(problem.graph, schedule)
+def _lowered(problem: Problem, asked: Collection[str], schedule: Schedule) -> Mapping[str, str]:
+    return {} if problem.refusals is None else problem.refusals(problem.graph, schedule, asked)
