@@ -59,10 +59,8 @@ class StripScans:
 
     def of_stage(self, stage: Stage, channel: str | None) -> CutScans | None:
         """The scans of a stage that run in strips; None if there are none. One thread computes all of `channel`."""
-        strips, taken = (
-            dict[int, Directive](),
-            {*self.taken, *stage.dims, *(r.name for u in stage.updates for r in u.domain)},
-        )
+        strips = dict[int, Directive]()
+        taken = {*self.taken, *stage.dims, *(r.name for u in stage.updates for r in u.domain)}
         for k, update in enumerate(stage.updates):
             steps = constant(update.domain[0].extent) if len(update.domain) == 1 else 0
             if steps is not None and steps + 1 < SHORTEST:
