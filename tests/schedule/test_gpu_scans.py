@@ -231,3 +231,15 @@ def test_stages_that_a_schedule_mentions_stay_whole(asked: pt.StageSchedule) -> 
     q = p.with_schedule(pt.Schedule(asked))
     assert not cut(q)
     assert_same(q, img=array((40, 9)))
+
+
+def test_gains_that_overflow_leave_zeros_alone() -> None:
+    y, x = pt.vars("y x")
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    r = pt.RDom((1, img.shape[0] - 1), names="y")
+    out[y, x] = img[y, x]
+    out[r.y, x] = out[r.y, x] + 40 * out[r.y - 1, x]
+    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim")
+    assert p.schedule["out"].verbs >= {"strips"}
+    zeros = np.zeros((200, 40), np.float32)
+    np.testing.assert_array_equal(p(img=zeros), zeros)

@@ -384,7 +384,10 @@ class Scan:
         now = first + number if self.step > 0 else last - number
         before = now - self.step
         gain = self.of_strip("_gains", before, self.gains.dims)
-        value = gain * self.of_strip("_starts", before, self.dims) + self.of_strip("_ends", before, self.dims)
+        start, end = (self.of_strip(what, before, self.dims) for what in ("_starts", "_ends"))
+        value = gain * start + end
+        if value.dtype.is_float:  # a gain that overflows makes a start of 0 no NaN
+            value = build.select(start == 0, end, value)
         indices = tuple(now if d == self.strip else coordinate(d) for d in self.dims)
         # The start of the first strip is not used; computing it all the same makes a loop that is never empty.
         domain = ReductionDim(self.loop.name, const(0, INDEX), last - first + 1)
