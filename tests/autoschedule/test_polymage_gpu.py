@@ -11,7 +11,15 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import VARIANTS, PolymageGpu, Report
-from pantile.autoschedule.blocks.warp_costs import TABLE_3, Algorithm2, FusedGroup, FusedStage, Weights
+from pantile.autoschedule.blocks.warp_costs import (
+    OF_H200,
+    TABLE_3,
+    Algorithm2,
+    FusedGroup,
+    FusedStage,
+    Weights,
+    weights_of,
+)
 from pantile.autoschedule.blocks.warp_tile_model import Form, WarpTileModel
 from pantile.autoschedule.blocks.warp_tiles import Blocks, candidates, warp_sizes, warp_tile
 from pantile.autoschedule.fusion.alignment import StageGraph
@@ -165,10 +173,11 @@ def test_configurations_that_are_invalid() -> None:
 
 
 def test_weights_of_machines() -> None:
-    """Table 3; other GPUs have those of the V100, and given ones count."""
+    """Table 3; other GPUs have those of an H200, and given ones count."""
     assert (TABLE_3["GTX 1080 Ti"].w3, TABLE_3["GTX 1080 Ti"].w4) == (45, 20)
     chosen = [report("blur", PolymageGpu(w6=7.0), gpu).parameters for gpu in ("GTX 1080 Ti", "Tesla V100", "A100")]
-    assert [p["w3"] for p in chosen] == [45, 60, 60] and {p["w6"] for p in chosen} == {7.0}
+    assert [p["w3"] for p in chosen] == [45, 60, OF_H200.w3] and {p["w6"] for p in chosen} == {7.0}
+    assert weights_of("Tesla V100-SXM2-16GB", printed=False) == weights_of("NVIDIA A100", printed=True) == Weights()
 
 
 # ---- groups

@@ -28,7 +28,7 @@ from typing import Annotated, ClassVar
 
 from ..dataclass import dataclass
 from ..parameters import Count, OneOf, Weight
-from .blocks.warp_costs import TABLE_3, Weights
+from .blocks.warp_costs import Weights, weights_of
 from .blocks.warp_tile_model import Form, WarpTiledGroup, WarpTileModel
 from .common.legalize import LegalSchedule, legal
 from .common.marking import Part, Style
@@ -52,8 +52,8 @@ PRINTED, MENDED = LINES = ("printed", "mended")
 
 @dataclass(frozen=True)
 class PolymageGpu(Strategy):
-    """The weights of Algorithm 2 (those of Table 3 for its GPUs, of its V100 for others), the tiles of Figure 9, and
-    the bounds of the search."""
+    """The weights of Algorithm 2 (those of Table 3 for its GPUs, fitted on an H200 for others), the tiles of Figure 9,
+    and the bounds of the search."""
 
     name: ClassVar[str] = "polymage_gpu"
     for_cpus: ClassVar[bool] = False
@@ -88,7 +88,7 @@ class PolymageGpu(Strategy):
         return Found(result.schedule, Report(self.name, problem.gpu.name, parameters, reports, before, counts, remarks))
 
     def _weights(self, gpu: str) -> Weights:
-        chosen = asdict(TABLE_3.get(gpu, Weights()))
+        chosen = asdict(weights_of(gpu, printed=self.cost == PRINTED))
         return Weights(**{w: n if getattr(self, w) is None else getattr(self, w) for w, n in chosen.items()})
 
     def _bounds(self, grouping: Grouping) -> tuple[str, ...]:

@@ -103,6 +103,8 @@ class GpuDefaults:
         loops = loop_names(stage, definition)
         extents = self._extents(stage)
         rest = [n for n in loops if n not in free]
+        if not is_pointwise(stage, definition):  # all channels of a place that depends on data are there at a time
+            rest.sort(key=lambda n: n == self._channel(stage))
         return in_blocks(schedule, free, rest, {*stage.dims, *loops}, block_sizes([extents[d] for d in free]))
 
     def _extents(self, stage: Stage) -> dict[str, float]:
