@@ -24,6 +24,7 @@ from .runtime import kernels
 from .schedule.default import complete, places_like
 from .schedule.refuse import warn_smaller
 from .schedule.schedule import Schedule
+from .target.kinds import Memory
 from .variant import Variant, Variants
 
 TIMINGS_VARIABLE = "PANTILE_TIMINGS"
@@ -106,9 +107,12 @@ class ScheduledPipeline:
 
     def memory_of_blocks(self, scalars: Mapping[str, Number], asked: Collection[str]) -> dict[str, int | UserError]:
         """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute, of
-        those that are asked about, for inputs of these extents and for large ones."""
+        those that are asked about, for inputs of these extents; registers of blocks also for large ones, where there
+        may be more of them."""
         variant, usual = self.variants.in_c_order(scalars), self.variants.usual
-        needed = memory_of_blocks(self._resolved, self._plan, usual, self.options, asked) if variant.small else {}
+        has_registers = any(p.memory is Memory.REGISTER for p in self._plan.stages.values())
+        of_both = variant.small and has_registers
+        needed = memory_of_blocks(self._resolved, self._plan, usual, self.options, asked) if of_both else {}
         needed = {stage: why for stage, why in needed.items() if isinstance(why, UserError)}
         return {**memory_of_blocks(self._resolved, self._plan, variant, self.options, asked), **needed}
 

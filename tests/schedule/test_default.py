@@ -240,10 +240,10 @@ def test_reductions_over_nothing() -> None:
     [
         ((None, None), (8, 32)),
         ((None, None, None), (8, 32)),
-        ((None, None, 8), (32, 8)),
-        ((None, None, 12), (16, 12)),
+        ((None, None, 9), (16, 9)),
         ((None, 4, 7), (8, 4, 7)),
-        ((2, 2, 2, 8), (2, 2, 8)),
+        ((None, None, 8), (4, 128, 2)),  # vectors of four
+        ((2, 2, 2, 12), (4, 2, 2, 3)),
         ((None,), (256,)),
         ((7,), (256,)),
     ],

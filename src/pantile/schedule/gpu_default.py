@@ -2,6 +2,8 @@
 
     f[y, x] = ...              block for yo, xo: thread for yi in 0..8, xi in 0..32: f[8*yo + yi, 32*xo + xi]
 
+Rows that are known to be short are computed in vectors, such as the eight values of each pixel of a stack of pictures.
+
 A reduction per pixel runs in each thread. Short ones are written out, so that all of their loads are under way at the
 same time, and run in the kernel of the pure definition, whose values are then never stored. A loop that carries values
 from one iteration to the next runs in each thread, too, unless it can run in strips (`gpu_scans`). The channels of a
@@ -35,10 +37,13 @@ from .directives import StageSchedule, on
 from .gpu_blocks import block_sizes, in_blocks
 from .gpu_scans import CutScans, StripScans, in_steps
 from .gpu_updates import is_pointwise, pointwise_update
+from .names import fresh
 from .nest import is_one_instruction
 from .parallel_reduction import free_name
 from .sums import power_of_two
 from .updates import accumulation, constant, is_independent, loop_names, pure_dims
+
+VECTOR, LONGEST_VECTOR = 4, 16  # values and bytes of a thread, along rows that are shorter than a warp
 
 
 class GpuDefaults:
@@ -101,16 +106,32 @@ class GpuDefaults:
         if len(free) > 1 and free[-1] == self._channel(stage):
             free.pop()
         loops = loop_names(stage, definition)
-        extents = self._extents(stage)
+        known = self._extents(stage)
+        extents = [known[d] for d in free]
         rest = [n for n in loops if n not in free]
         if not is_pointwise(stage, definition):  # all channels of a place that depends on data are there at a time
             rest.sort(key=lambda n: n == self._channel(stage))
-        return in_blocks(schedule, free, rest, {*stage.dims, *loops}, block_sizes([extents[d] for d in free]))
+        if _has_vectors(stage, free, extents):
+            row = free[-1]
+            outer, vector = (fresh(row + end, loops.__contains__) for end in ("_outer", "_vector"))
+            schedule = schedule.split(row, outer, vector, VECTOR)
+            free, extents = [*free[:-1], outer], [*extents[:-1], extents[-1] // VECTOR]
+            marked = in_blocks(schedule, free, [*rest, vector], {*stage.dims, outer, vector}, block_sizes(extents))
+            return marked.vectorize(vector)
+        return in_blocks(schedule, free, rest, {*stage.dims, *loops}, block_sizes(extents))
 
     def _extents(self, stage: Stage) -> dict[str, float]:
         if self._known_extents is not None:
             return dict(zip(stage.dims, self._known_extents(stage.name), strict=True))
         return {d: self._across_blocks.points(stage, [d]) for d in stage.dims}
+
+
+def _has_vectors(stage: Stage, free: Sequence[str], extents: Sequence[float]) -> bool:
+    """Whether the rows of a stage are whole vectors, and so few that warps take several rows: then neighbouring threads
+    store neighbouring vectors, and share the arithmetic on indices."""
+    is_row = len(free) > 1 and free[-1] == stage.dims[-1] and not stage.updates
+    is_whole = is_row and extents[-1] < WARP_SIZE and extents[-1] % VECTOR == 0
+    return is_whole and max(t.bytes for t in stage.dtypes) * VECTOR <= LONGEST_VECTOR
 
 
 BLOCKS, THREADS = 512, 256  # of a reduction
