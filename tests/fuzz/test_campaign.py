@@ -86,7 +86,7 @@ def test_simulated_cases_become_code_of_a_device(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Cuda, "artifact", refuses)
     found = run(monkeypatch, tmp_path, None, [4001], "cuda-sim")
-    ways = {("default", EXCEPTION): 1, ("random 1", EXCEPTION): 1, ("greedy", SAME): 1}
+    ways = {(way, EXCEPTION): 1 for way in ("default", "random 1", "greedy")}
     assert found.outcomes == {("prepare", RIGHT): 1, **ways}
     assert "LLVM refuses the generated code" in (tmp_path / "4001-default-exception.py").read_text()
 
@@ -104,7 +104,7 @@ def test_what_runs_on_a_gpu_is_simulated_too(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(SimulatedCall, "run", races)
     monkeypatch.setattr(ways, "pipeline_of", lambda case, target: pipeline_of(case, target="cuda-sim"))
     found = run(monkeypatch, tmp_path, None, [4001], "cuda")
-    outcomes = {("default", MISMATCH): 1, ("random 1", MISMATCH): 1, ("greedy", SAME): 1}
+    outcomes = {(way, MISMATCH): 1 for way in ("default", "random 1", "greedy")}
     assert found.outcomes == {("prepare", RIGHT): 1, **outcomes}
     assert "a race" in (tmp_path / "4001-default-mismatch.py").read_text()
 

@@ -8,5 +8,7 @@ from ...lazy_imports import imported_later
 
 if TYPE_CHECKING:
     from .gpu_marking import GpuMarking as GpuMarking
+    from .staged_sums import StagedPart as StagedPart
+    from .staged_sums import staged as staged
 else:
-    __getattr__, __dir__ = imported_later(__name__, gpu_marking="GpuMarking")
+    __getattr__, __dir__ = imported_later(__name__, gpu_marking="GpuMarking", staged_sums="StagedPart staged")

@@ -17,9 +17,9 @@ from ...errors import UserError
 from ...schedule.directives import StageSchedule, on
 from ...schedule.resolve import resolve
 from ...schedule.schedule import Schedule
+from .. import common
 from ..strategy import Problem
 from .marking import Part
-from .staged_sums import StagedPart, staged
 from .tiles import marking
 
 
@@ -49,7 +49,7 @@ def legal(
     reduced = [name for name in whole if name not in scanned]
     remarks = [f"reduced in parts, by threads and lanes: {', '.join(reduced)}"] if reduced else []
     remarks += [f"scanned in strips, side by side: {', '.join(scanned)}"] if scanned else []
-    sums = staged(problem, parts, inlined) if problem.target.has_blocks else ()
+    sums = common.staged(problem, parts, inlined) if problem.target.has_blocks else ()
     while True:
         asked = [*(_without(part, sums) for part in parts), *(s.part for s in sums)]
         why = _refused(alone_at_root, dict(enumerate(asked)), partial(_resolved, problem))
@@ -91,7 +91,7 @@ def _with(schedule: Schedule, parts: Iterable[Part]) -> Schedule:
     return schedule.replace(*chains.values())
 
 
-def _without(part: Part, sums: Iterable[StagedPart]) -> Part:
+def _without(part: Part, sums: Iterable[common.StagedPart]) -> Part:
     """What is left of the directives of a group without those of sums, and of what is computed in their loops."""
     stages = {name for s in sums for name in s.stages}
     at = {chain.name: str(d.args[0]) for chain in part for d in chain.directives if d.verb == "compute_at"}
