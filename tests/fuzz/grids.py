@@ -66,14 +66,11 @@ class GridScheduler(Scheduler):
         host = self.pick(readers)
         k = self.number(0, len(self.graph.stage[host].definitions) - 1)
         loops = self.loops(host, k)
-        marked = [n for kind in (Kind.BLOCK, Kind.THREAD, Kind.WARP) for n in self.of_kind(host, k, kind)[-1:]]
+        marked = [n for kind in (Kind.BLOCK, Kind.THREAD, Kind.WARP) for n in self.loops(host, k, kind)[-1:]]
         if not loops or not self.attempt(lambda: on(stage.name).compute_at(host, self.pick([*loops, *marked * 3]))):
             return
         if self.chance(25):
             self.attempt(lambda: self.chain(stage).store_at(host, self.pick([*loops, *marked * 3])))
-
-    def of_kind(self, stage: str, k: int, kind: Kind) -> list[str]:
-        return [loop.name for loop in self.plan.stages[stage].nests[k].loops if loop.kind is kind]
 
     def definition(self, stage: Stage, k: int) -> StageSchedule:
         chain = self.chain(stage)
@@ -256,7 +253,7 @@ def _store_alike(s: GridScheduler, stage: Stage) -> None:
     if not readers or len(stage.definitions) > 1:
         return
     host = s.pick(readers)
-    blocks, verbs = s.of_kind(host, 0, Kind.BLOCK), ("split", "tile", "reorder", "thread", "vectorize")
+    blocks, verbs = s.loops(host, 0, Kind.BLOCK), ("split", "tile", "reorder", "thread", "vectorize")
     chain = StageSchedule(stage.name, tuple(d for d in s.schedule.on(host).directives if d.verb in verbs))
     if blocks:
         _ = s.attempt(lambda: chain.compute_at(host, blocks[-1]).store_in("register")) or s.attempt(
@@ -282,11 +279,11 @@ def _compute_ahead(s: GridScheduler, stage: Stage) -> None:
 
 def _beside_lanes(s: GridScheduler, stage: Stage) -> None:
     """By the lanes of the warp that reads it, at its warp or at a loop in it, and perhaps sliding."""
-    readers = [n for n in s.graph.consumers[stage.name] if n in s.plan.stages and s.of_kind(n, 0, Kind.WARP)]
+    readers = [n for n in s.graph.consumers[stage.name] if n in s.plan.stages and s.loops(n, 0, Kind.WARP)]
     if not readers:
         return
     host = s.pick(readers)
-    loops, warp = s.loops(host), s.of_kind(host, 0, Kind.WARP)[-1]
+    loops, warp = s.loops(host), s.loops(host, 0, Kind.WARP)[-1]
     at = s.pick([warp, *loops[loops.index(warp) :]])
     along = [s.pick([stage.dims[-1], *stage.dims]) if stage.dims else ""]
     along = list(stage.dims[-2:]) if s.chance(40) else along

@@ -14,6 +14,7 @@ from pantile.schedule.plan import Plan
 from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
 from pantile.target import Target, host
+from pantile.target.kinds import Kind
 
 from .copies import changed, copies, in_panels, in_strips, is_legal, with_copies
 from .draws import Draw, Drawer
@@ -103,10 +104,11 @@ class Scheduler(Drawer):
     def chain(self, stage: Stage) -> StageSchedule:
         return self.schedule.on(stage.name)
 
-    def loops(self, stage: str, definition: int = 0) -> list[str]:
-        """The loops that a stage has so far."""
+    def loops(self, stage: str, definition: int = 0, kind: Kind | None = None) -> list[str]:
+        """The loops that a stage has so far; none of an update that other stages compute, such as a scan in strips."""
         found = self.plan.stages.get(stage)
-        return [loop.name for loop in found.nests[definition].loops] if found is not None else []
+        nests = [] if found is None else found.nests[definition : definition + 1]
+        return [loop.name for nest in nests for loop in nest.loops if kind in (None, loop.kind)]
 
     # ---- places
 
