@@ -139,8 +139,9 @@ def _blocks_with_registers(graph: Graph, plan: Plan) -> Iterator[tuple[Expr, int
     """Extents of stages at root that threads take out of registers of their block, and the block size of their splits:
     threads share out blocks of a constant size only."""
     kept = {p.compute.stage: p.compute.loop for p in plan.stages.values() if p.compute and p.memory is Memory.REGISTER}
-    hosts = [plan.stages[n] for n in kept if n not in graph.output and plan.stages[n].compute is None]
-    hosts = [p for p in hosts if any(x.name == kept[p.name] and x.kind is Kind.BLOCK for x in p.nests[0].loops)]
+    inner = [plan.stages[n] for n in kept if n in graph.stage and n not in graph.output]  # no copies, no clones
+    at_root = [p for p in inner if p.compute is None]
+    hosts = [p for p in at_root if any(x.name == kept[p.name] and x.kind is Kind.BLOCK for x in p.nests[0].loops)]
     outputs = {o.stage: tuple(Interval(0, n - 1) for n in o.shape) for o in graph.outputs}
     boxes = required(graph, outputs, {}) if hosts else {}
     for p in hosts:

@@ -13,7 +13,7 @@ from pantile.expr.visit import walk_loads
 from pantile.ir.nodes import Store
 from pantile.ir.visit import all_loads, walk
 
-from .simulated import assert_agrees, blur, loops, picture, realized, sizes
+from .simulated import assert_agrees, blur, loops, picture, realized, sizes, x, y
 
 ROWS = (
     pt.on("out")
@@ -65,3 +65,20 @@ def test_a_stage_that_is_in_registers_in_one_place_is_in_memory_in_another() -> 
     m[x] = m[x] * 100 + e[x + 2]
     p = pt.Pipeline(m, shape=(1,), target="cuda-sim").with_schedule(pt.Schedule(pt.on("e").compute_at("m", "x_thread")))
     assert p(img=np.arange(5, 12, dtype=np.int32), k=True) == [(5 + 6) * 100 + 7]
+
+
+def test_a_copy_of_an_input_in_registers_of_the_blocks_of_a_clone() -> None:
+    """Neither is a stage of the pipeline as it was written."""
+    img, f, out = pt.Input("img", "int32", ndim=2), pt.Func("f"), pt.Func("out")
+    f[y, x] = img[y, x] + img[y + 1, x]
+    out[y, x] = f[y, x] // 3
+    p = pt.Pipeline(out, shape=(img.shape[0] - 1, img.shape[1]), target="cuda-sim").with_schedule(
+        pt.Schedule(
+            pt.on("f").clone_in("out", "clone"),
+            pt.on("clone").compute_root().split("y", "yo", "yi", 4).reorder("yo", "x", "yi").block("yo").thread("yi"),
+            pt.on("img").copy_in("clone", "near", "ny", "nx"),
+            pt.on("near").compute_at("clone", "yo").thread("ny", "nx").store_in("register"),
+        )
+    )
+    with pytest.raises(pt.UserError, match=r"the region of near that is kept has no constant size"):
+        p(img=np.zeros((13, 5), np.int32))
