@@ -109,12 +109,12 @@ class ScheduledPipeline:
         """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute, of
         those that are asked about, for inputs of these extents; registers of blocks also for large ones, where there
         may be more of them."""
-        variant, usual = self.variants.in_c_order(scalars), self.variants.usual
-        has_registers = any(p.memory is Memory.REGISTER for p in self._plan.stages.values())
-        of_both = variant.small and has_registers
-        needed = memory_of_blocks(self._resolved, self._plan, usual, self.options, asked) if of_both else {}
+        variant, known = self.variants.in_c_order(scalars), (self._resolved, self._plan)
+        kept = {p.compute.stage for p in self._plan.stages.values() if p.compute and p.memory is Memory.REGISTER}
+        more = kept.intersection(asked)
+        needed = memory_of_blocks(*known, self.variants.usual, self.options, more) if variant.small and more else {}
         needed = {stage: why for stage, why in needed.items() if isinstance(why, UserError)}
-        return {**memory_of_blocks(self._resolved, self._plan, variant, self.options, asked), **needed}
+        return {**memory_of_blocks(*known, variant, self.options, asked), **needed}
 
 
 def _table(name: str, seconds: Mapping[str, float]) -> str:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import compress
 from typing import Annotated, ClassVar
 
 from ..dataclass import dataclass
@@ -113,11 +112,11 @@ def _scheduled(
     """The schedule of all groups, each in the first form that is not refused."""
     groups = [models[0].evaluated(group, is_last=True) for group in sets]
     parts = [_part(left, group) for group in groups]
-    untried, remarks, lowered = [iter(models[1:]) for _ in sets], list[str](), list[Part]()
+    untried, remarks, lowered = [iter(models[1:]) for _ in sets], list[str](), tuple[Part, ...]()
     while True:
         result = legal(problem, parts, before, lowered)
+        lowered = result.lowered
         refused = [k for k, is_honoured in enumerate(result.honoured) if not is_honoured]
-        lowered = [*compress(parts, result.honoured)]
         others = {k: other for k in refused if (other := _next(untried[k], sets[k], groups[k]))}
         if not others:
             return replace(result, remarks=(*remarks, *result.remarks)), groups

@@ -25,11 +25,12 @@ from .tiles import marking
 
 @dataclass(frozen=True)
 class LegalSchedule:
-    """The schedule, which parts it honours, and what became of the others."""
+    """The schedule, which parts it honours, what became of the others, and what of it lowering was asked about."""
 
     schedule: Schedule
     honoured: tuple[bool, ...]
     remarks: tuple[str, ...]
+    lowered: tuple[Part, ...] = ()
 
 
 def legal(
@@ -60,12 +61,13 @@ def legal(
             why |= _refused(others, left, partial(_lowered, problem, names))
         if all(k < len(parts) for k in why):
             break
+        lowered = [*lowered, *(part for k, part in enumerate(asked) if k not in why)]
         sums = [s for k, s in enumerate(sums, len(parts)) if k not in why]
     for k in sorted(why):
         remarks.append(f"scheduled on their own: {', '.join(chain.name for chain in parts[k])}, because {why[k]}")
     honoured = tuple(k not in why for k in range(len(asked)))
-    schedule = _with(alone_at_root, compress(asked, honoured))
-    return LegalSchedule(schedule, honoured[: len(parts)], tuple(remarks))
+    accepted = tuple(compress(asked, honoured))
+    return LegalSchedule(_with(alone_at_root, accepted), honoured[: len(parts)], tuple(remarks), accepted)
 
 
 def legal_choice(
@@ -78,16 +80,20 @@ def legal_choice(
     if all(is_honoured or wanted == other for is_honoured, wanted, other in choices):
         return result, result.honoured
     chosen = [wanted if is_honoured else other for is_honoured, wanted, other in choices]
-    return legal(problem, chosen, inlined, [*compress(preferred, result.honoured)]), result.honoured
+    return legal(problem, chosen, inlined, result.lowered), result.honoured
 
 
 def _with(schedule: Schedule, parts: Iterable[Part]) -> Schedule:
-    """The schedule with these directives instead of others, and with copies of what stays as it is."""
+    """The schedule with these directives instead of others, but with all copies of what is loaded from a stage: these
+    belong to the stages that load it."""
     chains: dict[str, StageSchedule] = {}
     for chain in (chain for part in parts for chain in part):
-        is_copied = chain.verbs == {"copy_in"}
-        before = (chains.get(chain.name) or schedule.on(chain.name)).directives if is_copied else ()
-        chains[chain.name] = StageSchedule(chain.name, before + chain.directives)
+        before = (chains.get(chain.name) or schedule.on(chain.name)).directives
+        if chain.verbs == {"copy_in"}:
+            directives = before + chain.directives
+        else:
+            directives = chain.directives + tuple(d for d in before if d.verb == "copy_in")
+        chains[chain.name] = StageSchedule(chain.name, directives)
     return schedule.replace(*chains.values())
 
 
