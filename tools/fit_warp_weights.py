@@ -55,37 +55,51 @@ def drawn(near: Sequence[float] | None) -> list[tuple[float, ...]]:
     return [tuple(map(float, w)) for w in (first, *np.round(others, 4))]
 
 
-def start(lock: Any, known: Any, options: argparse.Namespace) -> None:
+@dataclass(frozen=True)
+class Process:
     """What a process needs for its tasks."""
+
+    lock: Any  # of the GPU, and of the file
+    known: Any  # schedules, with the weights that chose them first
+    options: argparse.Namespace
+    begun: float
+
+
+here: Process  # in each of the processes
+
+
+def start(lock: Any, known: Any, options: argparse.Namespace) -> None:
+    """Begin a process."""
+    global here
     warnings.simplefilter("ignore")
-    globals().update(LOCK=lock, KNOWN=known, OPTIONS=options, BEGUN=time.monotonic())
+    here = Process(lock, known, options, time.monotonic())
 
 
 def measure(task: tuple[str, str, tuple[float, ...]]) -> None:
     """Find a schedule, time it if it is a new one, and write its line."""
     name, tiles, weights = task
     line: dict[str, Any] = {"app": name, "tiles": tiles, "weights": weights}
-    if time.monotonic() - BEGUN > OPTIONS.seconds:  # noqa: F821
+    if time.monotonic() - here.begun > here.options.seconds:
         return
     try:
         found(line, PolymageGpu(tiles=tiles, **dict(zip(WEIGHTS, weights, strict=True))))
     except Exception as error:  # the other schedules count nonetheless
         line["error"] = f"{type(error).__name__}: {error}"[:300]
     if "error" in line or "ms" in line:
-        with LOCK, OPTIONS.file.open("a") as file:  # noqa: F821
+        with here.lock, here.options.file.open("a") as file:
             file.write(json.dumps(line) + "\n")
 
 
 def found(line: dict[str, Any], strategy: PolymageGpu) -> None:
     """The terms of the schedule that a strategy finds, and its time."""
-    app, simulated = APPS[line["app"]], OPTIONS.simulated  # noqa: F821
+    app, simulated = APPS[line["app"]], here.options.simulated
     sizes = {**app.sizes[app.size_called("gpu")], **app.params}
     begun = time.process_time()
     p = app.build().with_options(target="cuda-sim" if simulated else "cuda")
     p = p.with_schedule(strategy, estimates=sizes, **({"machine": pt.machine.named("H200")} if simulated else {}))
     line |= {"find_s": round(time.process_time() - begun, 2), "schedule": p.schedule.to_json()}
     key = (line["app"], line["tiles"], line["schedule"])
-    if KNOWN.setdefault(key, line["weights"]) != line["weights"]:  # noqa: F821
+    if here.known.setdefault(key, line["weights"]) != line["weights"]:
         return
     line["groups"] = [
         {"stages": [*g.members, g.output], "terms": terms(g.costs, line["weights"]), "costs": dict(g.costs),
@@ -115,7 +129,7 @@ def timed(line: dict[str, Any], app: Any) -> None:
     line["compile_s"] = round(contender.compile_s, 2)
     with profile(activities=[ProfilerActivity.CUDA]):
         contender.work()  # what profiling takes to start, it takes here
-    with LOCK:  # noqa: F821
+    with here.lock:
         line["ms"] = min(contender.time(2))
         with profile(activities=[ProfilerActivity.CUDA]) as profiled, without_graphs():
             for _ in range(3):
