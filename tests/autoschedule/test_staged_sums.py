@@ -94,6 +94,11 @@ def test_the_inner_loop_of_a_product() -> None:
     assert "cp.async.cg.shared.global" in code
 
 
+def test_reports_name_them() -> None:
+    remarks = product().with_schedule("greedy", machine=H200, estimates=MATRICES).report.remarks
+    assert "sums of products, with slices of factors in shared memory: out" in remarks
+
+
 def test_the_inner_loop_of_a_convolution() -> None:
     """Three terms of a row share what they load of the image."""
     code = layer().with_schedule(

@@ -63,6 +63,8 @@ def legal(
             break
         lowered = [*lowered, *(part for k, part in enumerate(asked) if k not in why)]
         sums = [s for k, s in enumerate(sums, len(parts)) if k not in why]
+    if products := [s.stages[0] for s in sums]:
+        remarks.append(f"sums of products, with slices of factors in shared memory: {', '.join(products)}")
     for k in sorted(why):
         remarks.append(f"scheduled on their own: {', '.join(chain.name for chain in parts[k])}, because {why[k]}")
     honoured = tuple(k not in why for k in range(len(asked)))
