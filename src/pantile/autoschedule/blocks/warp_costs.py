@@ -335,7 +335,7 @@ class Algorithm2:
 
     @cached_property
     def of_fitting(self) -> Algorithm2:
-        """The same for the blocks that fit in some way."""
+        """Algorithm 2 for those of its blocks that fit with some fraction in registers."""
         return replace(self, blocks=self.blocks[self.fits.any(axis=(1, 2))])
 
     @cached_property

@@ -15,7 +15,8 @@ from ...expr.nodes import Cast, Const, Expr, Load, Op, Var
 from ...expr.visit import names
 from ...graph.nodes import Definition, Stage
 from ...schedule.clones import place_of
-from ...schedule.updates import accumulation, constant, is_independent, loop_names, pure_dims
+from ...schedule.gpu_updates import is_pointwise
+from ...schedule.updates import accumulation, constant, loop_names
 from ..strategy import Problem
 
 FEWEST_TERMS = 16
@@ -116,6 +117,4 @@ def _is_sum_at_each_point(stage: Stage) -> bool:
     if values is None or any(v.op != "add" for v in values) or update.condition is not None or not counts:
         return False
     is_long = None in counts or prod(n or 0 for n in counts) >= FEWEST_TERMS
-    return (
-        is_long and pure_dims(stage, update) == stage.dims and all(is_independent(stage, update, d) for d in stage.dims)
-    )
+    return is_long and is_pointwise(stage, update)
