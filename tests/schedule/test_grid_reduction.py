@@ -219,3 +219,17 @@ def test_bins_that_a_param_says(gain: int) -> None:
     p = pt.Pipeline(out, shape=(16,), target="cuda-sim")
     values = picture(p, (4, 9))
     np.testing.assert_array_equal(p(img=values, gain=gain), p.reference(img=values, gain=gain))
+
+
+def test_a_stage_of_which_nothing_is_read() -> None:
+    """Its required region is empty by a condition that never holds, and that its bounds say: x < -2 where x is not
+    negative."""
+    img = pt.Input("img", "int32", 2)
+    f, g = pt.Func("f"), pt.Func("g")
+    r = pt.RDom((0, 3))
+    g[Y, X] = 0
+    g[Y, X] += img[Y, X] + r[0]
+    f[Y, X] = pt.select(X < -2, g[Y, X], img[Y, X])
+    p = pt.Pipeline(f, shape=(*img.shape[:1], 4), target="cuda-sim")
+    values = picture(p, (9, 40))
+    np.testing.assert_array_equal(p(img=values), values[:, :4])

@@ -167,8 +167,8 @@ class GridReductions:
     def points(self, stage: Stage, dims: Sequence[str]) -> float:
         """The number of points in the required region of a stage along some dims; infinite if it is not known."""
         box = dict(zip(stage.dims, self._boxes.get(stage.name, [EVERYTHING] * stage.ndim), strict=True))
-        ends = [(box[d].low, box[d].high) for d in dims]
-        return math.prod(b - a + 1 if isinstance(a, int) and isinstance(b, int) else math.inf for a, b in ends)
+        extents = [_extent(box[d]) for d in dims]
+        return math.prod(extents) if all(extents) else 0
 
     def of_update(
         self, stage: Stage, k: int, schedule: StageSchedule, others: Sequence[StageSchedule]
@@ -205,6 +205,12 @@ class GridReductions:
         if size * self.points(stage, shares.free) * OWN_BLOCKS * OWN_THREADS <= MOST_OWN:
             return shares.of_threads(schedule)
         return (shares.atomic(schedule),) if is_atomic else ()
+
+
+def _extent(interval: Interval) -> float:
+    """The number of integers in an interval, some of which may be empty; infinite if it is not known."""
+    low, high = interval.low, interval.high
+    return max(0, high - low + 1) if isinstance(low, int) and isinstance(high, int) else math.inf
 
 
 def _terms(update: Definition) -> float:
