@@ -58,9 +58,10 @@ class Measured:
         return sorted(names, key=lambda name: ":" in name)
 
     @property
-    def on_gpu(self) -> bool:
-        """Whether the times are a GPU's, which tables show in microseconds."""
-        return all(result["threads"] == 0 for result in self.document["results"])
+    def unit(self) -> tuple[str, float]:
+        """What tables show times in, and how many of that a millisecond is: microseconds for those of a GPU."""
+        on_gpu = all(result["threads"] == 0 for result in self.document["results"])
+        return ("µs", 1e3) if on_gpu else ("ms", 1.0)
 
 
 def contender(result: dict[str, Any]) -> str:
@@ -73,7 +74,7 @@ def beside(m: Measured) -> list[Row]:
     geometric means of that."""
     ours = [name for name in m.contenders if ":" not in name]
     rivals = [name for name in m.contenders if ":" in name]
-    unit, scale = ("µs", 1e3) if m.on_gpu else ("ms", 1.0)
+    unit, scale = m.unit
     rows = [[unit, *ours, *(name.removesuffix(":default") for name in rivals), *(f"best / {name}" for name in ours)]]
     ratios: dict[str, list[float]] = {name: [] for name in ours}
     for app, of in m.times.items():
@@ -94,14 +95,15 @@ def beside(m: Measured) -> list[Row]:
 def strategies(m: Measured) -> list[Row]:
     """One column per contender, the best strategy in bold; how far each is from it on the geometric mean."""
     searched = [name for name in m.contenders if ":" not in name and name not in BASELINES]
-    rows = [["ms", *m.contenders]]
+    unit, scale = m.unit
+    rows = [[unit, *m.contenders]]
     ratios: dict[str, list[float]] = {name: [] for name in m.contenders}
     for app, of in m.times.items():
         best = min(of[name] for name in searched if name in of)
         for name, ms in of.items():
             ratios[name].append(ms / best)
         bold = {name: "**" if name in searched and ms == best else "" for name, ms in of.items()}
-        cells = [f"{bold[name]}{digits(of[name])}{bold[name]}" if name in of else "–" for name in m.contenders]
+        cells = [f"{bold[name]}{digits(scale * of[name])}{bold[name]}" if name in of else "–" for name in m.contenders]
         rows.append([app, *cells])
     rows.append(["over the best strategy", *(f"{geometric_mean(ratios[name]):.2f}" for name in m.contenders)])
     return rows

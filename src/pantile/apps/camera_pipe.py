@@ -331,7 +331,7 @@ APPS = (
         "raw uint16 to RGB uint8",
         build,
         expert,
-        {"small": _sizes(216, 320), "paper": _sizes(1968, 2592)},
+        {"small": _sizes(216, 320), "paper": _sizes(1968, 2592), "thesis": _sizes(2584, 1568)},
         _make,
         photo=Photo({"raw": SENSOR}, gives=BYTES_RGB, fixed=_MATRICES),
         on_gpu=on_gpu,

@@ -99,7 +99,7 @@ APPS = (
         {
             "small": _shapes(2, 20, 23, 32),
             "paper": _shapes(5, 80, 100, 128),
-            "batch4": _shapes(4, 128, 128, 64),
+            "thesis": _shapes(4, 128, 128, 64),
             "batch16": _shapes(16, 256, 256, 64),
         },
         floats,

@@ -107,7 +107,7 @@ APPS = (
         "Harris corners, float32 planar RGB",
         build,
         expert,
-        {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
+        {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}, "polymage": {"img": (3, 4258, 2834)}},
         floats,
         photo=Photo({"img": FLOAT_RGB}, gives=CORNERS),
         on_gpu=on_gpu,

@@ -271,7 +271,7 @@ def _in_slice(name: str, consumer: str) -> pt.StageSchedule:
     return in_block(name, consumer).reorder("z", "y", "x")
 
 
-SIZES = {"small": (3, 130, 140), "paper": (3, 320, 192)}
+SIZES = {"small": (3, 130, 140), "paper": (3, 320, 192), "thesis": (3, 2560, 1536)}
 APPS = (
     App(
         "lens_blur",

@@ -33,6 +33,7 @@ EXPERT = multiplied(ab=Factors("out", alone=True))
 _SIZES = {
     "small": {"a": (200, 170), "b": (170, 150)},
     "paper": {"a": (2048, 2048), "b": (2048, 2048)},
+    "thesis": {"a": (1536, 1536), "b": (1536, 1536)},
     "gpu": {"a": (4096, 4096), "b": (4096, 4096)},
 }
 APPS = (

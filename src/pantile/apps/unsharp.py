@@ -130,7 +130,7 @@ APPS = (
         "unsharp mask, float32 planar RGB",
         build,
         expert,
-        {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
+        {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}, "polymage": {"img": (3, 4260, 2836)}},
         between(0.1, 1.1),
         photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
         on_gpu=on_gpu,
