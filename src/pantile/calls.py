@@ -326,7 +326,7 @@ class Calls:
         strict = self.options.strict
         return predict_cost(scheduled.graph, scheduled.schedule, sizes, machine, strict=strict, threads=threads)
 
-    def launched(self, given: Mapping[str, Any]) -> backends.LaunchReport:
+    def launched(self, given: Mapping[str, Any], gpu: machines.Gpu) -> backends.LaunchReport:
         """The report of the launches of such a call on a GPU; a shape may stand for an array."""
         inputs, numbers = self._match(given)
         by, shapes = self._runner_of(inputs, numbers)
@@ -341,7 +341,7 @@ class Calls:
                 plan = by._plan(scheduled, inputs, arrays, numbers, far=True)
         names = [a.name for a in (*by.arguments.arrays, *by.outputs)]
         sizes = {name: a.size * a.dtype.itemsize for name, a in zip(names, arrays, strict=True)}
-        return backends.launched(self.graph.name, self.options.target, plan, sizes)
+        return backends.launched(self.graph.name, self.options.target, gpu, plan, sizes)
 
     def _plan(
         self,

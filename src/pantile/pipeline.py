@@ -243,15 +243,15 @@ class Pipeline:
 
         `p.predict(img=(1080, 1920, 3), gain=1.0).seconds`: a shape stands for an array. `print` shows the causes. The
         prediction is for the machine that the pipeline is scheduled for, and for all of its threads unless
-        `num_threads=` is given. For GPUs no time is predicted: the result lists the launched kernels with their blocks,
-        threads, memory, and the bytes that they move.
+        `num_threads=` is given. On GPUs the result lists the launched kernels: the time of each and what limits it,
+        blocks, threads, memory, and the bytes that it moves.
         """
         member, given = self._member(arguments)
         if member is not self:
             return member.predict(num_threads, **given)
         self._scheduling.find(given)
         if self.options.target.has_blocks:
-            return self._calls.launched(given)
+            return self._calls.launched(given, self._scheduling.for_gpu)
         machine = self._scheduling.for_cpu
         threads = machine.threads if num_threads is None else checked_num_threads(num_threads)
         return self._calls.predict_cost(given, machine, threads)
@@ -340,14 +340,14 @@ class Pipeline:
         return explain.as_text(explanation)
 
     def _on_gpu(self, arguments: Mapping[str, Any]) -> Explanation:
-        """The explanation of calls on a GPU, without predicted times. The simulator's times are not shown."""
+        """The explanation of calls on a GPU. The simulator's times are not shown."""
         latest = None if arguments else self._calls.latest
         given = arguments if latest is None else latest.like
         given = given or self._scheduling.estimates or {}
         if not given and latest is None:
             return Explanation(self.graph.name, self._scheduled(), self.report, self._calls.rewritten, None)
         self._scheduling.find(given)
-        call_class, launched = self._calls.class_of(given), self._calls.launched(given)
+        call_class, launched = self._calls.class_of(given), self._calls.launched(given, self._scheduling.for_gpu)
         found, shown = self._scheduling.results.get(call_class), self._calls.scheduled(call_class)
         measured = None if latest is None or self.options.target.architecture != CUDA else latest.clock.measured
         measured = measured if measured is not None and measured.calls else None

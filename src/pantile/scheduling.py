@@ -13,13 +13,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import autoschedule, schedule_cache
 from . import machine as machines
 from .autoschedule import STRATEGIES, Auto, Found, Problem, Strategy
 from .calls import Calls
 from .compile import Options
+from .cost_model import Cost
 from .errors import UserError, UserTypeError, shown
 from .expr.depth import rare_collections
 from .expr.nodes import Number
@@ -33,6 +34,9 @@ from .scheduled_pipeline import CallClass, ScheduledPipeline
 from .target import Target
 from .target.description import CUDA
 from .target.gpu import MOST_SHARED
+
+if TYPE_CHECKING:
+    from .machine import Gpu
 
 TUNING_RUNS = 3
 VARIABLE = "PANTILE_SCHEDULE"
@@ -92,13 +96,16 @@ class Scheduling:
         graph = self.calls.graph_for(self.calls.known(arguments))
         measure = partial(self._seconds, graph, arguments)
         refused = partial(refusals, self.calls.options, self.for_machine, scalars)
-        return Problem(graph, shapes, scalars, self.for_machine, self.calls.options.strict, measure, refused)
+        options, predicted = self.calls.options, None
+        if options.target.has_blocks:
+            predicted = partial(predicted_on_gpu, graph, options, self.for_gpu, arguments)
+        return Problem(graph, shapes, scalars, self.for_machine, options.strict, measure, refused, predicted)
 
     def _reuse(
         self, call_class: CallClass, strategy: Strategy, problem: Problem, arguments: Mapping[str, Any]
     ) -> Found | None:
         """The schedule of larger calls, the nearest first, if it serves this class of calls, which then runs by it."""
-        if not strategy.reuse_within:
+        if not strategy.reuse_within or self.calls.options.target.has_blocks:
             return None
         extents, size = call_class
         for other in sorted(c for c in self.results if c[0] == extents and c[1] > size):
@@ -125,11 +132,14 @@ class Scheduling:
     @property
     def for_machine(self) -> Machine:
         """The machine to schedule for."""
-        target = self.calls.options.target
-        if not target.has_blocks:
-            return self.for_cpu
+        return self.for_gpu if self.calls.options.target.has_blocks else self.for_cpu
+
+    @property
+    def for_gpu(self) -> Gpu:
+        """The GPU to schedule for: the given one, or else the one at hand, or one of the target."""
         given = self.machine
-        return _gpu_for(target) if given is None or isinstance(given, Cpu) else given
+        is_missing = given is None or isinstance(given, Cpu)
+        return _gpu_for(self.calls.options.target) if is_missing else cast("Gpu", given)
 
     @property
     def for_cpu(self) -> Cpu:
@@ -171,6 +181,13 @@ def refusals(
     return refused
 
 
+def predicted_on_gpu(
+    graph: Graph, options: Options, gpu: Gpu, arguments: Mapping[str, Any], schedule: Schedule
+) -> Cost:
+    """The predicted cost of a schedule, of a graph that is already rewritten."""
+    return Calls(graph, schedule, replace(options, algebra=False)).launched(arguments, gpu).cost
+
+
 def checked_estimates(estimates: Any) -> dict[str, Any] | None:
     """The expected arguments of calls; an error if they are not arguments by name."""
     if estimates is None:
@@ -188,13 +205,13 @@ def _this_machine() -> Cpu:
         return detect()
 
 
-def _gpu_for(target: Target) -> Machine:
+def _gpu_for(target: Target) -> Gpu:
     """The GPU at hand, or else one that is known by name and has the target's compute capability."""
     with importing:  # what programs without a GPU do not need
         gpus = import_module("pantile.machine.capabilities")
         described = import_module("pantile.runtime.cuda.machine")
-    found: Machine | None = described.at_hand() if target.architecture == CUDA else None
-    usual: Machine = gpus.of_target(target)
+    found: Gpu | None = described.at_hand() if target.architecture == CUDA else None
+    usual: Gpu = gpus.of_target(target)
     return found or usual
 
 
@@ -234,8 +251,8 @@ def _check_target(strategy: Strategy, target: Target) -> None:
     if target.has_blocks and not strategy.for_gpus:
         raise UserError(
             f"schedule={strategy.name!r} finds schedules for CPUs, and the pipeline is for {target}; pass "
-            "'greedy', 'posttile', 'autogpu' or 'polymage_gpu', a pt.Schedule of block and thread loops, or nothing: "
-            "then each stage is a kernel"
+            "'auto', 'greedy', 'posttile', 'autogpu' or 'polymage_gpu', a pt.Schedule of block and thread loops, or "
+            "nothing: then each stage is a kernel"
         )
     if not target.has_blocks and not strategy.for_cpus:
         raise UserError(

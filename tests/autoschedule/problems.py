@@ -9,9 +9,9 @@ from typing import Any
 import pantile as pt
 from pantile.autoschedule import STRATEGIES, Problem
 from pantile.graph.nodes import Graph
-from pantile.machine import Cache, named
+from pantile.machine import Cache, Gpu, named
 from pantile.machine.description import Machine
-from pantile.scheduling import refusals
+from pantile.scheduling import predicted_on_gpu, refusals
 
 HASWELL = named("haswell-e5-2630-v3")
 ORDINARY = named("neoverse-n1")
@@ -34,9 +34,10 @@ def problem_for(graph: Graph, pipeline: pt.Pipeline, machine: Machine, /, **argu
     """The problem for a graph that computes the same as the pipeline's."""
     shapes, scalars = pipeline._calls.sizes(arguments)
     options = replace(pipeline.options, target=machine.target)
-    return Problem(
-        graph, shapes, scalars, machine, pipeline.options.strict, refusals=partial(refusals, options, machine, scalars)
-    )
+    refused, predicted = partial(refusals, options, machine, scalars), None
+    if isinstance(machine, Gpu):
+        predicted = partial(predicted_on_gpu, graph, options, machine, arguments)
+    return Problem(graph, shapes, scalars, machine, options.strict, refusals=refused, predicted=predicted)
 
 
 def matrix_product() -> pt.Pipeline:

@@ -74,7 +74,7 @@ def test_ways_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 def test_on_the_simulated_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = run(monkeypatch, tmp_path, None, [4002, 4003], "cuda-sim")
     assert found.cases == 2
-    assert {label for label, _ in found.outcomes} == {"prepare", "default", "random 1", "polymage_gpu", "posttile"}
+    assert {label for label, _ in found.outcomes} == {"prepare", "default", "random 1", "greedy", "polymage_gpu"}
     assert {outcome for _, outcome in found.outcomes} <= {RIGHT, SAME, REFUSED}
 
 
@@ -86,7 +86,7 @@ def test_simulated_cases_become_code_of_a_device(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Cuda, "artifact", refuses)
     found = run(monkeypatch, tmp_path, None, [4001], "cuda-sim")
-    ways = {(way, EXCEPTION): 1 for way in ("default", "random 1", "greedy")}
+    ways = {(way, EXCEPTION): 1 for way in ("default", "random 1", "autogpu")}
     assert found.outcomes == {("prepare", RIGHT): 1, **ways}
     assert "LLVM refuses the generated code" in (tmp_path / "4001-default-exception.py").read_text()
 
@@ -104,7 +104,7 @@ def test_what_runs_on_a_gpu_is_simulated_too(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(SimulatedCall, "run", races)
     monkeypatch.setattr(ways, "pipeline_of", lambda case, target: pipeline_of(case, target="cuda-sim"))
     found = run(monkeypatch, tmp_path, None, [4001], "cuda")
-    outcomes = {(way, MISMATCH): 1 for way in ("default", "random 1", "greedy")}
+    outcomes = {(way, MISMATCH): 1 for way in ("default", "random 1", "autogpu")}
     assert found.outcomes == {("prepare", RIGHT): 1, **outcomes}
     assert "a race" in (tmp_path / "4001-default-mismatch.py").read_text()
 

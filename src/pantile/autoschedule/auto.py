@@ -15,6 +15,9 @@
        are copied before (`search.transposes`), and groups that wait for memory prefetch what they read next
        (`search.prefetch`).
 
+On a GPU, kernels are lowered to predict what they cost, which takes longer. There the cheapest of the proposals, one of
+which is the plain schedule, takes the parts of the others that cost less, and that is all.
+
 Where the plain schedule takes hardly longer than an empty call, it is taken at once: nothing would be gained. A change
 must promise more than the error of the cost model among neighbours (`worth`). The search ends after `steps`, so that
 large graphs stay fast, and finds the same schedule every time.
@@ -22,13 +25,15 @@ large graphs stay fast, and finds the same schedule every time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from itertools import count
-from math import inf
+from math import inf, isfinite
 from typing import Annotated, ClassVar
 
 from ..dataclass import dataclass
+from ..forks import importing
 from ..parameters import Between, OneOf
 from ..schedule.schedule import Schedule
 from ..schedule.schedule import groups as groups_of
@@ -65,6 +70,7 @@ _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
     (Reuse, 128),
     (Kernel, 128),
 )
+_GPU_SOURCES = ("greedy", "autogpu", "posttile")
 SMALL = 1.5  # times as long as an empty call: for what takes no longer, there is no search
 MANY_STAGES = 4  # expensive stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes, "boxes": boxes}
@@ -82,6 +88,7 @@ class Auto(Strategy):
     a change must be cheaper to be made. `without`: what is left out of INGREDIENTS, to see what it contributes."""
 
     name: ClassVar[str] = "auto"
+    for_gpus: ClassVar[bool] = True
     by_size: ClassVar[bool] = True
     reuse_within: ClassVar[float] = 1.3
     steps: Annotated[int, Between(0, 1 << 20)] = 250
@@ -101,7 +108,7 @@ class Auto(Strategy):
                 {"steps": self.steps, "worth": self.worth},
                 together(best),
                 inlined,
-                {"schedules evaluated": len(search.candidates.known), "predicted seconds": best.cost.seconds},
+                {"schedules evaluated": len(search.candidates.known), **_predicted(best)},
                 (
                     f"derivation: {best.name}",
                     f"proposals: {', '.join(f'{n} {s * 1e3:.3g} ms' for n, s in costs.items())}",
@@ -111,9 +118,17 @@ class Auto(Strategy):
         )
 
 
+def _for_gpus() -> list[type[Strategy]]:
+    """The strategies that propose on GPUs, which programs without one do not need."""
+    with importing:
+        strategies: Mapping[str, type[Strategy]] = import_module(__package__).STRATEGIES
+    return [strategies[name] for name in _GPU_SOURCES]
+
+
 class _AutoSearch:
     def __init__(self, problem: Problem, steps: int, worth: float, without: Collection[str] = ()) -> None:
         self.problem, self.steps, self.worth, self.without = problem, steps, worth, without
+        self.is_on_gpu = problem.target.has_blocks
         self.candidates = CostedSchedules(problem)
         self.proposed = list(self._proposals())
         self.uncounted = len(self.proposed)  # schedules that no step is kept for
@@ -121,19 +136,27 @@ class _AutoSearch:
 
     def _proposals(self) -> Iterator[Candidate]:
         seen: set[Schedule] = set()
-        strategies = [
-            s for s, most in _SOURCES if len(self.problem.graph.stages) <= most and s.name not in self.without
-        ]
-        for source in strategies or [Naive]:
-            candidate = self.candidates.candidate(source.name, source().find(self.problem).schedule)
+        for name, schedule in self._proposed_schedules():
+            candidate = self.candidates.candidate(name, schedule)
             if candidate is not None and candidate.schedule not in seen:
                 seen.add(candidate.schedule)
                 yield candidate
                 if self._is_small(candidate):
                     return
 
+    def _proposed_schedules(self) -> Iterator[tuple[str, Schedule]]:
+        strategies = [
+            s for s, most in _SOURCES if len(self.problem.graph.stages) <= most and s.name not in self.without
+        ]
+        if self.is_on_gpu:
+            self.problem.check_predicted()
+            yield "plain", Schedule()
+            strategies = [s for s in _for_gpus() if s.name not in self.without]
+        for source in strategies or [Naive]:
+            yield source.name, source().find(self.problem).schedule
+
     def _is_small(self, proposed: Candidate) -> bool:
-        return proposed.cost.seconds <= SMALL * self.problem.cpu.costs.call_s
+        return not self.is_on_gpu and proposed.cost.seconds <= SMALL * self.problem.cpu.costs.call_s
 
     def is_over(self) -> bool:
         """Whether all steps are spent. A graph of more stages than steps gets a proposal. Illegal schedules do not
@@ -146,6 +169,8 @@ class _AutoSearch:
     def best(self) -> Candidate:
         if self._is_small(self.proposed[-1]):
             return self.proposed[-1]
+        if self.is_on_gpu:
+            return self._take_parts(self.proposed, min(self.proposed, key=lambda c: c.seconds))
         rolled = list(self._rolling_starts())
         candidates = [*self.proposed, *(s.candidate for s in rolled), *self._in_strips()]
         if rolled and "descent" not in self.without:
@@ -342,6 +367,11 @@ class _AutoSearch:
             if schedule is not None:
                 best = self.candidates.candidate(f"{best.name}, {group.output}: prefetching", schedule) or best
         return best
+
+
+def _predicted(best: Candidate) -> dict[str, float]:
+    """The predicted seconds, unless data decide them."""
+    return {"predicted seconds": best.cost.seconds} if isfinite(best.cost.seconds) else {}
 
 
 def _work(candidate: Candidate) -> float:

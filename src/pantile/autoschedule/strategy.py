@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from ..analysis.channels import LEAST_AXES, MOST_CHANNELS
 from ..analysis.inlining import substituted, without_unread
-from ..cost_model import Sizes
+from ..cost_model import Cost, Sizes, predict_cost
 from ..dataclass import cached_property, dataclass, memoized
 from ..errors import UserError
 from ..expr.nodes import Number
@@ -50,6 +50,7 @@ class Problem:
     # Of lowering, on a GPU: why blocks cannot have the memory that a schedule wants of them, by the stage they compute,
     # of those that are asked about.
     refusals: Callable[[Graph, Schedule, Collection[str]], Mapping[str, str]] | None = None
+    predicted: Callable[[Schedule], Cost] | None = None  # the cost of a schedule on a GPU, whose kernels are lowered
 
     @property
     def cpu(self) -> Cpu:
@@ -112,6 +113,17 @@ class Problem:
         if self.measure is None:
             raise UserError("tuning runs the pipeline, and this problem comes without one; use pt.Pipeline")
         return self.measure(schedule)
+
+    def check_predicted(self) -> None:
+        """Refuse a problem for a GPU that comes without a pipeline, whose kernels predictions are made of."""
+        if self.predicted is None:
+            raise UserError("the cost of a GPU's kernels is predicted from a pipeline; use pt.Pipeline.problem")
+
+    def cost(self, schedule: Schedule) -> Cost:
+        """The predicted cost of a schedule; an error if it is not legal."""
+        if self.predicted is not None:
+            return self.predicted(schedule)
+        return predict_cost(self.graph, schedule, self.sizes, self.cpu, strict=self.strict, known=self.drafts)
 
     def inlined(self, names: Collection[str]) -> Problem:
         """The problem that is left when these stages are inlined. What nobody reads then has no region to schedule."""

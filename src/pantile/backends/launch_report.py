@@ -1,29 +1,29 @@
-"""The launches of a call on a GPU, as far as they are known without running it; also as text. No time is predicted.
+"""The launches of a call on a GPU, as far as they are known without running it, and their predicted time; as text, too.
 
-blur, target sm_90: 2 kernels; no time is predicted for GPUs
-  kernel            blocks  threads  shared bytes  registers  occupancy  bytes read  written  in its arrays
-  blur_x.y.block.0     250      256             0         20       100%     904,000  241,000        482,000
-  blur_y.y.block.1     250      256             0         20       100%     720,000  238,000        478,000
+blur, target sm_90: 2 kernels, 9.2 µs predicted on an H200
+  kernel               time  limited by  blocks  threads  shared bytes  registers  occupancy  bytes read  written
+  blur_x.y.block.0  4.63 µs      memory     250      256             0         20       100%     904,000  241,000
+  blur_y.y.block.1  4.57 µs      memory     250      256             0         20       100%     720,000  238,000
   arrays of the call have 0.48 MB, memory between kernels 0.24 MB; kernels move 2.1 MB
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import nan
+from dataclasses import replace
+from math import inf, isnan, nan
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .. import machine as machines
-from .. import simulator
+from ..cost_model.result import Causes, Cost, StageCost, time
 from ..dataclass import dataclass
 from ..expr.depth import on_deep_stack
 from ..ir.registers import estimated_registers
+from ..launch_cost import LaunchTime, Work, launch_time, work_of
 from ..runtime.launches import LaunchPlan, PlannedLaunch
 from ..target import Target
 
 if TYPE_CHECKING:
-    from ..machine import Occupancy
-    from ..simulator import MovedBytes
+    from ..machine import Gpu, Occupancy
 
 MOST_KERNELS = 40  # that are listed
 
@@ -31,8 +31,8 @@ MOST_KERNELS = 40  # that are listed
 @dataclass(frozen=True)
 class KernelReport:
     """One launch: its grid, its blocks, and its arrays, which it may access in part. `registers` of a thread are
-    estimated, and `occupancy` follows from them. `moved` is what its warps request of global memory, at each access
-    anew; None if data decide how often something is accessed."""
+    estimated, and `occupancy` follows from them. `work` and its `time` are None if data decide how often something is
+    accessed."""
 
     name: str
     blocks: int
@@ -42,7 +42,8 @@ class KernelReport:
     occupancy: Occupancy
     arrays: tuple[str, ...]
     bytes: int
-    moved: MovedBytes | None
+    work: Work | None
+    time: LaunchTime | None
 
 
 @dataclass(frozen=True)
@@ -51,18 +52,36 @@ class LaunchReport:
 
     name: str
     target: str
+    gpu: str
     kernels: tuple[KernelReport, ...]
     bytes_of_arrays: int
     bytes_between: int
 
-    seconds: ClassVar[float] = nan  # of a call, and of compiling: unknown
-    compile_seconds: ClassVar[float] = nan
+    compile_seconds: ClassVar[float] = nan  # unknown
+
+    @property
+    def seconds(self) -> float:
+        """The predicted time of the call, launched as one graph; not a number if data decide it."""
+        return sum(nan if k.time is None else k.time.seconds for k in self.kernels)
+
+    @property
+    def cost(self) -> Cost:
+        """The predicted time and its causes, of each stage that kernels compute; infinite if data decide it."""
+        of_stage: dict[str, Causes] = {}
+        for k in self.kernels:
+            stage = k.name.partition(".")[0]
+            causes = Causes(overhead=inf) if k.time is None else k.time.causes
+            of_stage[stage] = of_stage.get(stage, Causes()) + causes
+        stages = tuple([StageCost(name, c.seconds, c, 0.0, 0.0, ()) for name, c in of_stage.items()])
+        total = sum(of_stage.values(), Causes())
+        return Cost(self.name, total.seconds, total, stages, (), 0, 0.0)
 
     @property
     def head(self) -> str:
         """The report in a sentence."""
         count = f"{len(self.kernels)} kernel{'' if len(self.kernels) == 1 else 's'}"
-        return f"{self.name}, target {self.target}: {count}; no time is predicted for GPUs"
+        took = "data decide their time" if isnan(self.seconds) else f"{time(self.seconds)} predicted on {self.gpu}"
+        return f"{self.name}, target {self.target}: {count}, {took}"
 
     @property
     def memory(self) -> str:
@@ -74,11 +93,11 @@ class LaunchReport:
 
     @property
     def _moved(self) -> str:
-        moved = [k.moved for k in self.kernels if k.moved is not None]
-        if len(moved) < len(self.kernels):
+        works = [k.work for k in self.kernels if k.work is not None]
+        if len(works) < len(self.kernels):
             return "data decide how often kernels access it"
-        most = "at most " if any(m.is_bound for m in moved) else ""
-        return f"kernels move {most}{sum(m.read + m.written for m in moved) / 1e6:.3g} MB"
+        most = "at most " if any(w.is_bound for w in works) else ""
+        return f"kernels move {most}{sum(w.read + w.written for w in works) / 1e6:.3g} MB"
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
@@ -99,41 +118,41 @@ class LaunchReport:
 
 
 TITLES = (
-    "kernel", "blocks", "threads", "shared bytes", "registers", "occupancy", "bytes read", "written", "in its arrays",
+    "kernel", "time", "limited by", "blocks", "threads", "shared bytes", "registers", "occupancy", "bytes read",
+    "written", "in its arrays",
 )  # fmt: skip
 
 
 def _row(k: KernelReport) -> tuple[str, ...]:
+    took = ("?", "?") if k.time is None else (time(k.time.seconds), k.time.limit)
     sizes = (f"{n:,}" for n in (k.blocks, k.threads, k.shared_bytes, k.registers))
-    most = "<= " if k.moved is not None and k.moved.is_bound else ""
-    moved = ("?", "?") if k.moved is None else (f"{most}{n:,}" for n in k.moved[:2])
-    return (k.name, *sizes, f"{k.occupancy.share:.0%}", *moved, f"{k.bytes:,}")
+    most = "<= " if k.work is not None and k.work.is_bound else ""
+    moved = ("?", "?") if k.work is None else (f"{most}{n:,}" for n in (k.work.read, k.work.written))
+    return (k.name, *took, *sizes, f"{k.occupancy.share:.0%}", *moved, f"{k.bytes:,}")
 
 
 @on_deep_stack
-def launched(name: str, target: Target, plan: LaunchPlan, arrays: Mapping[str, int]) -> LaunchReport:
+def launched(name: str, target: Target, gpu: Gpu, plan: LaunchPlan, arrays: Mapping[str, int]) -> LaunchReport:
     """The report of a plan; `arrays` has the bytes of arguments and results by name."""
     between = {a.name: a.elements * a.dtype.bytes for a in plan.allocations}
     sizes = {**arrays, **between}
-    moved: dict[Any, MovedBytes | None] = {}
+    known: dict[Any, KernelReport] = {}
 
     def kernel(e: PlannedLaunch) -> KernelReport:
-        k, registers, buffers = e.kernel, estimated_registers(e.kernel), tuple([sizes[b] for b in e.buffers])
+        k, buffers = e.kernel, tuple([sizes[b] for b in e.buffers])
         launch = (k.name, e.scalars, buffers, e.blocks)  # the sweeps of a smoother are the same launch many times
-        if launch not in moved:
-            moved[launch] = simulator.moved_bytes(k, e.scalars, buffers, e.blocks)
-        return KernelReport(
-            k.name,
-            e.blocks,
-            k.threads,
-            k.shared,
-            registers,
-            machines.occupancy_of(target.cpu, k.threads, k.shared, registers),
-            e.buffers,
-            sum({b: sizes[b] for b in e.buffers}.values()),
-            moved[launch],
-        )
+        if launch not in known:
+            registers = estimated_registers(k)
+            occupancy = gpu.occupancy(k.threads, k.shared, registers)
+            work = work_of(k, e.scalars, buffers, e.blocks)
+            own = sum({b: sizes[b] for b in e.buffers}.values())
+            took = None if work is None else launch_time(gpu, work, e.blocks, k.threads, occupancy.blocks, data)
+            known[launch] = KernelReport(
+                k.name, e.blocks, k.threads, k.shared, registers, occupancy, e.buffers, own, work, took
+            )
+        return replace(known[launch], arrays=e.buffers)
 
-    kernels = tuple(kernel(e) for e in plan.launches)
+    data = sum(sizes.values())
+    kernels = tuple(map(kernel, plan.launches))
     described = f"{target.architecture} ({target.cpu})"
-    return LaunchReport(name, described, kernels, sum(arrays.values()), sum(between.values()))
+    return LaunchReport(name, described, gpu.name, kernels, sum(arrays.values()), sum(between.values()))

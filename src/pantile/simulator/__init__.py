@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .block_batch import simulate
     from .counts import Counts, counting, occupancy, table
     from .global_memory import Global
-    from .sampled_launch import MovedBytes, moved_bytes
 else:
     __getattr__, __dir__ = imported_later(
         __name__,
@@ -23,10 +22,9 @@ else:
         block_batch="simulate",
         counts="Counts Occupancy counting occupancy table",
         global_memory="Global",
-        sampled_launch="MovedBytes moved_bytes",
     )
 
 __all__ = [
-    "Counts", "Global", "MovedBytes", "Occupancy", "SimulationError", "counting", "moved_bytes", "occupancy",
+    "Counts", "Global", "Occupancy", "SimulationError", "counting", "occupancy",
     "simulate", "table",
 ]  # fmt: skip

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import field
+from math import isfinite
 
-from ...cost_model import Cost, Sizes, predict_cost
+from ...cost_model import Cost
 from ...cost_model.result import named, time
 from ...dataclass import dataclass
 from ...errors import PantileError
@@ -68,7 +69,7 @@ class CostedSchedules:
             whole = complete(p.graph, schedule, p.target, strict=p.strict)
             if whole is not schedule:
                 whole = Schedule(*whole.values(), *(s for n, s in schedule.items() if n not in whole))
-            cost = predict_cost(p.graph, whole, Sizes(p.shapes, p.scalars), p.cpu, strict=p.strict, known=p.drafts)
+            cost = p.cost(whole)
         except PantileError:
             return None
         return Candidate(name, whole, cost)
@@ -92,7 +93,8 @@ def alternatives(candidates: Iterable[Candidate | None], best: Candidate) -> tup
     """The alternatives to the best candidate, the cheapest first."""
     alike: Counter[Shape] = Counter({shape(best.schedule): 1})
     chosen: list[Alternative] = []
-    for c in sorted((c for c in candidates if c is not None and c.schedule != best.schedule), key=lambda c: c.seconds):
+    others = [c for c in candidates if c is not None and c.schedule != best.schedule and isfinite(c.seconds)]
+    for c in sorted(others, key=lambda c: c.seconds):
         if len(chosen) == MOST:
             break
         form = shape(c.schedule)

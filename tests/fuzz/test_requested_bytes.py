@@ -1,5 +1,6 @@
-"""Random pipelines on the simulated GPU move the bytes that are predicted: those that the simulator counts, and never
-fewer than those of all elements that a launch accesses. Where data decide which, the prediction is a bound."""
+"""Random pipelines on the simulated GPU request the bytes that are predicted: those that the simulator counts of each
+load, or fewer where loads are repeated, and never fewer than those of all elements that a launch accesses. Where data
+decide which, the prediction is a bound."""
 
 from __future__ import annotations
 
@@ -13,10 +14,12 @@ from hypothesis import given, seed, settings
 
 from pantile.backends.launch_report import LaunchReport
 from pantile.errors import UserError
+from pantile.launch_cost import sampled_launch
 from pantile.simulator import counting
 from pantile.simulator.accesses import ThreadAccess
 from pantile.simulator.global_memory import GlobalInLaunch
 from pantile.target.gpu import SECTOR
+from tests.launch_cost.as_written import levels_as_written
 from tests.long import LONG
 
 from .harness import Trial, pipeline_of, refused_call, refused_late, trials
@@ -47,9 +50,12 @@ def touched(monkeypatch: pytest.MonkeyPatch) -> Touched:
     return found
 
 
+@pytest.mark.parametrize("as_written", [True, False], ids=["as_written", "as_compiled"])
 @pytest.mark.parametrize("scheduled", [True, False], ids=["random", "default"])
-def test_random_pipelines(scheduled: bool, touched: Touched) -> None:
+def test_random_pipelines(scheduled: bool, as_written: bool, touched: Touched, monkeypatch: pytest.MonkeyPatch) -> None:
     compared = 0
+    if as_written:
+        monkeypatch.setattr(sampled_launch, "levels_of", levels_as_written)
 
     @seed(300)
     @settings(max_examples=1000 if LONG else 6)
@@ -57,13 +63,13 @@ def test_random_pipelines(scheduled: bool, touched: Touched) -> None:
     def each(trial: Trial) -> None:
         nonlocal compared
         touched.clear()
-        compared += compare(trial, touched)
+        compared += compare(trial, touched, as_written)
 
     each()
     assert compared >= 3
 
 
-def compare(trial: Trial, touched: Touched) -> int:
+def compare(trial: Trial, touched: Touched, as_written: bool) -> int:
     """How many launches were compared."""
     pipeline = pipeline_of(trial.case, trial.schedule, target=trial.target)
     inputs, params = trial.case.values(pipeline.graph)
@@ -78,11 +84,13 @@ def compare(trial: Trial, touched: Touched) -> int:
             return 0
         raise
     assert isinstance(report, LaunchReport)
-    known = [(k, c) for k, c in zip(report.kernels, counts, strict=True) if k.moved is not None]
-    for k, c in known:
-        for kind, predicted in zip(("load", "store"), k.moved or (), strict=False):
+    known = [(k, c, k.work) for k, c in zip(report.kernels, counts, strict=True) if k.work is not None]
+    for k, c, work in known:
+        for kind, predicted in (("load", work.read), ("store", work.written)):
             counted = c.traffic.global_sectors[kind] * SECTOR
             assert predicted >= sum(size for _, _, size in touched[id(c.traffic), kind]), (k, trial.source)
-            most = inf if k.moved is not None and k.moved.is_bound else 1.25 * counted
-            assert counted * 0.75 <= predicted <= most, (k, counted, trial.source)
+            least = 0.75 * counted if as_written or kind == "store" else 0.0
+            most = inf if work.is_bound else 1.25 * counted
+            assert least <= predicted <= most, (k, counted, trial.source)
+        assert k.time is not None and 0 < k.time.seconds < inf
     return len(known)

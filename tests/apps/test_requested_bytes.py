@@ -1,4 +1,4 @@
-"""The bytes that the kernels of apps are predicted to move, against what the simulator counts.
+"""The bytes that the kernels of apps are predicted to request, against what the simulator counts of each load.
 
 Arrays here are small: limits are lower than usual, so that some blocks and iterations count for others all the same.
 """
@@ -12,10 +12,12 @@ import pytest
 
 from pantile.apps import APPS
 from pantile.backends.launch_report import LaunchReport
-from pantile.simulator import Counts, counting, sampled_launch
+from pantile.launch_cost import sampled_launch
+from pantile.simulator import Counts, counting
 from pantile.target import NAMED
 from pantile.target.gpu import SECTOR
 
+from ..launch_cost.as_written import levels_as_written
 from ..long import LONG
 from .short import app_and_case
 from .test_simulated import ALIKE, LEFT_OUT
@@ -31,6 +33,7 @@ NEAR, WITH_FEW = 0.1, 0.35  # of what is counted, for the worst kernel: with the
 
 @pytest.mark.parametrize(("name", "how"), SCHEDULED)
 def test_of_apps(name: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampled_launch, "levels_of", levels_as_written)
     app, case = app_and_case(name)
     arguments = {**app.random(case.odd[0 if case.slow else 1]), **app.params}
     chosen = app.schedule(how, SIM)
@@ -47,8 +50,8 @@ def test_of_apps(name: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def assert_near(report: object, counts: Sequence[Counts], near: float) -> None:
     assert isinstance(report, LaunchReport)
     for k, c in zip(report.kernels, counts, strict=True):
-        assert k.moved is not None
-        for kind, predicted in (("load", k.moved.read), ("store", k.moved.written)):
+        assert k.work is not None
+        for kind, predicted in (("load", k.work.read), ("store", k.work.written)):
             counted = c.traffic.global_sectors[kind] * SECTOR
-            most = inf if k.moved.is_bound else counted * (1 + near)
+            most = inf if k.work.is_bound else counted * (1 + near)
             assert counted * (1 - near) <= predicted <= most, (k, counted)

@@ -1,0 +1,9 @@
+"""The cost model for GPUs: what a launch of a kernel does, found without running it, and the seconds that takes."""
+
+from __future__ import annotations
+
+from .instruction_counts import Pipe
+from .launch_time import LaunchTime, launch_time
+from .sampled_launch import Work, work_of
+
+__all__ = ["LaunchTime", "Pipe", "Work", "launch_time", "work_of"]

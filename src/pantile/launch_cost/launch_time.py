@@ -1,0 +1,80 @@
+"""The seconds of a launch, from its work and from what a GPU has.
+
+Each resource of a GPU is busy for a time of its own: the schedulers of warps and the pipes of instructions, L1, the
+banks of shared memory, and L2 or global memory. A warp that waits for a result leaves them to others; what all resident
+warps together wait is one more of these times. Blocks are shared out to multiprocessors, of which some get one more
+than others. All these times overlap, though not quite: the launch takes the cube root of the sum of their cubes, and a
+little to begin with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..cost_model.result import Causes
+from ..dataclass import cached_property, dataclass
+from ..machine.multiprocessor import Gpu
+from ..target.gpu import WARP_SIZE
+from .instruction_counts import Pipe
+from .sampled_launch import Work
+
+_OVERLAP = 3  # the times of resources are added in this power
+# The causes by which the cost of all schedules is explained, of each resource.
+_CAUSES = {
+    "instructions": "arithmetic",
+    "integers": "arithmetic",
+    "functions": "arithmetic",
+    "L1": "loads",
+    "shared memory": "loads",
+    "memory": "traffic",
+    "latency": "stalls",
+}
+
+
+@dataclass(frozen=True)
+class LaunchTime:
+    """The seconds that each resource is busy, by name, and those until the first block begins."""
+
+    busy: Mapping[str, float]
+    start: float
+
+    @cached_property
+    def seconds(self) -> float:
+        return float(self.start + sum(s**_OVERLAP for s in self.busy.values()) ** (1 / _OVERLAP))
+
+    @property
+    def causes(self) -> Causes:
+        """What the seconds are spent on: on each resource in proportion to what it adds to the sum of cubes."""
+        total = sum(s**_OVERLAP for s in self.busy.values())
+        spent = dict.fromkeys(_CAUSES.values(), 0.0)
+        for name, s in self.busy.items():
+            spent[_CAUSES[name]] += (self.seconds - self.start) * s**_OVERLAP / total if total else 0.0
+        return Causes(**spent, overhead=self.start)
+
+    @property
+    def limit(self) -> str:
+        """The resource that is busy for the longest time."""
+        return max(self.busy, key=lambda name: self.busy[name])
+
+
+def launch_time(gpu: Gpu, work: Work, blocks: int, threads: int, resident: int, data: int) -> LaunchTime:
+    """The time of a launch of so many blocks of threads, of which a multiprocessor holds `resident` at a time; the call
+    that it is part of has so many bytes of data."""
+    has, costs = gpu.multiprocessor, gpu.costs
+    cycle = 1e-9 / gpu.ghz
+    of_busiest = -(-blocks // gpu.multiprocessors) / blocks * cycle  # seconds for a cycle of one multiprocessor
+    count = {pipe: work.instructions.get(pipe, 0.0) for pipe in Pipe}
+    cycles = {
+        "instructions": max(sum(count.values()) / has.sub_partitions, count[Pipe.FLOAT] * WARP_SIZE / has.cores),
+        "integers": count[Pipe.INTEGER] / costs.integers,
+        "functions": count[Pipe.CONVERT] / costs.conversions + count[Pipe.SPECIAL] / costs.approximations,
+        "L1": count[Pipe.MEMORY] / costs.accesses + (work.read + work.written) / costs.l1_bytes,
+        "shared memory": work.passes,
+    }
+    in_l2 = 1 / (1 + (data / (costs.l2_share * gpu.l2)) ** 4)  # how much of the data is found there
+    of_byte = in_l2 / costs.l2_rate + (1 - in_l2) / costs.memory_rate
+    warps = min(blocks, gpu.multiprocessors * max(1, resident)) * -(-threads // WARP_SIZE)
+    busy = {name: n * of_busiest for name, n in cycles.items()}
+    busy["memory"] = work.touched * of_byte / gpu.bandwidth
+    busy["latency"] = work.latency * costs.latency * cycle / warps
+    return LaunchTime(busy, costs.launch_s)

@@ -1,0 +1,81 @@
+"""auto on GPUs: the cheapest of what strategies propose, with the parts of others that cost less."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.apps import APPS
+from pantile.autoschedule import Auto
+from pantile.machine import named
+
+H200 = named("H200")
+TARGET = "cuda-sim"
+
+
+@pytest.mark.parametrize("app", ["blur", "harris"])
+def test_nothing_that_is_proposed_costs_less(app: str) -> None:
+    sizes: dict[str, Any] = {**APPS[app].sizes["paper"]}
+    p = APPS[app].build().with_options(target=TARGET)
+    found = p.with_schedule("auto", machine=H200, estimates=sizes)
+    least = found.predict(**sizes).seconds
+    for how in ("plain", "greedy", "autogpu", "posttile"):
+        assert least <= p.with_schedule(how, machine=H200, estimates=sizes).predict(**sizes).seconds * 1.001, how
+    assert found.schedule == p.with_schedule("auto", machine=H200, estimates=sizes).schedule
+    text = found.explain()
+    assert "auto for H200" in text and "proposals: plain " in text and "greedy" in text
+
+
+def halves() -> pt.Pipeline:
+    """Two pictures that have nothing to do with each other, each of two stages."""
+    y, x = pt.vars("y x")
+    outs = []
+    for name in ("a", "b"):
+        img, row, out = pt.Input(f"img_{name}", "float32", 2), pt.Func(f"row_{name}"), pt.Func(name)
+        row[y, x] = img[y, x] + img[y, x + 1] + img[y, x + 2]
+        out[y, x] = row[y, x] + row[y + 1, x] + row[y + 2, x]
+        outs.append((out, (img.shape[0] - 2, img.shape[1] - 2)))
+    return pt.Pipeline([o for o, _ in outs], shape=[s for _, s in outs], target=TARGET)
+
+
+def test_parts_of_others_are_taken() -> None:
+    """A strategy that is good at one half takes part with one that is good at the other."""
+    p = halves()
+    sizes = {"img_a": (2002, 2002), "img_b": (2002, 2002)}
+    greedy = p.with_schedule("greedy", machine=H200, estimates=sizes).schedule
+    problem = p.with_schedule("plain", machine=H200).problem(**sizes)
+    mixed = [pt.Schedule(*(s for n, s in greedy.items() if n.endswith(half))) for half in "ab"]
+    assert problem.predicted is not None
+    both, *one = (problem.predicted(s).seconds for s in (greedy, *mixed))
+    assert both < min(one)
+    found = Auto().find(problem)
+    assert problem.predicted(found.schedule).seconds <= both * 1.001
+
+
+def test_results_are_right() -> None:
+    p = halves().with_schedule("auto", machine=H200)
+    rng = np.random.default_rng(0)
+    given: dict[str, Any] = {f"img_{n}": rng.random((70, 90), np.float32) for n in "ab"}
+    for got, expected in zip(p(**given), p.reference(**given), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_where_data_decide_the_time() -> None:
+    (x,) = pt.vars("x")
+    n, img, out = pt.Input("n", "int32", 1), pt.Input("img", "float32", 2), pt.Func("out")
+    r = pt.RDom((0, img.shape[1]))
+    out[x] = pt.sum(img[x, r[0]], over=r.where(r[0] < n[x]))
+    p = pt.Pipeline(out, shape=n.shape, target=TARGET, schedule="auto")
+    given: dict[str, Any] = {"n": np.arange(40, dtype=np.int32) % 7, "img": np.ones((40, 9), np.float32)}
+    np.testing.assert_allclose(p(**given), p.reference(**given))
+    assert "proposals: plain" in p.explain()
+
+
+def test_a_problem_without_a_pipeline_is_refused() -> None:
+    problem = halves().problem(img_a=(100, 100), img_b=(100, 100))
+    with pytest.raises(pt.UserError, match="use pt"):
+        Auto().find(replace(problem, predicted=None))
