@@ -18,15 +18,15 @@ from .known import NAMED, named
 
 if TYPE_CHECKING:
     from .capabilities import GPUS, occupancy_of, of_target
-    from .multiprocessor import Gpu, MatrixInstruction, Multiprocessor, Occupancy
+    from .multiprocessor import Gpu, GpuCosts, MatrixInstruction, Multiprocessor, Occupancy
 else:
     __getattr__, __dir__ = imported_later(
         __name__,
         capabilities="GPUS occupancy_of of_target",
-        multiprocessor="Gpu MatrixInstruction Multiprocessor Occupancy",
+        multiprocessor="Gpu GpuCosts MatrixInstruction Multiprocessor Occupancy",
     )
 
 __all__ = [
-    "GPUS", "NAMED", "Cache", "Costs", "Cpu", "Gpu", "Issue", "Machine", "MatrixInstruction", "Multiprocessor",
-    "Occupancy", "calibrate", "detect", "named", "occupancy_of", "of_target", "usable_cores",
+    "GPUS", "NAMED", "Cache", "Costs", "Cpu", "Gpu", "GpuCosts", "Issue", "Machine", "MatrixInstruction",
+    "Multiprocessor", "Occupancy", "calibrate", "detect", "named", "occupancy_of", "of_target", "usable_cores",
 ]  # fmt: skip

@@ -124,8 +124,8 @@ def _units(amount: Numbers, unit: int) -> Numbers:
 
 @dataclass(frozen=True)
 class GpuCosts:
-    """Constants of the cost model for GPUs, fitted to measured times of 149 schedules on an H200. Rates are those of a
-    multiprocessor, per cycle; instructions are those of whole warps."""
+    """Constants of the cost model for GPUs. Rates are those of a multiprocessor, per cycle; instructions are those of
+    whole warps. `integers`, `l1_bytes`, `memory_rate`, `latency` and `launch_s` were fitted to times on an H200."""
 
     integers: Rate = 3.0  # instructions on integers, comparisons and selections
     conversions: Rate = 1.0  # between numbers of different types
