@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,20 +12,15 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import VARIANTS, PolymageGpu, Report
-from pantile.autoschedule.blocks.warp_costs import (
-    OF_H200,
-    TABLE_3,
-    Algorithm2,
-    FusedGroup,
-    FusedStage,
-    Weights,
-    weights_of,
-)
+from pantile.autoschedule.blocks import warp_tile_model
+from pantile.autoschedule.blocks.group_tiles import FusedGroup, FusedStage, GroupTiles
+from pantile.autoschedule.blocks.warp_costs import OF_H200, TABLE_3, Algorithm2, Weights, weights_of
 from pantile.autoschedule.blocks.warp_tile_model import Form, WarpTileModel
-from pantile.autoschedule.blocks.warp_tiles import Blocks, candidates, warp_sizes, warp_tile
+from pantile.autoschedule.blocks.warp_tiles import Blocks, TileShapes, candidates, warp_sizes, warp_tile
 from pantile.autoschedule.fusion.alignment import StageGraph
 from pantile.autoschedule.polymage_gpu import FORMS
 from pantile.machine import named
+from pantile.machine.multiprocessor import Gpu
 
 from .problems import TINY_GPU, problem_of
 
@@ -33,6 +29,12 @@ V100 = named("Tesla V100")
 
 def blocks(tile: tuple[int, ...], block: tuple[int, ...], *, per_warp: bool = True) -> Blocks:
     return Blocks(tuple(np.array([n]) for n in tile), tuple(np.array([n]) for n in block), per_warp)
+
+
+def algorithm_2(
+    gpu: Gpu, group: FusedGroup, tried: Blocks, fractions: tuple[float, ...] = (0.0,), *, printed: bool = False
+) -> Algorithm2:
+    return Algorithm2(gpu, Weights(), GroupTiles(group, tried.shapes), tried, fractions, printed)
 
 
 # ---- §4
@@ -61,10 +63,24 @@ def test_tiles_of_single_warps() -> None:
 def test_the_size_of_scratchpads() -> None:
     """⌈B_i / W_i⌉ (T_i W_i + O_i) along each dim: 1 (128 + 2) and 4 (8 + 4); all of a block high where warps are one
     thread high; and one tile where it is that of the block."""
-    assert blocks((8, 4, 1), (16, 8, 1)).computed((1.0, 1.0, 1.0), (2, 4, 0)).tolist() == [130 * 4 * 12]
-    assert blocks((8, 2), (64, 4)).computed((1.0, 1.0), (2, 4)).tolist() == [2 * 258 * (8 + 4)]
-    assert blocks((8, 2), (64, 4), per_warp=False).computed((1.0, 1.0), (2, 4)).tolist() == [514 * 12]
-    assert blocks((8, 2), (64, 4), per_warp=False).computed((0.5, None), (2, 4)).tolist() == [257]
+
+    def computed(tried: Blocks, density: tuple[float | None, ...], overlap: tuple[float, ...]) -> int:
+        tiles = GroupTiles(FusedGroup((FusedStage(1, (), density, overlap),), (1 << 10,) * 3), tried.shapes)
+        return int(tiles.computed[0, 0] * tried.count[0])
+
+    assert computed(blocks((8, 4, 1), (16, 8, 1)), (1.0, 1.0, 1.0), (2, 4, 0)) == 130 * 4 * 12
+    assert computed(blocks((8, 2), (64, 4)), (1.0, 1.0), (2, 4)) == 2 * 258 * (8 + 4)
+    assert computed(blocks((8, 2), (64, 4), per_warp=False), (1.0, 1.0), (2, 4)) == 514 * 12
+    assert computed(blocks((8, 2), (64, 4), per_warp=False), (0.5, None), (2, 4)) == 257
+
+
+def test_blocks_of_one_shape() -> None:
+    """Blocks of one, two and 32 warps side by side have tiles of the same shape, which is looked at once."""
+    tried = candidates((4256, 2832), per_warp=True, is_last=False)
+    rows = tried[(tried.block[1] == 1) & (tried.tile[0] == 4) & (tried.tile[1] == 2)]
+    assert rows.threads.tolist() == [1024, 512, 256, 128, 64, 32] and len({*rows.shape.tolist()}) == 1
+    shapes = zip(*tried.shapes.extents, *tried.shapes.warp, tried.shapes.split_dim, strict=True)
+    assert len({*shapes}) == len(tried.shapes.split_dim) < len(tried.threads) / 4
 
 
 def test_what_is_tried() -> None:
@@ -82,12 +98,12 @@ def test_what_is_tried() -> None:
 
 def blur_costs(fraction: float, *, printed: bool) -> dict[str, list[float]]:
     """Figure 5: tiles of 8, blocks of 64 x 4, of a picture of 1024 x 512; by transaction sizes."""
-    where = {(32, 1): (4.0, 1.0)}
+    where = (((32, 1), (4.0, 1.0)),)
     blur_x = FusedStage(4, where, (1.0, 1.0), (2.0, 0.0), registers=10, seconds=10e-9)
-    blur_y = FusedStage(4, {(32, 1): (0.0, 0.0)}, (1.0, 1.0), (0.0, 0.0), registers=12, seconds=10e-9)
+    blur_y = FusedStage(4, (((32, 1), (0.0, 0.0)),), (1.0, 1.0), (0.0, 0.0), registers=12, seconds=10e-9)
     group = FusedGroup((blur_x, blur_y), (1024, 512))
-    found = Algorithm2(V100, Weights(), group, blocks((8, 1), (64, 4)), (fraction,), printed)
-    return {name[:2]: np.broadcast_to(n, found.cost.shape)[0, 0].tolist() for name, n in found.terms.items()}
+    found = algorithm_2(V100, group, blocks((8, 1), (64, 4)), (fraction,), printed=printed)
+    return {name[:2]: np.broadcast_to(n, found.cost.shape)[:, 0, 0].tolist() for name, n in found.terms.items()}
 
 
 def test_the_terms_mended() -> None:
@@ -111,10 +127,10 @@ def test_blocks_that_run_are_those_of_the_occupancy_calculator(gpu: str) -> None
     """Whole blocks, of shared memory and registers in the units that the hardware allocates."""
     has = named(gpu)
     tile, block = [(1, 1), (5, 3), (8, 2), (4, 4)], [(32, 1), (64, 3), (32, 16), (64, 2)]
-    stage = FusedStage(4, dict.fromkeys([(32, 1)], (1.0, 1.0)), (1.0, 1.0), (2.0, 2.0), registers=19, seconds=1e-9)
+    stage = FusedStage(4, (((32, 1), (1.0, 1.0)),), (1.0, 1.0), (2.0, 2.0), registers=19, seconds=1e-9)
     group = FusedGroup((stage, replace(stage, overlap=(0.0, 0.0))), (1 << 14, 1 << 14))
     tried = Blocks(*(tuple(np.array(of).T) for of in (tile, block)))
-    found = Algorithm2(has, Weights(), group, tried)
+    found = algorithm_2(has, group, tried)
     each = zip(tried.threads, found.shared_per_block.ravel(), found.running_blocks.ravel(), strict=True)
     assert all(has.occupancy(int(n), int(shared), 38).blocks == running for n, shared, running in each)
 
@@ -141,35 +157,33 @@ def test_whole_tiles_are_in_registers() -> None:
     """Lines 15 and 20 of Algorithm 1: along the first dim of more than one point, R of T tiles; the overlap along it is
     in shared memory. Of 4 rows and 2 more, 2 lanes along y have 3."""
     each = blocks((5, 2), (16, 2)), blocks((1, 4), (16, 2)), blocks((1, 1), (16, 2))
-    assert [b.whole_tiles(np.array([[0.0, 0.5, 1.0]])).tolist() for b in each] == [
-        [[0, 2, 5]],
-        [[0, 2, 4]],
-        [[0, 0, 0]],
-    ]
-    points, registers = zip(*(b.in_registers((1.0, 1.0), (2.0, 2.0)) for b in each), strict=True)
-    assert [p.tolist() for p in points] == [[96], [36], [0]]
-    assert [r.tolist() for r in registers] == [[96], [64], [0]]
+    shares = np.array([[0.0], [0.5], [1.0]])
+    assert [b.whole_tiles(shares)[:, 0].tolist() for b in each] == [[0, 2, 5], [0, 2, 4], [0, 0, 0]]
+    group = FusedGroup((FusedStage(4, (), (1.0, 1.0), (2.0, 2.0)),), (1 << 10, 1 << 10))
+    points, registers = zip(*(GroupTiles(group, b.shapes).in_registers for b in each), strict=True)
+    assert [p.tolist() for p in points] == [[[96]], [[36]], [[0]]]
+    assert [r.tolist() for r in registers] == [[[96]], [[64]], [[0]]]
 
 
 def test_redundant_computations_of_blur() -> None:
     """§3: 0.8 % with tiles of 8, 0.4 % with tiles of 16."""
     for tile, percent in ((8, 0.8), (16, 0.4)):
-        stage = FusedStage(4, {(32, 1): (1.0, 1.0)}, (1.0, 1.0), (2.0, 0.0), seconds=1e-9)
+        stage = FusedStage(4, (((32, 1), (1.0, 1.0)),), (1.0, 1.0), (2.0, 0.0), seconds=1e-9)
         group = FusedGroup((stage, replace(stage, overlap=(0.0, 0.0))), (4096, 4096))
-        found = Algorithm2(V100, Weights(), group, blocks((tile, 1), (64, 4)))
-        assert round(100 * float(found.overlap[0, 0, 0]), 1) == percent
+        found = algorithm_2(V100, group, blocks((tile, 1), (64, 4)))
+        assert round(100 * float(found.overlap[0]), 1) == percent
 
 
 def test_configurations_that_are_invalid() -> None:
     """Lines 12 and 21, and, mended, blocks for all multiprocessors."""
-    stage = FusedStage(4, {(32, 1): (1.0, 1.0)}, (1.0, 1.0), (2.0, 2.0), registers=40, seconds=1e-9)
+    stage = FusedStage(4, (((32, 1), (1.0, 1.0)),), (1.0, 1.0), (2.0, 2.0), registers=40, seconds=1e-9)
     group = FusedGroup((stage, stage), (4096, 4096))
     tile = blocks((8, 4), (64, 4), per_warp=False)
-    assert Algorithm2(V100, Weights(), group, tile).is_valid.all()
-    assert not Algorithm2(V100, Weights(), replace(group, stages=(stage,) * 12), tile).is_valid.any()
-    assert not Algorithm2(V100, Weights(), replace(group, extents=(1024, 256)), tile).is_valid.any()
+    assert algorithm_2(V100, group, tile).is_valid.all()
+    assert not algorithm_2(V100, replace(group, stages=(stage,) * 12), tile).is_valid.any()
+    assert not algorithm_2(V100, replace(group, extents=(1024, 256)), tile).is_valid.any()
     hot = replace(stage, registers=128)
-    assert not Algorithm2(V100, Weights(), replace(group, stages=(hot, hot)), tile).is_valid.any()
+    assert not algorithm_2(V100, replace(group, stages=(hot, hot)), tile).is_valid.any()
 
 
 def test_weights_of_machines() -> None:
@@ -203,7 +217,7 @@ def test_coalesced_loads() -> None:
         model = WarpTileModel(stages, V100, Weights(), Form(per_warp=False, fractions=(0.0,)))
         aligned = stages.aligned(1)
         assert aligned is not None
-        found = model.inputs(aligned).stages[0].transactions
+        found = dict(model.inputs(aligned).stages[0].transactions)
         assert {warp: found[warp] for warp in wanted} == wanted
 
 
@@ -312,6 +326,36 @@ def test_apps(name: str, tiles: str, cost: str) -> None:
     np.testing.assert_allclose(p(**arguments), p.reference(**arguments), rtol=2e-4, atol=1e-3)
     assert any("compute_at" in p.schedule.on(s.name).verbs for s in p.graph.stages) or cost == "printed"
     assert tiles == "block" or "bar.sync" not in p.asm()
+
+
+def test_groups_that_are_alike_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a chain of equal stages, groups of as many stages have the same cost: there are as many as stages."""
+    evaluated: list[FusedGroup] = []
+
+    def counted(group: FusedGroup, shapes: TileShapes) -> GroupTiles:
+        evaluated.append(group)
+        return GroupTiles(group, shapes)
+
+    monkeypatch.setattr(warp_tile_model, "GroupTiles", counted)
+    counts = []
+    for count in (6, 12):
+        evaluated.clear()
+        found = DEFAULT.find(problem_of(repeated(count), V100, img=(2048, 2048)))
+        assert found.report.counts["states explored"] >= count * (count - 1) / 2
+        counts.append(len(evaluated))
+    assert counts[1] <= 2.5 * counts[0]
+
+
+def repeated(count: int) -> pt.Pipeline:
+    """Equal stages, each of which adds the row above, where there is one, to that of the one before."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    before: Any = img
+    for k in range(count):
+        f = pt.Func(f"f{k}")
+        f[y, x] = before[y, x] + pt.select(y > 0, before[y - 1, x], 0.0)
+        before = f
+    return pt.Pipeline(before, shape=img.shape)
 
 
 def test_planes_are_tiles_of_their_own() -> None:

@@ -9,7 +9,7 @@ and short sums inside expressions, which are PolyMage's Stencil; reductions are 
 The steps, and where they are:
     §4, warps, their tiles, scratchpads; the tiles to try    blocks/warp_tiles
     Algorithm 1, hybrid tiling: the split dim, R             blocks/warp_tiles; its code: lower/gpu/hybrid_tiles
-    Algorithm 2, printed and mended                          blocks/warp_costs
+    Algorithm 2, printed and mended                          blocks/warp_costs, blocks/group_tiles
     what it is called with                                   blocks/warp_tile_model
     Algorithms 1 and 5 of polymage-plus, grouping            fusion/grouping, fusion/bounded_grouping
     directives                                               `_part` below

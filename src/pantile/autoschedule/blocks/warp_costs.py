@@ -21,8 +21,6 @@ decides here is mended; `printed` follows the lines as far as they go:
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -33,12 +31,10 @@ from ...machine.multiprocessor import Gpu, blocks_by_registers, blocks_by_shared
 from ...parameters import Weight
 from ...schedule.limits import MOST_COPIES
 from ...target.gpu import LINE, SECTOR, WARP_SIZE
+from .group_tiles import FusedGroup, GroupTiles
 from .warp_tiles import Blocks, Numbers
 
 TRANSACTION_SIZES = (SECTOR, LINE)  # GLMemTxSz, for L2 and for L1
-WORD = 4  # bytes of a register
-
-Shape = tuple[tuple[float | None, ...], tuple[float, ...]]  # the density and the overlap of a stage
 
 
 @dataclass(frozen=True)
@@ -66,78 +62,50 @@ def weights_of(gpu: str, *, printed: bool) -> Weights:
     return of_paper or (Weights() if printed else OF_H200)
 
 
-@dataclass(frozen=True)
-class FusedStage:
-    """One stage of a group. Its tile has `fixed` points at each point of the dims of blocks, of which it has some."""
-
-    bytes: int  # of a point
-    transactions: Mapping[tuple[int, ...], tuple[float, ...]]  # per point: warp sizes -> by GLMemTxSz
-    density: tuple[float | None, ...]  # its points per point of the output, along x, y, z; None for dims it lacks
-    overlap: tuple[float, ...]  # O_x, O_y, O_z, in points of the output
-    fixed: int = 1
-    registers: int = 0  # REG_USAGE(H)
-    seconds: float = 0.0  # TIME_PER_ITER(H)
-
-    @property
-    def points(self) -> float:
-        """Its points at each point of the output."""
-        return self.fixed * prod(d for d in self.density if d is not None)
-
-    @property
-    def shape(self) -> Shape:
-        """What the size of its tiles follows from."""
-        return self.density, self.overlap
-
-
-@dataclass(frozen=True)
-class FusedGroup:
-    """Stages that are fused, the output last, whose extents are those along x, y, z."""
-
-    stages: tuple[FusedStage, ...]
-    extents: tuple[int, ...]
-    planes: int = 1  # tiles along other dims of the output
-    is_stored: bool = True  # whether the output is one of the pipeline: others may have blocks that are not whole
-
-
 @dataclass(frozen=True, eq=False)
 class Algorithm2:
-    """COST(G, ...): axes are tiles and blocks, fractions in registers, and transaction sizes."""
+    """COST(G, ...): axes are transaction sizes, fractions in registers, and blocks."""
 
     gpu: Gpu
     weights: Weights
-    group: FusedGroup
+    tiles: GroupTiles  # in the shapes of the tiles of these blocks
     blocks: Blocks
     fractions: tuple[float, ...] = (0.0,)
     printed: bool = False
 
-    def _each(self, numbers: Numbers) -> Numbers:
-        return np.asarray(numbers, dtype=np.float64).reshape(-1, 1, 1)
+    @property
+    def group(self) -> FusedGroup:
+        return self.tiles.group
+
+    def _of_blocks(self, of_tiles: Numbers) -> Numbers:
+        """Of all tiles of a block together what is known of each shape."""
+        return of_tiles[self.blocks.shape] * self.blocks.count
 
     @cached_property
     def fraction(self) -> Numbers:
         """The fracRegTile of the algorithm."""
-        return np.array(self.fractions).reshape(1, -1, 1)
+        return np.array(self.fractions)[:, None]
 
     @cached_property
     def tx_size(self) -> Numbers:
         """The GLMemTxSz of the algorithm."""
-        return np.array(TRANSACTION_SIZES).reshape(1, 1, -1)
+        return np.array(TRANSACTION_SIZES)[:, None, None]
 
     # ---- lines 3-6: threads and blocks
 
     @cached_property
     def threads(self) -> Numbers:
-        return self._each(self.blocks.threads)
+        return self.blocks.threads
 
     @cached_property
     def total_threads(self) -> Numbers:
         sizes = zip(self.group.extents, self.blocks.tile, strict=True)
-        return self._each(self.group.planes * prod(-(-n // t) for n, t in sizes))
+        return self.group.planes * prod(-(-n // t) for n, t in sizes)
 
     @cached_property
     def total_blocks(self) -> Numbers:
         """The blocks of the kernel, the last ones along each dim included."""
-        return self._each(self.group.planes * self.blocks.in_picture(self.group.extents))
+        return self.group.planes * self.blocks.in_picture(self.group.extents)
 
     @cached_property
     def warps_per_block(self) -> Numbers:
@@ -148,80 +116,45 @@ class Algorithm2:
         """The tbPerSM of line 6."""
         if self.printed:
             return self.total_threads // self.threads // self.gpu.multiprocessors
-        return np.ceil(self.total_blocks / self.gpu.multiprocessors)
+        return -(-self.total_blocks // self.gpu.multiprocessors)
 
     # ---- lines 7-12: shared memory and register tiles
 
     @cached_property
-    def computed(self) -> Mapping[Shape, Numbers]:
-        """COMPUTE_TILE_VOL: the points that a block computes of stages of each shape, and without overlap."""
-        shapes = {stage.shape for stage in self.group.stages}
-        shapes |= {(density, (0.0,) * len(overlap)) for density, overlap in shapes}
-        return {shape: self.blocks.computed(*shape) for shape in shapes}
-
-    @cached_property
     def tile_bytes(self) -> Numbers:
         """All buffers of a block, wherever they are (lines 7-9)."""
-        buffers = self.group.stages[:-1]
         if self.printed:
-            return self._each(self.blocks.points) * self.threads * len(buffers)
-        return self._each(self._total([(s, s.bytes * s.fixed) for s in buffers], self.computed))
+            return self.blocks.points * self.threads * (len(self.group.stages) - 1)
+        return self._of_blocks(self.tiles.bytes)
 
     @cached_property
     def shared_per_block(self) -> Numbers:
         if self.printed or not self.fraction.any():
             return self.tile_bytes * (1 - self.fraction)  # line 10
-        held = sum(s.bytes * s.fixed * self._in_registers[s.shape][0] for s in self.group.stages[:-1])
-        return self.tile_bytes - self._each(held) * self._whole_tiles
+        return self.tile_bytes - self._of_blocks(self.tiles.bytes_in_registers) * self._whole_tiles
 
     @cached_property
     def register_tile(self) -> Numbers:
         """The registers of a thread that hold buffers (line 11)."""
         if self.printed or not self.fraction.any():
             return self.shared_per_block * self.fraction / self.threads
-        held = sum(-(-s.bytes // WORD) * s.fixed * self._in_registers[s.shape][1] for s in self.group.stages[:-1])
-        return self._each(held) * self._whole_tiles / self.threads
+        return self._of_blocks(self.tiles.registers) * self._whole_tiles / self.threads
 
     @cached_property
     def _whole_tiles(self) -> Numbers:
-        return self.blocks.whole_tiles(self.fraction[:, :, 0])[:, :, None]  # line 20 of Algorithm 1
-
-    @cached_property
-    def _in_registers(self) -> Mapping[Shape, tuple[Numbers, Numbers]]:
-        """The points in registers, and the registers that hold them, for each whole tile."""
-        return {shape: self.blocks.in_registers(*shape) for shape in {s.shape for s in self.group.stages[:-1]}}
-
-    def _total(self, factors: Sequence[tuple[FusedStage, int]], points: Mapping[Shape, Numbers]) -> Numbers:
-        """The sum over buffers, those of each shape at once."""
-        of_shape: dict[Shape, int] = defaultdict(int)
-        for stage, factor in factors:
-            of_shape[stage.shape] += factor
-        return sum((factor * points[shape] for shape, factor in of_shape.items()), 0 * self.blocks.points)
+        return self.blocks.whole_tiles(self.fraction)  # line 20 of Algorithm 1
 
     # ---- lines 13-17: transactions
 
     @cached_property
     def transactions(self) -> Numbers:
         """The transactions of a warp for one point of each thread, and for what of the overlap is beside it."""
-        of_shape: dict[Shape | None, list[FusedStage]] = defaultdict(list)
-        for stage in self.group.stages:
-            of_shape[None if self.printed else stage.shape].append(stage)
-        total = 0.0
-        for shape, stages in of_shape.items():
-            each = [[s.points * np.array(s.transactions[warp]) for s in stages] for warp in self.blocks.warp_kinds]
-            total = total + np.sum(each, axis=1)[self.blocks.warp_kind][:, None, :] * self._redundancy(shape)
-        return total
-
-    def _redundancy(self, shape: Shape | None) -> Numbers:
-        """The points that are computed of stages of a shape, over those without overlap; 1 as printed."""
-        if shape is None:
-            return 1.0
-        density, overlap = shape
-        return self._each(self.computed[shape] / self.computed[density, (0.0,) * len(overlap)])
+        of_shapes = self.tiles.plain_transactions if self.printed else self.tiles.transactions
+        return of_shapes[:, None, self.blocks.shape]
 
     @cached_property
     def total_transactions(self) -> Numbers:
-        return self.transactions * self._each(self.blocks.points)  # line 17
+        return self.transactions * self.blocks.points  # line 17
 
     # ---- lines 18-24: occupancy
 
@@ -235,7 +168,7 @@ class Algorithm2:
     @cached_property
     def registers(self) -> Numbers:
         """The regPerTh of line 20."""
-        return np.ceil(self.register_tile) + sum(s.registers for s in self.group.stages)
+        return np.ceil(self.register_tile).astype(np.int64) + sum(s.registers for s in self.group.stages)
 
     @cached_property
     def occupancy(self) -> Numbers:
@@ -252,7 +185,7 @@ class Algorithm2:
         if self.printed:
             return np.maximum(self.most_blocks, 1)
         has = self.gpu.multiprocessor
-        by_shared = blocks_by_shared_memory(has, np.maximum(self.shared_per_block, 1))
+        by_shared = blocks_by_shared_memory(has, np.maximum(self.shared_per_block, 1).astype(np.int64))
         by_registers = blocks_by_registers(has, self.warps_per_block, self.registers)
         fitting = np.minimum(np.minimum(by_shared, by_registers), has.warps // self.warps_per_block)
         return np.minimum(np.minimum(fitting, has.blocks), self.blocks_per_sm)
@@ -272,11 +205,8 @@ class Algorithm2:
 
     @cached_property
     def compute_time(self) -> Numbers:
-        seconds: dict[Shape | None, float] = defaultdict(float)
-        for stage in self.group.stages:
-            seconds[None if self.printed else stage.shape] += stage.seconds * stage.points
-        per_point = sum(s * self._redundancy(shape) for shape, s in seconds.items())
-        return per_point * self._each(self.blocks.points)  # lines 27-28
+        per_point = self.tiles.plain_seconds if self.printed else self.tiles.seconds[self.blocks.shape]
+        return per_point * self.blocks.points  # lines 27-28
 
     # ---- lines 29-34: what is left, redone, or beyond whole rounds of blocks
 
@@ -293,11 +223,8 @@ class Algorithm2:
     @cached_property
     def overlap(self) -> Numbers:
         """The fracOverlap of line 33."""
-        plain = {(density, o): self.computed[density, (0.0,) * len(o)] for density, o in self.computed}
-        redone = {shape: points - plain[shape] for shape, points in self.computed.items()}
         threads = self.blocks.count if self.printed else self.blocks.threads
-        volume = self.blocks.points * threads * self.group.stages[-1].fixed
-        return self._each(self._total([(s, s.fixed) for s in self.group.stages[:-1]], redone) / volume)
+        return self._of_blocks(self.tiles.redone) / (self.blocks.points * threads * self.group.stages[-1].fixed)
 
     @cached_property
     def extra_blocks(self) -> Numbers:
@@ -328,7 +255,7 @@ class Algorithm2:
         """Whether a block fits (lines 12 and 21) and, mended, whether there is one for each multiprocessor."""
         has = self.gpu.multiprocessor
         fits = (self.shared_per_block <= has.shared_per_block) & (self.registers <= has.registers_per_thread)
-        points = self._each(self.blocks.points) * self.group.stages[-1].fixed
+        points = self.blocks.points * self.group.stages[-1].fixed
         fits &= (self.fraction == 0) | (points <= MOST_COPIES)  # loops around registers are unrolled
         fits &= self.group.is_stored | (self.tile_bytes <= has.shared_per_block)  # where all of it must be
         return fits if self.printed else fits & (self.total_blocks >= self.gpu.multiprocessors)
@@ -336,7 +263,7 @@ class Algorithm2:
     @cached_property
     def of_fitting(self) -> Algorithm2:
         """Algorithm 2 for those of its blocks that fit with some fraction in registers."""
-        return replace(self, blocks=self.blocks[self.fits.any(axis=(1, 2))])
+        return replace(self, blocks=self.blocks[self.fits.any(axis=0)])
 
     @cached_property
     def is_valid(self) -> Numbers:
@@ -351,3 +278,9 @@ class Algorithm2:
     @cached_property
     def cost(self) -> Numbers:
         return np.where(self.is_valid, self.sum, np.inf)
+
+    @cached_property
+    def cheapest(self) -> tuple[int, int, int]:
+        """The place of the least cost: of several, that of the first block, and then of the first fraction."""
+        k, share, size = np.unravel_index(int(np.argmin(self.cost.T)), self.cost.T.shape)
+        return int(size), int(share), int(k)

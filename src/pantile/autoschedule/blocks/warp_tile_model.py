@@ -17,7 +17,7 @@ from math import inf, prod
 import numpy as np
 
 from ...analysis.access import Access, accesses
-from ...dataclass import cached_property, dataclass
+from ...dataclass import cached_property, dataclass, memoized
 from ...expr.visit import key
 from ...machine.multiprocessor import Gpu
 from ...target.gpu import WARP_SIZE
@@ -26,7 +26,8 @@ from ..fusion.alignment import SHORT, StageGraph
 from ..fusion.dag import Group
 from ..fusion.expression_inlining import NONE
 from ..fusion.overlapped_tiles import OverlappedTiles
-from .warp_costs import TRANSACTION_SIZES, WORD, Algorithm2, FusedGroup, FusedStage, Weights
+from .group_tiles import WORD, FusedGroup, FusedStage, GroupTiles, Transactions
+from .warp_costs import TRANSACTION_SIZES, Algorithm2, Weights
 from .warp_tiles import MOST_DIMS, Blocks, Numbers, candidates, warp_sizes
 
 CYCLES = 4
@@ -60,6 +61,20 @@ class WarpTiledGroup:
 
 
 @dataclass(frozen=True)
+class _BestTiles:
+    """The tiles and blocks with the least cost, along x, y and z, and where that is in registers."""
+
+    cost: float
+    tile: tuple[int, ...]
+    block: tuple[int, ...]
+    warp: tuple[int, ...]
+    split_dim: int
+    whole_tiles: int  # along the split dim
+    fraction: float
+    terms: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class WarpTileModel:
     """COST(G) for all sets of the same stages."""
 
@@ -69,8 +84,6 @@ class WarpTileModel:
     form: Form
     printed: bool = False
     _found: dict[Group, WarpTiledGroup] = field(default_factory=dict)
-    _blocks: dict[tuple[tuple[int, ...], int, tuple[bool, ...], bool], Blocks] = field(default_factory=dict)
-    _transactions: dict[object, Numbers] = field(default_factory=dict)
 
     def cost(self, group: Group) -> float:
         return self.costed(group).cost
@@ -102,40 +115,49 @@ class WarpTileModel:
         return WarpTiledGroup(inf) if aligned is None else self._tiled(aligned, is_last)  # line 2
 
     def _tiled(self, group: AlignedGroup, is_last: bool) -> WarpTiledGroup:
-        """The minimum of §6 over tiles, blocks, fractions and transaction sizes."""
+        """A group in its best tiles, by dims of its output."""
         space = _TiledSpace(group)
-        blocks = self._candidates(space, is_last) if space.tiled else None
-        if blocks is None or not len(blocks.warp_kind):
+        best = self._best(self._fused(space), is_last) if space.tiled else None
+        if best is None:
             return self._untiled(group, space)
-        fractions = self.form.fractions if space.is_of_one_size else (0.0,)
-        found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, fractions, self.printed).of_fitting
+        tile, block, warp = map(space.by_dim, (best.tile, best.block, best.warp))
+        *members, output = group.names
+        if not self.form.per_warp:
+            return WarpTiledGroup(best.cost, output, tuple(members), tile, block, terms=best.terms)
+        stages, registers = self.stages.problem.graph.stage, dict[str, tuple[str, int]]()
+        lanes = {name: space.lanes(name, stages[name].dims, warp) for name in group.names}
+        if best.whole_tiles:
+            each = {name: space.dim(name, space.tiled[best.split_dim]) for name in members}
+            registers = {name: (dim, best.whole_tiles * lanes[name][dim]) for name, dim in each.items()}
+        fraction = best.fraction if registers else 0.0
+        return WarpTiledGroup(
+            best.cost, output, tuple(members), tile, block, warp, registers, lanes, fraction, best.terms
+        )
+
+    @memoized
+    def _best(self, group: FusedGroup, is_last: bool) -> _BestTiles | None:
+        """The minimum of §6 over tiles, blocks, fractions and transaction sizes."""
+        blocks = self._candidates(group.extents, group.planes, group.overlapping, is_last)
+        fractions = self.form.fractions if group.is_of_one_size else (0.0,)
+        if len(group.stages) == 1:
+            fractions = fractions[:1]  # there is no buffer to be in registers
+        tiles = GroupTiles(group, blocks.shapes)
+        found = Algorithm2(self.gpu, self.weights, tiles, blocks, fractions, self.printed).of_fitting
         blocks = found.blocks
         if not len(blocks.points):
-            return self._untiled(group, space)
-        at = np.unravel_index(int(np.argmin(found.cost)), found.cost.shape)
+            return None
+        at = size, share, k = found.cheapest
         if np.isinf(found.cost[at]):
-            return self._untiled(group, space)
-        tile, block, warp = (
-            space.by_dim([int(n[at[0]]) for n in of]) for of in (blocks.tile, blocks.block, blocks.warp)
-        )
+            return None
+        tile, block, warp = (tuple(int(n[k]) for n in of) for of in (blocks.tile, blocks.block, blocks.warp))
         terms = found.terms_at(at) | {
-            "transaction bytes": TRANSACTION_SIZES[at[2]],
+            "transaction bytes": TRANSACTION_SIZES[size],
             "occupancy": float(np.broadcast_to(found.occupancy, found.cost.shape)[at]),
             "registers": int(np.broadcast_to(found.registers, found.cost.shape)[at]),
             "shared bytes": int(np.broadcast_to(found.shared_per_block, found.cost.shape)[at]),
         }
-        *members, output = group.names
-        cost, registers = float(found.cost[at]), dict[str, tuple[str, int]]()
-        if not self.form.per_warp:
-            return WarpTiledGroup(cost, output, tuple(members), tile, block, terms=terms)
-        stages = self.stages.problem.graph.stage
-        lanes = {name: space.lanes(name, stages[name].dims, warp) for name in group.names}
-        if whole := int(blocks.whole_tiles(np.array([fractions[at[1]]]))[at[0], 0]):
-            split = space.tiled[int(blocks.split_dim[at[0]])]
-            each = {name: space.dim(name, split) for name in members}
-            registers = {name: (dim, whole * lanes[name][dim]) for name, dim in each.items()}
-        fraction = fractions[at[1]] if registers else 0.0
-        return WarpTiledGroup(cost, output, tuple(members), tile, block, warp, registers, lanes, fraction, terms)
+        split_dim, whole_tiles = int(blocks.split_dim[k]), int(blocks.whole_tiles(fractions[share])[k])
+        return _BestTiles(float(found.cost[at]), tile, block, warp, split_dim, whole_tiles, fractions[share], terms)
 
     def _untiled(self, group: AlignedGroup, space: _TiledSpace) -> WarpTiledGroup:
         """A stage that has no valid tile, by itself, at the cost of one that leaves multiprocessors idle."""
@@ -146,20 +168,21 @@ class WarpTileModel:
             return WarpTiledGroup(0.0, group.output, remark=why)
         block = tuple(np.array([n]) for n in (WARP_SIZE, *(1 for _ in space.tiled[1:])))
         blocks = Blocks(tuple(np.ones_like(n) for n in block), block, per_warp=False)
-        found = Algorithm2(self.gpu, self.weights, self._fused(space), blocks, printed=self.printed)
+        tiles = GroupTiles(self._fused(space), blocks.shapes)
+        found = Algorithm2(self.gpu, self.weights, tiles, blocks, printed=self.printed)
         at = np.unravel_index(int(np.argmin(found.sum)), found.sum.shape)
         return WarpTiledGroup(float(found.sum[at]), group.output, terms=found.terms_at(at), remark=why)
 
-    def _candidates(self, space: _TiledSpace, is_last: bool) -> Blocks:
+    @memoized
+    def _candidates(
+        self, extents: tuple[int, ...], planes: int, overlapping: tuple[bool, ...], is_last: bool
+    ) -> Blocks:
         """The blocks to try: all, or those whose warps can have tiles of their own, and one for each multiprocessor."""
-        overlapping = space.overlapping if self.form.per_warp else ()
-        at = space.extents, space.plane_count, overlapping, is_last
-        if at not in self._blocks:
-            blocks = candidates(space.extents, is_last=is_last, per_warp=self.form.per_warp)
+        blocks = candidates(extents, is_last=is_last, per_warp=self.form.per_warp)
+        if self.form.per_warp:
             blocks = blocks.of_single_warps(overlapping)
-            least = 0 if self.printed else self.gpu.multiprocessors
-            self._blocks[at] = blocks[space.plane_count * blocks.in_picture(space.extents) >= least]
-        return self._blocks[at]
+        least = 0 if self.printed else self.gpu.multiprocessors
+        return blocks[planes * blocks.in_picture(extents) >= least]
 
     # ---- the inputs of the algorithm
 
@@ -197,19 +220,40 @@ class WarpTileModel:
             cycles += runs * (facts.arithmetic(name, k) + sum(reads.values())) * CYCLES
         return min(MOST_REGISTERS, REGISTERS + words), max(float(CYCLES), cycles) / (self.gpu.ghz * 1e9)
 
-    def _loads(self, space: _TiledSpace, name: str) -> Mapping[tuple[int, ...], tuple[float, ...]]:
-        """The transactions for what a stage reads of others than the group's (lines 14-16), by warp sizes."""
-        warps = _warps(len(space.extents))
-        total = np.zeros((len(warps), len(TRANSACTION_SIZES)))
-        for access, runs in _global_loads(self.stages, space.group, name):
-            moves = self._moves(space, name, access)
-            at = moves, access.load.dtype.bytes, len(space.extents)
-            if at not in self._transactions:
-                self._transactions[at] = np.array([_coalesced(moves, w) for w in warps])
-            total += runs * self._transactions[at]
-        return dict(zip(warps, map(tuple, total.tolist()), strict=True))
+    def _loads(self, space: _TiledSpace, name: str) -> Transactions:
+        """The transactions for what a stage reads of others than the group's (lines 14-16)."""
+        along = tuple(space.position(name, dim) for dim in self.stages.problem.graph.stage[name].dims)
+        sources = frozenset(self.stages.facts.source(access.buffer) for access, _ in self._reads[name])
+        return self._loads_of(name, sources - space.names, along, len(space.extents))
 
-    def _moves(self, space: _TiledSpace, name: str, access: Access) -> _Moves | None:
+    @memoized
+    def _loads_of(self, name: str, sources: frozenset[str], along: tuple[int | None, ...], dims: int) -> Transactions:
+        """Those for what it reads of some stages and inputs, where its dims are these of x, y and z."""
+        total = np.zeros((len(_warps(dims)), len(TRANSACTION_SIZES)))
+        place = dict(zip(self.stages.problem.graph.stage[name].dims, along, strict=True))
+        for access, runs in self._reads[name]:
+            if self.stages.facts.source(access.buffer) in sources:
+                total += runs * self._transactions(self._moves(access, place), access.load.dtype.bytes, dims)
+        return tuple(zip(_warps(dims), map(tuple, total.tolist()), strict=True))
+
+    @memoized
+    def _transactions(self, moves: _Moves | None, size: int, dims: int) -> Numbers:
+        """The transactions of loads of values of so many bytes, by warp sizes."""
+        return np.array([_coalesced(moves, warp) for warp in _warps(dims)])
+
+    @cached_property
+    def _reads(self) -> Memoized[str, list[tuple[Access, float]]]:
+        return Memoized(lambda name: list(self._global_loads(name)))
+
+    def _global_loads(self, name: str) -> Iterator[tuple[Access, float]]:
+        """GET_GLOBAL_MEM_LOADS: the different reads of a stage, with how often a point does each."""
+        facts, stage = self.stages.facts, self.stages.problem.graph.stage[name]
+        for k, definition in enumerate(stage.definitions):
+            runs = facts.runs(name, k) / facts.points(name)
+            different = {(a.buffer, *map(key, a.load.indices)): a for a in accesses(stage, definition)}
+            yield from ((access, runs) for access in different.values())
+
+    def _moves(self, access: Access, place: Mapping[str, int | None]) -> _Moves | None:
         """How far, in bytes, consecutive threads along x, y, z read from each other; None where data decide."""
         facts = self.stages.facts
         moves, stride = [], access.load.dtype.bytes
@@ -217,7 +261,7 @@ class WarpTileModel:
         for index, extent in zip(access.indices[::-1], extents[::-1], strict=True):
             if index is None:
                 return None
-            along = None if index.dim is None else space.position(name, index.dim)
+            along = None if index.dim is None else place.get(index.dim)
             if along is not None:
                 moves.append((along, index.scale, stride))
             stride *= extent
@@ -245,22 +289,11 @@ def _coalesced(moves: _Moves | None, warp: tuple[int, ...]) -> tuple[float, ...]
     return tuple(float(len(np.unique(address // size))) for size in TRANSACTION_SIZES)
 
 
-def _global_loads(stages: StageGraph, group: AlignedGroup, name: str) -> Iterator[tuple[Access, float]]:
-    """GET_GLOBAL_MEM_LOADS: the different reads of inputs and of other groups, with how often a point does each."""
-    facts, stage = stages.facts, stages.problem.graph.stage[name]
-    for k, definition in enumerate(stage.definitions):
-        runs = facts.runs(name, k) / facts.points(name)
-        different = {(a.buffer, *map(key, a.load.indices)): a for a in accesses(stage, definition)}
-        for access in different.values():
-            if facts.source(access.buffer) not in group.names:
-                yield access, runs
-
-
 class _TiledSpace:
     """The dims of an aligned group as x, y and z of blocks."""
 
     def __init__(self, group: AlignedGroup) -> None:
-        self.group = group
+        self.group, self.names = group, frozenset(group.names)
         self._shape = OverlappedTiles(group, NONE)
         long = self._shape.long
         self.tiled = tuple(long[::-1][:MOST_DIMS])  # dims of the output, the innermost first
@@ -286,11 +319,6 @@ class _TiledSpace:
         k = self.group.output_space.axes[name].get(dim)
         return self.tiled.index(k) if k in self.tiled else None
 
-    @property
-    def is_of_one_size(self) -> bool:
-        """Whether all stages have a point for each point of the output, so that lanes have the same ones of each."""
-        return all(each == 1 for name in self.group.names for each in self.density(name))
-
     def dim(self, name: str, k: int) -> str:
         """The dim of a stage that goes along one of the output."""
         return next(dim for dim, along in self.group.output_space.axes[name].items() if along == k)
@@ -307,11 +335,6 @@ class _TiledSpace:
     def overlap(self, name: str) -> tuple[float, ...]:
         reach = self._shape.reach(name)
         return tuple(reach[k] for k in self.tiled)
-
-    @property
-    def overlapping(self) -> tuple[bool, ...]:
-        """Along which of x, y and z some stages overlap."""
-        return tuple(any(o) for o in zip(*map(self.overlap, self.group.names), strict=True))
 
     def fixed(self, name: str) -> int:
         """The points of a stage at one point of the dims that are tiled, in one tile."""

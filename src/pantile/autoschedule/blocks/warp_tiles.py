@@ -3,14 +3,15 @@
     tiles of 8 x 4, blocks of 16 x 8 threads    ->    warps of 16 x 2, which have tiles of 128 x 8
 
 A tile is what one thread computes: along each dim its points are as far apart as its warp is wide, so that consecutive
-threads have consecutive points. Sizes are in the order x, y, z, the innermost dim first.
+threads have consecutive points. Sizes are in the order x, y, z, the innermost dim first. Many blocks have overlapped
+tiles of the same shape, which `group_tiles` looks at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import compress, product
-from math import ceil, prod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,33 @@ def warp_tile(tile: Sizes, warp: Sizes) -> tuple[Numbers, ...]:
     return tuple(t * w for t, w in zip(tile, warp, strict=True))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class TileShapes:
+    """Overlapped tiles of different shapes, many at once: their points along each dim without overlap, the lanes of
+    their warps, and the first dim along which a thread has more than one point; how many dims there are where none is.
+    """
+
+    extents: Sizes
+    warp: Sizes
+    split_dim: Numbers
+
+    @cached_property
+    def warp_kinds(self) -> list[tuple[int, ...]]:
+        """The different warp sizes."""
+        first, _ = self._kinds
+        return list(zip(*(n[first].tolist() for n in self.warp), strict=True))
+
+    @cached_property
+    def warp_kind(self) -> Numbers:
+        """Which of them each shape has."""
+        return self._kinds[1]
+
+    @cached_property
+    def _kinds(self) -> tuple[Numbers, Numbers]:
+        return _kinds(self.warp)
+
+
+@dataclass(frozen=True, eq=False)
 class Blocks:
     """Blocks of threads and the tiles of their threads, many at once. Without `per_warp` all warps of a block have one
     overlapped tile together."""
@@ -48,6 +75,7 @@ class Blocks:
     tile: Sizes
     block: Sizes
     per_warp: bool = True
+    known: tuple[TileShapes, Numbers] | None = None  # `shapes` and `shape`, if they have been found
 
     @cached_property
     def warp(self) -> tuple[Numbers, ...]:
@@ -82,23 +110,23 @@ class Blocks:
         """The points of each of them along each dim, without its overlap."""
         return tuple(t * b // n for t, b, n in zip(self.tile, self.block, self.tiles, strict=True))
 
-    @cached_property
-    def warp_kinds(self) -> list[tuple[int, ...]]:
-        """The different warp sizes."""
-        first, _ = self._kinds
-        return list(zip(*(n[first].tolist() for n in self.warp), strict=True))
+    @property
+    def shapes(self) -> TileShapes:
+        """The shapes of the overlapped tiles, each once."""
+        return self._shapes[0]
 
-    @cached_property
-    def warp_kind(self) -> Numbers:
+    @property
+    def shape(self) -> Numbers:
         """Which of them each block has."""
-        return self._kinds[1]
+        return self._shapes[1]
 
     @cached_property
-    def _kinds(self) -> tuple[Numbers, Numbers]:
-        """One block of each kind, and the kind of each: a number with the sizes as its digits."""
-        number = sum(n * (2 * WARP_SIZE) ** k for k, n in enumerate(self.warp))
-        _, first, which = np.unique(number, return_index=True, return_inverse=True)
-        return first, which
+    def _shapes(self) -> tuple[TileShapes, Numbers]:
+        if self.known is not None:
+            return self.known
+        first, shape = _kinds((*self.extents, *self.warp, self.split_dim))
+        extents, warp = (tuple(n[first] for n in sizes) for sizes in (self.extents, self.warp))
+        return TileShapes(extents, warp, self.split_dim[first]), shape
 
     def in_picture(self, extents: Sequence[int]) -> Numbers:
         """How many blocks the output has, those of the rest along each dim included."""
@@ -109,18 +137,10 @@ class Blocks:
         """The overlapped tiles of a block."""
         return prod(self.tiles)
 
-    def computed(self, density: Sequence[float | None], overlap: Sequence[float]) -> Numbers:
-        """The points of a stage that a block computes, the size of its scratchpad: its points per point of the output,
-        None along dims that it lacks, and O_x, O_y, O_z, in points of the output."""
-        points: Numbers = self.count
-        for n, dense, beyond in zip(self.extents, density, overlap, strict=True):
-            if dense is not None:
-                points = points * (np.ceil(n * dense) + ceil(beyond * dense))
-        return points
-
     def __getitem__(self, which: Numbers) -> Blocks:
         """Some of them."""
-        return Blocks(tuple(n[which] for n in self.tile), tuple(n[which] for n in self.block), self.per_warp)
+        tile, block = (tuple(n[which] for n in sizes) for sizes in (self.tile, self.block))
+        return Blocks(tile, block, self.per_warp, (self.shapes, self.shape[which]))
 
     @cached_property
     def split_dim(self) -> Numbers:
@@ -129,24 +149,18 @@ class Blocks:
         return np.where(several.any(axis=0), several.argmax(axis=0), len(self.tile))
 
     def whole_tiles(self, fraction: Numbers) -> Numbers:
-        """R of Algorithm 1: the points of a thread that are in registers along the split dim, for several fractions of
+        """R of Algorithm 1: the points of a thread that are in registers along the split dim, for such a fraction of
         them."""
         points = np.select([self.split_dim == k for k in range(len(self.tile))], self.tile, 0)
-        return np.floor(points[:, None] * fraction + TINY)
+        return np.floor(points * fraction + TINY)
 
-    def in_registers(self, density: Sequence[float | None], overlap: Sequence[float]) -> tuple[Numbers, Numbers]:
-        """The points of a stage that a block has in registers for each of the points of a thread that are there, and
-        the registers for them, of which lanes share whole ones. What a tile overlaps along the split dim is in shared
-        memory."""
-        points = registers = self.count.astype(np.float64)
-        for k, (n, width, dense, beyond) in enumerate(zip(self.extents, self.warp, density, overlap, strict=True)):
-            is_split = self.split_dim == k
-            each = np.ones_like(n) if dense is None else np.ceil(n * dense) + ceil(beyond * dense)
-            along = 0 if dense is None else width
-            points = points * np.where(is_split, along, each)
-            registers = registers * np.where(is_split, along, np.ceil(each / width) * width)
-        is_split = self.split_dim < len(self.tile)
-        return np.where(is_split, points, 0), np.where(is_split, registers, 0)
+
+def _kinds(columns: Sequence[Numbers]) -> tuple[Numbers, Numbers]:
+    """One row of each kind, and the kind of each row, of columns of numbers that are not negative."""
+    kind = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        _, kind = np.unique(kind * (column.max(initial=0) + 1) + column, return_inverse=True)
+    return np.unique(kind, return_index=True)[1], kind
 
 
 def candidates(extents: Sequence[int], *, per_warp: bool, is_last: bool) -> Blocks:

@@ -1,0 +1,190 @@
+"""What a group of stages has in overlapped tiles of different shapes: sizes, loads and work of polymage-gpu (§4, §6).
+
+    tiles of 128 x 8, a stage that overlaps by 2 x 4    ->    130 x 12 points, 1.52 times those without overlap
+
+How many such tiles a block has, and how many blocks run, is up to `warp_costs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from ...dataclass import cached_property, dataclass
+from .warp_tiles import Numbers, TileShapes
+
+WORD = 4  # bytes of a register
+
+Transactions = tuple[tuple[tuple[int, ...], tuple[float, ...]], ...]  # warp sizes, and those by GLMemTxSz
+
+
+@dataclass(frozen=True)
+class FusedStage:
+    """One stage of a group. Its tile has `fixed` points at each point of the dims of blocks, of which it has some."""
+
+    bytes: int  # of a point
+    transactions: Transactions  # of a point
+    density: tuple[float | None, ...]  # its points per point of the output, along x, y, z; None for dims it lacks
+    overlap: tuple[float, ...]  # O_x, O_y, O_z, in points of the output
+    fixed: int = 1
+    registers: int = 0  # REG_USAGE(H)
+    seconds: float = 0.0  # TIME_PER_ITER(H)
+
+    @property
+    def points(self) -> float:
+        """Its points at each point of the output."""
+        return self.fixed * prod(d for d in self.density if d is not None)
+
+
+@dataclass(frozen=True)
+class FusedGroup:
+    """Stages that are fused, the output last, whose extents are those along x, y, z."""
+
+    stages: tuple[FusedStage, ...]
+    extents: tuple[int, ...]
+    planes: int = 1  # tiles along other dims of the output
+    is_stored: bool = True  # whether the output is one of the pipeline: others may have blocks that are not whole
+
+    @property
+    def is_of_one_size(self) -> bool:
+        """Whether all stages have a point for each point of the output, so that lanes have the same ones of each."""
+        return all(each == 1 for stage in self.stages for each in stage.density)
+
+    @property
+    def overlapping(self) -> tuple[bool, ...]:
+        """Along which of x, y and z some stages overlap."""
+        return tuple(any(far) for far in zip(*(stage.overlap for stage in self.stages), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTiles:
+    """The tiles of all stages of a group, in overlapped tiles of many shapes. Stages that are as dense and overlap as
+    far have tiles of one kind."""
+
+    group: FusedGroup
+    shapes: TileShapes
+
+    # ---- points, by kinds of stages and shapes of tiles
+
+    @cached_property
+    def _kinds(self) -> dict[tuple[tuple[float | None, ...], tuple[float, ...]], list[int]]:
+        """The places of the stages of each kind."""
+        kinds: dict[tuple[tuple[float | None, ...], tuple[float, ...]], list[int]] = {}
+        for place, stage in enumerate(self.group.stages):
+            kinds.setdefault((stage.density, stage.overlap), []).append(place)
+        return kinds
+
+    @cached_property
+    def _density(self) -> Numbers:
+        """Of stages along each dim; 0 along dims that they lack, where they have one point."""
+        return np.array([[dense or 0.0 for dense in density] for density, _ in self._kinds])
+
+    @cached_property
+    def _inside(self) -> list[Numbers]:
+        """The points of stages along each dim, without overlap."""
+        dims = zip(self.shapes.extents, self._density.T, strict=True)
+        return [np.maximum(np.ceil(extent * dense[:, None]), 1) for extent, dense in dims]
+
+    @cached_property
+    def _along(self) -> list[Numbers]:
+        """The points of stages along each dim."""
+        beyond = np.ceil(np.array([overlap for _, overlap in self._kinds]) * self._density)
+        return [inside + further[:, None] for inside, further in zip(self._inside, beyond.T, strict=True)]
+
+    @cached_property
+    def computed(self) -> Numbers:
+        """COMPUTE_TILE_VOL: the points of stages, the sizes of their scratchpads."""
+        return prod(self._along)
+
+    @cached_property
+    def _plain(self) -> Numbers:
+        """The same without overlap."""
+        return prod(self._inside)
+
+    @cached_property
+    def _redundancy(self) -> Numbers:
+        """The points of stages over those without overlap."""
+        return self.computed / self._plain
+
+    @cached_property
+    def in_registers(self) -> tuple[Numbers, Numbers]:
+        """The points of stages that are in registers for each of the points of a thread that are there, and the
+        registers for them, of which lanes share whole ones. What a tile overlaps along the split dim is in shared
+        memory."""
+        points, registers = np.ones_like(self.computed), np.ones_like(self.computed)
+        for k, (each, width, dense) in enumerate(zip(self._along, self.shapes.warp, self._density.T, strict=True)):
+            is_split = self.shapes.split_dim == k
+            along = np.where(dense[:, None] > 0, width, 0)
+            points *= np.where(is_split, along, each)
+            registers *= np.where(is_split, along, np.ceil(each / width) * width)
+        is_split = self.shapes.split_dim < len(self._along)
+        return np.where(is_split, points, 0), np.where(is_split, registers, 0)
+
+    # ---- of all buffers: the stages but the output
+
+    @cached_property
+    def bytes(self) -> Numbers:
+        """All of them, wherever they are (lines 7-9)."""
+        return self._of_buffers([stage.bytes * stage.fixed for stage in self.group.stages], self.computed)
+
+    @cached_property
+    def bytes_in_registers(self) -> Numbers:
+        """The bytes that are in registers, for each of the points of a thread that are there."""
+        return self._of_buffers([stage.bytes * stage.fixed for stage in self.group.stages], self.in_registers[0])
+
+    @cached_property
+    def registers(self) -> Numbers:
+        """The registers that hold them."""
+        words = [-(-stage.bytes // WORD) * stage.fixed for stage in self.group.stages]
+        return self._of_buffers(words, self.in_registers[1])
+
+    @cached_property
+    def redone(self) -> Numbers:
+        """The points that neighbours compute too."""
+        return self._of_buffers([stage.fixed for stage in self.group.stages], self.computed - self._plain)
+
+    def _of_buffers(self, factors: Sequence[int], points: Numbers) -> Numbers:
+        output = len(factors) - 1
+        each = [sum(factors[place] for place in places if place != output) for places in self._kinds.values()]
+        return (np.array(each)[:, None] * points).sum(axis=0)
+
+    # ---- of all stages, for one point of each thread and what of the overlap is beside it
+
+    @cached_property
+    def transactions(self) -> Numbers:
+        """The transactions of a warp, by GLMemTxSz and shapes (lines 13-16)."""
+        each = zip(self._kinds.values(), self._redundancy, strict=True)
+        return sum(self._transactions(places) * redundancy for places, redundancy in each)
+
+    @property
+    def plain_transactions(self) -> Numbers:
+        """The same without overlap."""
+        return self._transactions(range(len(self.group.stages)))
+
+    def _transactions(self, places: Sequence[int]) -> Numbers:
+        """Those of some stages, without overlap."""
+        return self._transactions_of_warps[places].sum(axis=0).T[:, self.shapes.warp_kind]
+
+    @cached_property
+    def _transactions_of_warps(self) -> Numbers:
+        """Those of each stage, without overlap, by kinds of warps."""
+        of_stages = [dict(stage.transactions) for stage in self.group.stages]
+        each = np.array([[of_warp[warp] for warp in self.shapes.warp_kinds] for of_warp in of_stages])
+        return np.array([stage.points for stage in self.group.stages])[:, None, None] * each
+
+    @cached_property
+    def seconds(self) -> Numbers:
+        """The time of a thread (line 27)."""
+        each = zip(self._kinds.values(), self._redundancy, strict=True)
+        return sum(self._seconds(places) * redundancy for places, redundancy in each)
+
+    @property
+    def plain_seconds(self) -> float:
+        """The same without overlap."""
+        return self._seconds(range(len(self.group.stages)))
+
+    def _seconds(self, places: Sequence[int]) -> float:
+        stages = [self.group.stages[place] for place in places]
+        return sum(stage.seconds * stage.points for stage in stages)
