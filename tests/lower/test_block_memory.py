@@ -91,3 +91,29 @@ def test_what_lowering_refuses_as_a_whole_dissolves_what_is_at_fault() -> None:
     result = legal(refused, [scheduled(problem.inlined(inlined), g) for g in groups], inlined)
     assert result.honoured == (True, False, True)
     assert result.remarks == ("scheduled on their own: b1, a1, because a1 cannot be there",)
+
+
+def test_what_copies_a_stage_is_not_refused_with_it() -> None:
+    """The blocks of f have no memory for g. The product, which copies slices of f, stays in its tiles: it is not asked
+    about again."""
+    i, j = pt.vars("i j")
+    a, b = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2)
+    g, f, out = pt.Func("g"), pt.Func("f"), pt.Func("out")
+    r = pt.RDom((0, a.shape[1]), name="r", names="k")
+    g[i, j] = pt.sqrt(a[i, j])
+    f[i, j] = g[i, j] + g[i + 1, j] + g[i + 2, j]
+    out[i, j] = 0.0
+    out[i, j] += f[i, r.k] * b[r.k, j]
+    pipeline = pt.Pipeline(out, shape=(a.shape[0] - 2, b.shape[1]))
+    problem = problem_of(pipeline, H200, a=(4098, 4096), b=(4096, 4096))
+    answers: list[Mapping[str, str]] = []
+
+    def refusals(_: Graph, schedule: pt.Schedule, asked: Collection[str]) -> Mapping[str, str]:
+        answers.append({name: f"{name} is refused" for name in asked if name == "f"})
+        assert "copy_in" in schedule.on("f").verbs
+        return answers[-1]
+
+    counted = Problem(problem.graph, problem.shapes, problem.scalars, problem.machine, refusals=refusals)
+    result = legal(counted, [scheduled(problem, TiledGroup("f", ("g",), ({"i": 8, "j": 32},)))])
+    assert result.honoured == (False,) and answers == [{"f": "f is refused"}]
+    assert any(remark.startswith("sums of products") for remark in result.remarks)

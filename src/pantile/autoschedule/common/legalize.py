@@ -123,7 +123,8 @@ def _refused(schedule: Schedule, parts: Mapping[int, Part], check: _Check) -> di
             schedule = schedule if refused else _with(schedule, [part])
             why |= refused
         return why
-    return {k: refusals[chain.name] for k, part in parts.items() for chain in part if chain.name in refusals}
+    own = ((k, chain.name) for k, part in parts.items() for chain in part if chain.verbs != {"copy_in"})
+    return {k: refusals[name] for k, name in own if name in refusals}
 
 
 def _resolved(problem: Problem, schedule: Schedule) -> Mapping[str, str]:
