@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 
 import pantile as pt
+from pantile import compile
 from pantile.apps import APPS
 from pantile.autoschedule import AutoGpu, Greedy, Problem
 from pantile.autoschedule.common.legalize import legal
 from pantile.autoschedule.common.tiles import TiledGroup, scheduled
 from pantile.errors import UserError
 from pantile.graph.nodes import Graph
+from pantile.ir.visit import walk
+from pantile.lower import block_memory
+from pantile.lower.passes import Trace
 from pantile.machine import named
 from pantile.scheduled_pipeline import ScheduledPipeline
 from tests.autoschedule.problems import problem_of
@@ -117,3 +121,20 @@ def test_what_copies_a_stage_is_not_refused_with_it() -> None:
     result = legal(counted, [scheduled(problem, TiledGroup("f", ("g",), ({"i": 8, "j": 32},)))])
     assert result.honoured == (False,) and answers == [{"f": "f is refused"}]
     assert any(remark.startswith("sums of products") for remark in result.remarks)
+
+
+def test_lets_of_other_stages_are_not_lowered_again() -> None:
+    """However long a pipeline is, what is around the loops of a group is what they use."""
+    sizes = []
+    for count in (4, 12):
+        pipeline = chain_of_pairs(count).with_options(target="cuda-sim")
+        problem = problem_of(pipeline, H200, img=(1000, 1000))
+        last = count - 1
+        group = TiledGroup(f"b{last}", (f"a{last}",), ({"y": 8, "x": 32},))
+        schedule = legal(problem, [scheduled(problem.inlined(problem.facts.trivial), group)]).schedule
+        of = ScheduledPipeline(pipeline.graph, schedule, pipeline.options, {})
+        built = compile._built(of._resolved, of._plan, of.variants.usual, of.options, Trace())
+        ((stage, body),) = block_memory._kept_inside(built.nest.body, pipeline.graph.stage)
+        assert stage == f"b{last}"
+        sizes.append(sum(1 for _ in walk(body)))
+    assert sizes[0] == sizes[1]
