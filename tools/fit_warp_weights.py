@@ -106,7 +106,7 @@ def found(line: dict[str, Any], strategy: PolymageGpu) -> None:
          "remarks": g.remarks} for g in p.report.groups]  # fmt: skip
     line["terms"] = np.sum([g["terms"] for g in line["groups"]], axis=0).tolist()
     if simulated:
-        line["ms"] = sum((k.moved.read + k.moved.written) for k in p.predict(**sizes).kernels if k.moved) / 4.8e9
+        line["ms"] = sum(k.work.read + k.work.written for k in p.predict(**sizes).kernels if k.work) / 4.8e9
     else:
         timed(line, replace(app, on_gpu=lambda: p.schedule))
 
