@@ -197,3 +197,26 @@ def test_random_warps_agree_with_the_reference(seed: int) -> None:
     while is_refused(p, size):
         p = warps_at_random(rng)
     assert_agrees(p, img=picture(*size))
+
+
+def of_warps(s: StageSchedule, rows: str, columns: str, *around: str) -> StageSchedule:
+    """Two by two warps of 8 rows by 8 columns, two of which are side by side in each lane."""
+    s = s.split(rows, "wy", "yi", 8).split(columns, "wx", "xw", 8).split("xw", "xl", "two", 2)
+    return s.reorder(*around, "wy", "wx", "yi", "xl", "two").warp("wy", "wx").lane("yi", "xl").unroll("two")
+
+
+def test_registers_of_a_block_are_shared_by_warps_and_their_lanes() -> None:
+    """As those that only threads share: the block computes a tile, and each lane reads what it has computed."""
+    img, f, out = pt.Input("img", "float32", ndim=2), pt.Func("f"), pt.Func("out")
+    f[y, x] = img[y, x] * 2
+    out[y, x] = f[y, x] + 1
+    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim").with_schedule(pt.Schedule(
+        of_warps(pt.on("out").tile("y", "x", "yo", "xo", "yt", "xt", 16, 16), "yt", "xt", "yo", "xo").block("yo", "xo"),
+        of_warps(pt.on("f").compute_at("out", "xo").store_in("register"), "y", "x"),
+    ))  # fmt: skip
+    (layout,) = {r.layout for r in realized(loops(p, "unroll"), "f")}
+    rows = (Digit(8, Unit.THREAD, 4), Digit(2, Unit.THREAD, 64))
+    assert layout == Layout((rows, (Digit(2, Unit.REGISTER), Digit(4, Unit.THREAD), Digit(2, Unit.THREAD, 32))))
+    assert all(sizes(r) == [1, 2] for r in realized(loops(p, "distribute_registers"), "f"))
+    for size in SIZES:
+        assert_agrees(p, img=picture(*size))

@@ -54,6 +54,11 @@ class ThreadLoop(NamedTuple):
         return self.lanes * self.weight
 
     @property
+    def is_warp(self) -> bool:
+        """Whether it counts the threads of a warp, which lane loops inside of it share out."""
+        return not self.is_lane and self.digit == Digit(WARP_SIZE, Unit.THREAD)
+
+    @property
     def is_whole(self) -> bool:
         """Whether it has an iteration for each of these threads."""
         return isinstance(self.extent, Const) and int(self.extent.value) == self.lanes
@@ -102,7 +107,7 @@ class At:
         alike = self.alike and self.decides_alike(s)
         if isinstance(s, For) and s.kind in self.kinds:
             begin, extent = self.named.form(s.min), self.named.form(s.extent).expr()
-            loops = self.loops[:-1] if s.kind is Kind.LANE and self.loops and not self.loops[-1].is_lane else self.loops
+            loops = self.loops[:-1] if s.kind is Kind.LANE and self.loops and self.loops[-1].is_warp else self.loops
             loop = ThreadLoop(s.var, begin, s.extent, thread_digit(s, extent), s.kind is Kind.LANE)
             return replace(self, scope=scope, loops=(*loops, loop), alike=alike)
         if isinstance(s, For) and self.differs(s.min):
