@@ -9,11 +9,12 @@ from ..errors import InternalError
 from ..expr.build import cast
 from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, Instruction, Load, Op, Ramp, Shuffle, Var
 from ..expr.types import FLOAT32
+from ..ir.instructions import INSTRUCTIONS
 from . import math
 from .arithmetic import WRITERS, write
 from .casts import cast_operand, write_bits, write_cast
 from .context import Context
-from .instructions import write_instruction
+from .instructions import write_instruction, write_matrix_load
 from .lanes import apart, is_multiplied_by
 from .mantissa import round_to_small, rounded_operand
 from .memory import load_lane, write_load
@@ -79,6 +80,12 @@ def _ramp(ctx: Context, e: Ramp) -> str:
     return ctx.fn.value(f"{add} {t} {base}, {distance}")
 
 
+def _instruction(ctx: Context, e: Instruction) -> str:
+    if INSTRUCTIONS[e.name].from_memory:
+        return write_matrix_load(ctx, e)
+    return write_instruction(ctx, e, [write_expression(ctx, a) for a in e.args])
+
+
 def _shuffle(ctx: Context, e: Shuffle) -> str:
     """Write a shuffle. Vectors are first padded to equal lengths, and scalars become two-lane vectors."""
     element = scalar_type(e.dtype)
@@ -113,5 +120,5 @@ _WRITERS: dict[type[Expr], Callable[[Context, Any], str]] = {
     Broadcast: _broadcast,
     Ramp: _ramp,
     Shuffle: _shuffle,
-    Instruction: lambda ctx, e: write_instruction(ctx, e, [write_expression(ctx, a) for a in e.args]),
+    Instruction: _instruction,
 }

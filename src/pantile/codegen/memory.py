@@ -56,7 +56,7 @@ def write_load(ctx: Context, e: Load) -> str:
         raw = _load_at(ctx, e.buffer, e.dtype, 1, *_scalar_address(ctx, e.buffer, e.indices[0]))
     else:
         raw = _load_vector(ctx, e)
-    return _from_memory(ctx, e.dtype, e.lanes, raw)
+    return from_memory(ctx, e.dtype, e.lanes, raw)
 
 
 def _live_mask(mask: Expr | None) -> Expr | None:
@@ -332,7 +332,7 @@ def write_store(ctx: Context, s: Store) -> None:
         return
     mask = _live_mask(s.mask)
     t, lanes = s.value.dtype, s.value.lanes
-    raw = _to_memory(ctx, t, lanes, ctx.value(s.value))
+    raw = to_memory(ctx, t, lanes, ctx.value(s.value))
     check_access(ctx, "store", s.buffer, s.indices[0], mask)
     index = affine(s.indices[0]) if lanes > 1 else None
     stride = None if index is None else index.constant_stride
@@ -381,6 +381,17 @@ def _copy(ctx: Context, s: Store, e: Load) -> bool:
     return True
 
 
+def shared_address(ctx: Context, e: Load) -> str:
+    """The address in shared memory of 16 bytes of adjacent elements."""
+    index = affine(e.indices[0])
+    if index is None or index.constant_stride != 1 or _live_mask(e.mask) is not None:
+        raise InternalError(f"{e} is no row")
+    start = _start(ctx, e.buffer, index.rest)
+    if _alignment(ctx, e.buffer, e.dtype, start, index.offset) < LONGEST_ACCESS:
+        raise InternalError(f"{e} is not known to begin at a multiple of {LONGEST_ACCESS} bytes")
+    return _in_space(ctx, _pointer(ctx, e.buffer, e.dtype, start, index.offset), 3)
+
+
 def _in_space(ctx: Context, pointer: str, space: int) -> str:
     kind = f"ptr addrspace({space})"
     return f"{kind} {ctx.fn.value(f'addrspacecast ptr {pointer} to {kind}')}"
@@ -393,7 +404,7 @@ def _combine(ctx: Context, s: Store) -> None:
     start, offset = _scalar_address(ctx, s.buffer, s.indices[0])
     pointer = _pointer(ctx, s.buffer, t, start, offset)
     kind = "f" if t.is_float else "u" if name in ("min", "max") and t.kind == "uint" else ""
-    operand = f'{memory_type(t)} {_to_memory(ctx, t, 1, value)} syncscope("device") monotonic, align {t.bytes}'
+    operand = f'{memory_type(t)} {to_memory(ctx, t, 1, value)} syncscope("device") monotonic, align {t.bytes}'
     ctx.fn.effect(f"atomicrmw {kind}{name} ptr {pointer}, {operand}{ctx.module.alias[s.buffer]}")
     ctx.fn.forget_loads(s.buffer)
 
@@ -563,13 +574,13 @@ def _shuffled_lane(ctx: Context, index: Shuffle, lane: int) -> str:
 # Between memory and registers
 
 
-def _from_memory(ctx: Context, t: DType, lanes: int, raw: str) -> str:
+def from_memory(ctx: Context, t: DType, lanes: int, raw: str) -> str:
     if t.is_bool:
         return ctx.fn.value(f"icmp ne {memory_type(t, lanes)} {raw}, {integer(0, 8, lanes)}")
     return bfloat_from_bits(ctx.fn, raw, lanes) if t.kind == "bfloat" else raw
 
 
-def _to_memory(ctx: Context, t: DType, lanes: int, value: str) -> str:
+def to_memory(ctx: Context, t: DType, lanes: int, value: str) -> str:
     if t.is_bool:
         return ctx.fn.value(f"zext {value_type(t, lanes)} {value} to {memory_type(t, lanes)}")
     return bfloat_bits(ctx.fn, value, lanes) if t.kind == "bfloat" else value

@@ -429,6 +429,8 @@ class Verifier:
                 raise self._fail(f"{operand.name} of {e} is not a number")
             if operand.layout is not None:
                 self._operand(e, operand, arg)
+            if spec.from_memory and not isinstance(arg, Load):
+                raise self._fail(f"{operand.name} of {e} is not loaded from memory")
         if spec.result is not None:
             self._operand(e, spec.result, e)
 

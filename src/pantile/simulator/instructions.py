@@ -102,6 +102,7 @@ class _Execution:
         self.warps = len(self._active)
         self.elements: dict[str, Array] = {}
         self._scalars: dict[str, Array] = {}
+        self._axes = 0  # the number of loops that are axes
 
     def run(self, s: Stmt, axes: tuple[For, ...]) -> None:
         """Run a statement inside of loops that are axes."""
@@ -116,6 +117,7 @@ class _Execution:
                 self.run(c, axes)
         elif isinstance(s, Store):
             shape = tuple(_extent(loop) for loop in axes)
+            self._axes = len(axes)
             for axis, loop in enumerate(axes):
                 self._scalars[loop.var] = np.arange(shape[axis]).reshape(-1, *[1] * (len(axes) - 1 - axis))
             stored = self.elements[s.buffer]
@@ -141,7 +143,9 @@ class _Execution:
         elements, indices = self.elements[e.buffer], np.broadcast_arrays(*map(self._value, e.indices))
         if not any(isinstance(n, Load) for i in e.indices for n in walk(i)):
             chosen: Array = elements[_in_all_warps(indices)]
-            return chosen
+            outer = [1] * (self._axes - indices[0].ndim)  # loops that no index depends on
+            shaped: Array = chosen.reshape(*chosen.shape[:2], *outer, *chosen.shape[2:])
+            return shaped
         warps, alike, *box = elements.shape
         inside = [self._inside(e, index, extent) for index, extent in zip(indices, box, strict=True)]
         flat = np.ravel_multi_index(inside, box).reshape(warps, 1, -1)

@@ -24,6 +24,8 @@ from pantile.expr.nodes import Number
 from pantile.ir.nodes import Program
 from pantile.target import GPUS, host
 
+from . import emulated_matrices
+
 Array = np.ndarray[Any, np.dtype[Any]]
 _SHARED = 1 << 16
 _HERE = [
@@ -79,6 +81,7 @@ def run(
     text = emit(made, target) + "\ndeclare void @wait()\ndeclare i32 @exchange(i32, i32, i32)\n" + _TO_BFLOAT + _BYTE
     for pattern, here in _HERE:
         text = re.sub(pattern, here, text)
+    text = emulated_matrices.replaced(text)
     barrier = threading.Barrier(entry.threads)
     wait = ctypes.CFUNCTYPE(None)(lambda: barrier.wait() and None)
     given = [0] * entry.threads
@@ -91,7 +94,7 @@ def run(
         return found
 
     exchange = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32)(of_lane)
-    functions = {"wait": wait, "exchange": exchange}
+    functions = {"wait": wait, "exchange": exchange, **emulated_matrices.callbacks(barrier)}
     addresses = {name: ctypes.cast(f, ctypes.c_void_p).value or 0 for name, f in functions.items()}
     code = load([compile_object(text, host())], entry.symbol, addresses)
     function = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32)(code.address)

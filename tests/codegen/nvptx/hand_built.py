@@ -57,7 +57,8 @@ def program(
     buffers = buffers or {"img": FLOAT32, "out": FLOAT32}
     captured = tuple(CapturedBuffer(n, t) for n, t in buffers.items())
     kernel = Kernel("out.y.0", "b", i(0), tuple(v for v, _ in scalars), captured, body, block, bytes_)
-    launch = Launch(kernel.name, tuple(e for _, e in scalars), tuple(buffers), blocks or var("img.shape.0"))
+    extent = var("img.shape.0") if blocks is None else blocks
+    launch = Launch(kernel.name, tuple(e for _, e in scalars), tuple(buffers), extent)
     arguments = tuple(
         BufferArg(n, t, 2, k == len(buffers) - 1, (None, 1), alignment) for k, (n, t) in enumerate(buffers.items())
     )
