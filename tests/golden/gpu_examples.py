@@ -48,6 +48,18 @@ def copied_rows() -> tuple[pt.Func, Any]:
     return out, (FLOATS.shape[0] - 1, FLOATS.shape[1])
 
 
+def half_product() -> tuple[pt.Func, Any]:
+    a, b, out = pt.Input("a", "float16", ndim=2), pt.Input("b", "float16", ndim=2), pt.Func("out")
+    r = pt.RDom((0, a.shape[1]), names="k")
+    out[ROW, COLUMN] = pt.sum(pt.cast("float32", a[ROW, r.k]) * pt.cast("float32", b[r.k, COLUMN]), over=r)
+    return out, (a.shape[0], b.shape[1])
+
+
+def of_lanes(s: pt.StageSchedule, i: str, j: str, *around: str) -> pt.StageSchedule:
+    s = s.split(i, "i8", "il", 8).split(j, "j8", "jn", 8).split("jn", "jl", "j2", 2)
+    return s.reorder(*around, "i8", "j8", "il", "jl", "j2").lane("il", "jl").unroll("i8").vectorize("j2")
+
+
 SERIAL = pt.Schedule(pt.on("blur_y"), pt.on("blur_x").compute_root())
 TILES = pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
 IN_SHARED = pt.Schedule(TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x").store_in("shared"))
@@ -123,6 +135,19 @@ PRODUCT = pt.Schedule(
     pt.on("b").copy_in("sums", "right", "k", "j"),
     pt.on("right").compute_at("sums", "ko").store_in("shared").thread("k", "j").compute_ahead(1),
 )
+TENSOR_CORES = pt.Schedule(
+    of_lanes(
+        pt.on("out").copy_out("sums").tile("i", "j", "ib", "jb", "ii", "ji", 16, 32).split("ji", "w", "jw", 8),
+        "ii", "jw", "ib", "jb", "w",
+    ).block("ib", "jb").warp("w"),
+    of_lanes(pt.on("sums").compute_at("out", "w").store_in("register"), "i", "j")
+    .update()
+    .split("i", "io", "row", 16)
+    .split("j", "jo", "column", 8)
+    .split("r.k", "ko", "term", 16)
+    .reorder("ko", "io", "jo", "row", "column", "term")
+    .tensor_core("row", "column", "term"),
+)  # fmt: skip
 COPIES = pt.Schedule(
     pt.on("out").tile("y", "x", "yo", "xo", "row", "xi", 4, 32).block("yo", "xo").thread("xi"),
     pt.on("double").compute_at("out", "xo").thread("y", "x"),
@@ -145,6 +170,8 @@ GPU_EXAMPLES = [
         ("make_blocks", "What no block loop was asked for is a block of its own.", blur, SERIAL, "unswitch"),
         ("partition_blocks", "A block that lies inside of the picture needs no clamps.", edges, PIXELS, "make_blocks"),
         ("decide_layouts", "Threads share the sums of a block.", product, PRODUCT, "split_storage"),
+        ("tensorize", "A warp multiplies 16 by 16 numbers with 16 by 8 others.", half_product, TENSOR_CORES,
+         "partition_blocks"),
         ("hybrid_tiles", "The right half of a row is in registers of lanes.", window, HYBRID, "promote"),
         ("insert_warp_barriers", "Lanes wait before they read what others have stored in memory of their warp.", window,
          OF_WARPS, "hybrid_tiles"),

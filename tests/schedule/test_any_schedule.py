@@ -55,6 +55,7 @@ def schedules(draw: st.DrawFn) -> tuple[Graph, Schedule]:
         st.tuples(st.sampled_from(["fold_storage", "registers_from"]), st.tuples(loop, factor)),
         st.tuples(st.sampled_from(WITHOUT_ARGUMENTS), st.just(())),
         st.tuples(st.just("threads"), st.tuples(factor)),
+        st.tuples(st.just("tensor_core"), st.tuples(loop, loop, loop)),
         st.tuples(st.just("cache_loads"), st.tuples(stage, st.just("cg"))),
     )
     chains = []

@@ -42,6 +42,7 @@ EVERYTHING = (
     .atomic()
     .threads(512)
     .persistent()
+    .tensor_core("y", "x", "r.x")
     .pure()
 )
 
@@ -138,6 +139,7 @@ calls = st.one_of(
     st.tuples(st.just("specialize"), st.tuples(st.sampled_from(["gain > 1", "img.shape[0] % 8 == 0 or not flag"]))),
     st.tuples(st.just("update"), st.tuples(st.integers(0, 3))),
     st.tuples(st.just("threads"), st.tuples(factors)),
+    st.tuples(st.just("tensor_core"), st.tuples(names, names, names)),
     st.tuples(st.just("cache_loads"), st.tuples(names, st.sampled_from(CACHE_OPERATORS))),
 )
 

@@ -60,7 +60,7 @@ def test_loops_have_to_be_named(verb: str) -> None:
 
 
 HOST_LOOPS = "leave it serial; there are serial, parallel, vector, unroll"
-GPU_LOOPS = "leave it serial; there are serial, block, thread, warp, lane, vector, unroll"
+GPU_LOOPS = "leave it serial; there are serial, block, thread, warp, lane, tensor_core, vector, unroll"
 
 
 @pytest.mark.parametrize("verb", ["block", "thread", "warp", "lane"])

@@ -65,7 +65,7 @@ class Property(Enum):
     NO_UNROLLED_LOOPS = "no loop is marked unroll"
     NO_PARALLEL_LOOPS = "no loop is marked parallel"
     NO_BLOCK_LOOPS = "no loop is marked block"
-    THREAD_LOOPS = "loops of threads count from 0 to a constant, none is inside another, and none is of warps or lanes"
+    THREAD_LOOPS = "loops of threads count from 0 to a constant, none is inside another, and none is of parts of a warp"
     OF_THREADS = "registers are those of one thread, no longer elements of a layout"
     BOXES = "buffers are boxes, none is flat memory yet, and accesses have an index per dim"
     FLAT = "buffers are flat memory of a decided kind, and accesses have one index"
@@ -84,6 +84,7 @@ _FORBIDDING = {
     Kind.BLOCK: Property.NO_BLOCK_LOOPS,
     Kind.WARP: Property.THREAD_LOOPS,
     Kind.LANE: Property.THREAD_LOOPS,
+    Kind.TENSOR_CORE: Property.THREAD_LOOPS,
 }
 
 

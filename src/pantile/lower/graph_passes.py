@@ -33,15 +33,17 @@ def expand(graph: Graph, plan: Plan) -> tuple[Graph, Plan]:
     return replace(graph, stages=stages), replace(plan, stages={**plan.stages, **pure})
 
 
-def convert(graph: Graph) -> Graph:
+def convert(graph: Graph, plan: Plan) -> Graph:
     """Store stages in the type to which the long sums that read them convert their values.
 
     before:  src[x] = img[clamp(x)] as uint8           f[x] += float32(src[x + r])*kernel[r]
     after:   src[x] = float32(img[clamp(x)])           f[x] += src[x + r]*kernel[r]
 
     One conversion per value instead of one per term: bytes to floats are several instructions, a product is one.
+    Tensor cores multiply what is not converted.
     """
-    wider = conversions(graph)
+    kept = {e.buffer for s in graph.stages for d in _of_tensor_cores(s, plan) for e in d.loads}
+    wider = {name: t for name, t in conversions(graph).items() if name not in kept}
     return replace(graph, stages=tuple(_converted(s, wider) for s in graph.stages)) if wider else graph
 
 
@@ -81,13 +83,24 @@ def _with_shared_indices(d: Definition) -> Definition:
     return _with_values(d, tuple([transform(e, change, memo, loaded) for e in d.values]))
 
 
-def narrow(graph: Graph) -> Graph:
+def narrow(graph: Graph, plan: Plan) -> Graph:
     """Do integer arithmetic that certainly fits 16 bits in them.
 
     before:  uint8((uint32(a[x]) + uint32(a[x + 1]) + uint32(a[x + 2]))//3)     with a of type uint8
     after:   uint8((uint16(a[x]) + uint16(a[x + 1]) + uint16(a[x + 2]))//3)
     """
-    return replace(graph, stages=tuple(s.changed(lambda d: _with_values(d, narrowed_values(d))) for s in graph.stages))
+
+    def narrowed(s: Stage) -> Stage:
+        kept = _of_tensor_cores(s, plan)
+        return s.changed(lambda d: d if d in kept else _with_values(d, narrowed_values(d)))
+
+    return replace(graph, stages=tuple(map(narrowed, graph.stages)))
+
+
+def _of_tensor_cores(s: Stage, plan: Plan) -> list[Definition]:
+    """The definitions of a stage that tensor cores compute."""
+    nests = plan.stages[s.name].nests if s.name in plan.stages else ()
+    return [d for d, nest in zip(s.definitions, nests, strict=False) if nest.tensor_core]
 
 
 def _with_values(d: Definition, values: tuple[Expr, ...]) -> Definition:

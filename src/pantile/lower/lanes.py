@@ -8,12 +8,15 @@ after:   shuffle(f[ramp(4, 1, 4)], g[ramp(4, 1, 4)], [0, 4, 1, 5, 2, 6, 3, 7])
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from ..dataclass import memoized
 from ..expr.build import broadcast, ramp
+from ..expr.linear import simplify
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, const
-from ..expr.visit import children, loaded, names, rebuild, rebuild_op, walk
+from ..expr.types import INDEX
+from ..expr.visit import children, loaded, names, rebuild, rebuild_op, same, walk
 
 Order = tuple[int, ...]
 
@@ -118,3 +121,18 @@ def chosen_shuffle(e: Shuffle, order: Order) -> Expr:
 
 def _is_dense(e: Load) -> bool:
     return all(i.lanes == 1 or isinstance(i, Ramp) for i in e.indices)
+
+
+def joined_loads(parts: Sequence[Expr]) -> Expr | None:
+    """Elements side by side along one dim of a buffer as one load; None if they are anything else."""
+    loads = [p for p in parts if isinstance(p, Load) and p.buffer == getattr(parts[0], "buffer", None)]
+    if len(loads) < len(parts) or any(e.mask is not None for e in loads):
+        return None
+    indices = list[Expr]()
+    for along in zip(*(e.indices for e in loads), strict=True):
+        is_next = all(same(i, simplify(along[0] + n)) for n, i in enumerate(along))
+        if not is_next and not all(same(i, along[0]) for i in along):
+            return None
+        indices.append(Ramp(INDEX, len(parts), along[0], const(1, INDEX)) if is_next else along[0])
+    ramps = sum(isinstance(i, Ramp) for i in indices)
+    return Load(loads[0].dtype, len(parts), loads[0].buffer, tuple(indices)) if ramps == 1 else None

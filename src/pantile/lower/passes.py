@@ -50,7 +50,7 @@ from .reassociate import reassociate
 from .refuse import not_in_two_memories, not_of_lanes, not_of_one_thread
 from .share_memory import share_memory
 from .simplify import clean_program, simplify_program
-from .split_storage import split_storage
+from .split_storage import split_storage, stored_dims
 from .trim import trim
 from .unroll import unroll
 from .unswitch import unswitch
@@ -153,6 +153,16 @@ class Built:
                 splits |= dict.fromkeys(stage.buffers, split)
         return splits
 
+    def rows(self) -> dict[str, gpu.passes.Rows]:
+        """How buffers lie in memory."""
+        rows = dict[str, gpu.passes.Rows]()
+        for stage in (s for s in self.graph.stages if s.dims):
+            plan = self.plan.stages[stage.name]
+            last = plan.storage[-1]
+            dims = stored_dims(stage.dims, plan.storage_splits)
+            rows |= dict.fromkeys(stage.buffers, gpu.passes.Rows(dims.index(last), plan.pads.get(last, 0)))
+        return rows
+
     def starts(self) -> gpu.passes.Starts:
         """Facts about where the blocks of GPUs begin."""
         slots = {b for s in self.graph.stages if self.plan.stages[s.name].ahead for b in s.buffers}
@@ -188,9 +198,9 @@ class ProgramPass:
 GRAPH_PASSES = (
     GraphPass("inline", lambda graph, plan, _: (inline(graph, plan), plan)),
     GraphPass("expand", lambda graph, plan, _: expand(graph, plan)),
-    GraphPass("convert", lambda graph, plan, _: (convert(graph), plan)),
+    GraphPass("convert", lambda graph, plan, _: (convert(graph, plan), plan)),
     GraphPass("share_indices", lambda graph, plan, _: (share_indices(graph), plan)),
-    GraphPass("narrow", lambda graph, plan, _: (narrow(graph), plan)),
+    GraphPass("narrow", lambda graph, plan, _: (narrow(graph, plan), plan)),
     GraphPass("fit_splits", lambda graph, plan, request: (graph, fit_splits(graph, plan, request.facts))),
 )
 # Properties of the loops that `nest` builds.
@@ -208,6 +218,8 @@ LOOP_PASSES = (
     LoopPass("partition_blocks", lambda body, of: gpu.passes.partition_blocks(
         body, of.facts, {loop for loop, mode in partition_modes(of.graph, of.plan).items() if mode == "never"},
         of.no_room["partition"].append, of.starts()), on=GPU),
+    LoopPass("tensorize", lambda body, of: gpu.passes.tensorize(body, of.rows()),
+             takes=frozenset({Property.SCALAR}), on=GPU),
     LoopPass("vectorize", lambda body, of: vectorize(body),
              gives=frozenset({Property.NO_VECTOR_LOOPS}), takes=frozenset({Property.SCALAR})),
     LoopPass("unroll", lambda body, of: unroll(body, of.no_room["unroll"].append),

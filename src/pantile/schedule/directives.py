@@ -49,6 +49,7 @@ KINDS = {
     "thread": Kind.THREAD,
     "warp": Kind.WARP,
     "lane": Kind.LANE,
+    "tensor_core": Kind.TENSOR_CORE,
 }
 OF_SEVERAL = ("block", "thread", "warp", "lane")  # directives that mark any number of loops without splitting them
 SUFFIX = {"vectorize": "_v", "unroll": "_u", "parallel": "_p"}
@@ -334,6 +335,21 @@ class StageSchedule:
         Of what is stored in "shared" memory inside of a warp, lanes take any number of points in turn.
         """
         return self._of_several("lane", loops)
+
+    def tensor_core(self, rows: Named, columns: Named, terms: Named) -> StageSchedule:
+        """On a GPU: compute the innermost three loops of an update that multiplies matrices by tensor cores. They have
+        16, 8 (or 16) and 16 iterations, or 32 terms for operands of 8 bits. tensor_core("i", "j", "k"):
+
+            for i in 0..16:                                   warp: c = mma(a, b, c)
+                for j in 0..8:
+                    for k in 0..16:                    ->
+                        c[i, j] += float32(a[i, k])*float32(b[k, j])
+
+        `a` and `b` have float16 or bfloat16, which are added up in float32 (float16 also in itself), or integers of 8
+        bits, added up in int32. Each lane has a fragment of `c`: columns 2*(lane%4) and the next one of rows lane//4
+        and 8 further.
+        """
+        return self._with("tensor_core", *map(name_of, (rows, columns, terms)))
 
     def _of_several(self, verb: str, loops: tuple[Named, ...]) -> StageSchedule:
         if not loops:

@@ -14,6 +14,7 @@ from ..expr.nodes import Expr
 from ..graph.nodes import Graph, Stage
 from ..target.description import GENERIC, Target
 from ..target.kinds import Kind, Memory
+from ..target.mma import FIRST_WITH_MMA
 from . import nest as nests
 from .condition import parse
 from .directives import Directive, StageSchedule
@@ -113,6 +114,12 @@ def _check_target(s: StageDraft, target: Target) -> None:
     of_blocks = next((d for d in (s.ahead, s.hybrid, *(b for n in s.nests for b in n.of_blocks)) if d), None)
     if of_blocks is not None and not target.has_blocks:
         raise s.no(of_blocks, f"{target} has no blocks of threads", "leave it out")
+    for d in (n.tensor_core for n in s.nests if n.tensor_core is not None and not target.has_mma):
+        raise s.no(
+            d,
+            f"{target} has no such matrix instructions",
+            "leave it out; GPUs have them from sm_{}{} on".format(*FIRST_WITH_MMA),
+        )
     for d in s.cached.values() if not target.has_blocks else ():
         raise s.no(d, f"{target} does not choose the caches of a load", "leave it out")
     if s.memory is not None and s.memory.args[0] not in target.memories:

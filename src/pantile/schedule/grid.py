@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from ..errors import InternalError
 from ..target.gpu import MOST_THREADS, WARP_SIZE, whole_warps
 from ..target.kinds import AT_ONCE, Kind, Memory
+from ..target.mma import COLUMN_LANES, ROW_LANES
 from .directives import Directive
 from .draft import StageDraft
-from .nest import LoopDraft, NestDraft
+from .nest import LoopDraft, NestDraft, split_from
 from .placement import Placement
 from .plan import Site
 from .refuse import did_you_mean, unknown_lanes
@@ -32,6 +33,7 @@ def check_grid(drafts: dict[str, StageDraft], placement: Placement) -> None:
             for nest in s.nests:
                 _check_order(s, nest, placement)
                 _check_threads(s, nest)
+                _check_tensor_core(s, nest, placement)
             _check_blocks(s)
             _check_cached(s, placement)
 
@@ -73,12 +75,14 @@ _NOT_INSIDE = {
     Kind.THREAD: (Kind.WARP, Kind.LANE),
     Kind.WARP: (Kind.THREAD, Kind.LANE),
     Kind.LANE: (Kind.THREAD,),
+    Kind.TENSOR_CORE: (Kind.THREAD, Kind.LANE),
 }
 _REMEDY = {
     Kind.BLOCK: "reorder the block loops outermost",
     Kind.THREAD: "mark loops of one definition .thread(...), or .warp(...) and .lane(...)",
     Kind.WARP: "reorder the lane loop innermost, and mark no loop .thread(...)",
     Kind.LANE: "mark the loops around it .warp(...)",
+    Kind.TENSOR_CORE: "mark the loops around it .warp(...), and no loop .lane(...)",
 }
 
 
@@ -120,6 +124,34 @@ def _check_lanes(s: StageDraft, nest: NestDraft, around: set[Kind]) -> None:
             f'split it, as in .split("{most.name}", "outer", "inner", {room}), and leave the outer one '
             "serial, or to warps",
         )
+
+
+def _check_tensor_core(s: StageDraft, nest: NestDraft, placement: Placement) -> None:
+    """Refuse a product by tensor cores outside of warps, around other loops, or of what lanes do not hold as fragments
+    in registers."""
+    d, name = nest.tensor_core, s.stage.name
+    if d is None:
+        return
+    last = [x.name for x in nest.loops][-len(d.args) :]
+    if last != [*d.args]:
+        why = f"the innermost loops are {', '.join(last)}, and an instruction computes them at once"
+        raise s.no(d, why, f"reorder {', '.join(map(str, d.args))} innermost, in this order")
+    around = {placement.kind(x) for chain in placement.chains_around(s.stage.name) for x in chain}
+    if Kind.WARP not in around and all(x.kind is not Kind.WARP for x in nest.loops):
+        why = "a warp executes matrix instructions, and these loops lie in no warp loop"
+        raise s.no(d, why, f"mark a loop around them .warp(...), or compute {name} at one")
+    if s.memory is None or Memory(s.memory.args[0]) is not Memory.REGISTER:
+        raise s.no(
+            d, f"instructions add to what lanes have in registers, as {name} is not", 'add .store_in("register")'
+        )
+    rows, columns = (str(split_from(nest, str(loop))) for loop in d.args[:2])
+    lanes = [(split_from(s.nests[0], x.name), x.extent) for x in s.nests[0].loops if x.kind is Kind.LANE]
+    if lanes != [(rows, ROW_LANES.size), (columns, COLUMN_LANES.size)]:
+        split = (
+            f'.split("{rows}", "rows", "row", 8).split("{columns}", "columns", "two", 8).split("two", "pair", "one", 2)'
+        )
+        why = f"the lanes of a warp do not have {name} as the instruction does, in 8 rows of 4 times two columns"
+        raise s.no(d, why, f'write {split} and .lane("row", "pair") for the pure definition')
 
 
 def _no(s: StageDraft, loop: LoopDraft, why: str, remedy: str) -> Exception:
@@ -178,12 +210,16 @@ def _check_cached(s: StageDraft, placement: Placement) -> None:
 
 
 def _check_place(s: StageDraft, placement: Placement) -> None:
-    """Refuse a stage that is computed at a block, thread, warp or lane loop other than the innermost of its kind."""
+    """Refuse a stage that is computed at a block, thread, warp or lane loop other than the innermost of its kind, or at
+    one of tensor cores."""
     if s.compute is None:
         return
     for site in placement.sites(s.stage.name):
         kind = placement.kind(site)
         last = _innermost(placement.drafts[site.stage].nests[site.definition].loops, kind)
+        if kind is Kind.TENSOR_CORE:
+            why = f"an instruction computes loop {site.loop} of {site.stage}, and nothing else in it"
+            raise s.no(s.compute, why, "compute it at a loop around those of .tensor_core(...)")
         if kind in _NOT_INSIDE and last != site.loop:
             raise s.no(
                 s.compute,

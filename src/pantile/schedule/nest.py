@@ -6,6 +6,7 @@ NestDraft = the loops so far, outermost first, and the rewrites that made them
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import field
 
 from ..dataclass import dataclass
@@ -13,8 +14,10 @@ from ..errors import UserError
 from ..expr.types import DType
 from ..graph.nodes import Graph, Stage
 from ..target.kinds import WRITTEN_OUT, Kind
+from ..target.mma import COLUMNS, MMAS, ROWS
 from .directives import KINDS, OF_SEVERAL, SUFFIX, Directive
 from .limits import MOST_LOOPS
+from .matrix_product import MatrixProduct, matrix_product
 from .plan import ONCE, Fuse, Loop, Nest, Split
 from .refuse import did_you_mean, refuse
 from .updates import accumulation, constant, is_independent, loop_names
@@ -51,6 +54,7 @@ class NestDraft:
     atomic: Directive | None = None
     threads: Directive | None = None
     persistent: Directive | None = None
+    tensor_core: Directive | None = None
 
     @property
     def names(self) -> list[str]:
@@ -82,6 +86,7 @@ class NestDraft:
             self.atomic is not None,
             None if self.threads is None else int(self.threads.args[0]),
             self.persistent is not None,
+            () if self.tensor_core is None else tuple(map(str, self.tensor_core.args)),
         )
 
 
@@ -270,6 +275,64 @@ def _check_combined(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
         )
 
 
+def tensor_core(nest: NestDraft, d: Directive) -> None:
+    """Mark the loops of a product of matrices; refuse one that is no matrix instruction."""
+    loops = [nest.loops[nest.find(d, str(name))] for name in d.args]
+    product = _product(nest, loops)
+    if product is None:
+        raise nest.no(
+            d,
+            f"{nest.title} is no product of matrices, c[i, j] += T(a[i, k])*T(b[k, j]), over parts of i, j and k",
+            "name loops over rows, columns and terms of one, or leave it out",
+        )
+    types = product.a.dtype.name, product.accumulator.name
+    if types not in MMAS:
+        known = ", ".join(f"{a} to {b}" for a, b in MMAS)
+        raise nest.no(
+            d,
+            f"tensor cores do not add up products of {types[0]} in {types[1]}",
+            f"use one of {known}, or leave it out",
+        )
+    if nest.strict and product.accumulator.is_float:
+        raise nest.no(
+            d,
+            "tensor cores add up floats in another order and round them differently, and strict=True forbids that",
+            "leave it out, or compile without strict",
+        )
+    for loop, counts in zip(loops, ((ROWS,), (COLUMNS, 2 * COLUMNS), (MMAS[types].terms,)), strict=True):
+        if loop.kind is not Kind.SERIAL:
+            raise nest.no(d, f"loop {loop.name} is already {loop.kind} by {loop.mark}", "give a loop one kind")
+        if loop.extent not in counts:
+            has = "an unknown number of" if loop.extent is None else loop.extent
+            split = f'.split("{loop.name}", "outer", "inner", {counts[0]})'
+            raise nest.no(
+                d,
+                f"loop {loop.name} has {has} iterations, and the instruction takes {counts[0]} of it",
+                f"split it, as in {split}, and name the inner loop",
+            )
+        loop.kind, loop.mark = Kind.TENSOR_CORE, d
+    nest.tensor_core = d
+
+
+def _product(nest: NestDraft, loops: Sequence[LoopDraft]) -> MatrixProduct | None:
+    """The product of matrices whose rows, columns and terms these loops are over."""
+    over = [split_from(nest, loop.name) for loop in loops]
+    if nest.index == 0 or None in over:
+        return None
+    rows, columns, terms = map(str, over)
+    return matrix_product(nest.stage, nest.stage.definitions[nest.index], rows, columns, terms)
+
+
+def split_from(nest: NestDraft, name: str) -> str | None:
+    """The dim or reduction loop that a loop is a part of; None for a fused loop."""
+    for r in reversed(nest.rewrites):
+        if isinstance(r, Fuse) and name == r.fused:
+            return None
+        if isinstance(r, Split) and name in (r.outer, r.inner):
+            name = r.old
+    return name
+
+
 def atomic(nest: NestDraft, d: Directive) -> None:
     """Make an update atomic; refuse one that is not one atomic instruction of a GPU."""
     terms = accumulation(nest.stage, nest.stage.definitions[nest.index])
@@ -345,6 +408,7 @@ DIRECTIVES = {
     "threads": _of_blocks,
     "persistent": _of_blocks,
     **dict.fromkeys(KINDS, mark),
+    "tensor_core": tensor_core,
 }
 
 

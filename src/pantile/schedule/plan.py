@@ -67,6 +67,7 @@ class Nest:
     atomic: bool = False  # threads may share loops whose iterations meet at the same elements
     threads: int | None = None  # of each block; None: one for each iteration of the thread loops
     persistent: bool = False  # as many blocks as a GPU holds loop over the iterations of the block loops
+    tensor_core: tuple[str, ...] = ()  # the loops over rows, columns and terms that tensor cores compute
 
 
 class Site(NamedTuple):

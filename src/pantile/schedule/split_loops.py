@@ -4,7 +4,8 @@ both here.
     whole       all blocks are whole
     shift       the last block starts earlier and recomputes a few values (pure definitions known to be large enough)
     clip        the inner loop of the last block is shorter (serial inner loops)
-    peel        what is left over after the whole blocks runs in a serial loop (vector and unrolled inner loops)
+    peel        what is left over after the whole blocks runs in a serial loop (vector and unrolled inner loops, and
+                those of tensor cores, which stay such)
     predicate   each iteration asks whether it is inside (loops that are fused, or nested inside out)
 """
 
@@ -15,7 +16,7 @@ from enum import Enum
 from functools import lru_cache
 
 from ..dataclass import dataclass
-from ..target.kinds import WRITTEN_OUT
+from ..target.kinds import OF_WHOLE_BLOCKS
 from .plan import Fuse, Nest, Split
 
 
@@ -36,7 +37,7 @@ class SplitLoops:
     split: Split
     blocks: tuple[str, ...]  # what its outer loop becomes
     inside: tuple[str, ...]  # what its inner loop becomes
-    is_written_out: bool  # whether a vector or unrolled loop runs over the inner part, or over blocks of it
+    has_whole_blocks: bool  # whether a loop that takes whole blocks runs over the inner part, or over blocks of it
     is_fused: bool  # whether any of these loops is fused with another
     is_inside_out: bool  # whether some inner loop is outside some outer one, or fused with it
 
@@ -48,7 +49,7 @@ class SplitLoops:
             return Tail.WHOLE
         if self.split.tail == "shift" and is_large():
             return Tail.SHIFT
-        if not self.is_written_out and self.split.tail != "peel":
+        if not self.has_whole_blocks and self.split.tail != "peel":
             return Tail.CLIP
         return Tail.PREDICATE if self.is_fused else Tail.PEEL
 
@@ -79,7 +80,7 @@ def _loops_of(nest: Nest, split: Split, after: int) -> SplitLoops:
         split,
         tuple([n for n in loops if n in blocks]),
         tuple([n for n in loops if n in inside]),
-        kinds[first] in WRITTEN_OUT,
+        kinds[first] in OF_WHOLE_BLOCKS,
         is_fused,
         first_inside <= last_block,
     )

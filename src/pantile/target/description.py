@@ -11,6 +11,7 @@ from ..dataclass import dataclass
 from ..errors import UserError, shown
 from . import gpu
 from .kinds import CPU_LOOPS, CPU_MEMORIES, GPU_LOOPS, GPU_MEMORIES, Kind, Memory
+from .mma import FIRST_WITH_MMA
 
 LINE = 64  # bytes
 INDEX_BITS = 64
@@ -74,6 +75,11 @@ class Target:
     def native_bfloat(self) -> bool:
         """Whether the target has instructions for bfloat16 arithmetic."""
         return self.has_blocks and gpu.computes_bfloats(self.cpu)
+
+    @property
+    def has_mma(self) -> bool:
+        """Whether the target has the matrix instructions of `target.mma`."""
+        return self.has_blocks and gpu.compute_capability(self.cpu) >= FIRST_WITH_MMA
 
     @property
     def multiplies_by_lane(self) -> bool:

@@ -14,6 +14,7 @@ class Kind(str, Enum):
     THREAD = "thread"  # the threads of a block take its iterations in turn
     WARP = "warp"  # the warps of a block, of 32 threads each, take its iterations in turn
     LANE = "lane"  # the threads of a warp take one iteration each
+    TENSOR_CORE = "tensor_core"  # a warp executes the iterations of three such loops by matrix instructions
     VECTOR = "vector"
     UNROLL = "unroll"
 
@@ -47,12 +48,14 @@ class CacheOperator(str, Enum):
 
 
 # Loops whose iterations several threads run concurrently.
-AT_ONCE = (Kind.PARALLEL, Kind.BLOCK, Kind.THREAD, Kind.WARP, Kind.LANE)
+AT_ONCE = (Kind.PARALLEL, Kind.BLOCK, Kind.THREAD, Kind.WARP, Kind.LANE, Kind.TENSOR_CORE)
 # Loops that run iteration by iteration, and loops that are expanded in the code, whose extents are constant.
 ITERATED = (Kind.SERIAL, *AT_ONCE)
 WRITTEN_OUT = (Kind.VECTOR, Kind.UNROLL)
+# Loops that are apart from what a split leaves over after its whole blocks.
+OF_WHOLE_BLOCKS = (*WRITTEN_OUT, Kind.TENSOR_CORE)
 
 CPU_LOOPS = (Kind.SERIAL, Kind.PARALLEL, *WRITTEN_OUT)
-GPU_LOOPS = (Kind.SERIAL, Kind.BLOCK, Kind.THREAD, Kind.WARP, Kind.LANE, *WRITTEN_OUT)
+GPU_LOOPS = (Kind.SERIAL, Kind.BLOCK, Kind.THREAD, Kind.WARP, Kind.LANE, Kind.TENSOR_CORE, *WRITTEN_OUT)
 CPU_MEMORIES = (Memory.AUTO, Memory.HEAP, Memory.SCRATCH, Memory.STACK, Memory.REGISTER)
 GPU_MEMORIES = (Memory.AUTO, Memory.HEAP, Memory.SHARED, Memory.STACK, Memory.REGISTER)

@@ -4,6 +4,7 @@
     make_blocks           what runs on the device, in block loops, and what stays on the host
     partition_blocks      one decision per block: without clamps where all of it lies inside (`block_starts`: whether
                           that is worth a version)
+    tensorize             the loops of products of matrices as matrix instructions, with the fragments of each lane
     hybrid_tiles          what a warp has in shared memory up to a column, and from there on in registers of its lanes
     map_warps             warp loops as thread loops
     distribute_registers  registers of each thread, with constant indices, and shuffles, as the layouts say

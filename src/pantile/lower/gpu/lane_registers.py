@@ -28,6 +28,7 @@ from ...ir.nodes import For, Realize, Stmt, Store
 from ...ir.visit import block, walk
 from ...target.gpu import WARP_SIZE
 from ...target.layout import Layout
+from ..lanes import joined_loads
 from ..names import of_buffer
 from .own_registers import ZERO, Access, Indices, OwnRegisters, Refuse, is_alike, moved_to, number
 from .thread_context import At, ThreadLoop, first_lane
@@ -179,7 +180,7 @@ class LaneRegisters(OwnRegisters):
         if self.is_of_one_lane(e.indices) and (e.mask is None or is_alike(e.mask)):
             return self.element(e, at, is_place)
         parts = [self.element(_element(e, k), at, is_place) for k in range(e.lanes)]
-        whole = _side_by_side(parts)
+        whole = joined_loads(parts)
         return Shuffle(e.dtype, len(parts), tuple(parts), tuple(range(len(parts)))) if whole is None else whole
 
     def is_of_one_lane(self, indices: Indices) -> bool:
@@ -311,18 +312,3 @@ def _element(e: Load, k: int) -> Load:
     """The load of one lane of a vector."""
     mask = None if e.mask is None else _nth(e.mask, k)
     return Load(e.dtype, 1, e.buffer, tuple([_nth(i, k) for i in e.indices]), mask)
-
-
-def _side_by_side(parts: list[Expr]) -> Expr | None:
-    """The parts of a vector as one load, if they are adjacent elements of one lane."""
-    loads = [p for p in parts if isinstance(p, Load) and p.buffer == getattr(parts[0], "buffer", None)]
-    if len(loads) < len(parts):
-        return None
-    indices = list[Expr]()
-    for along in zip(*(e.indices for e in loads), strict=True):
-        is_next = all(same(i, simplify(along[0] + n)) for n, i in enumerate(along))
-        if not is_next and not all(same(i, along[0]) for i in along):
-            return None
-        indices.append(Ramp(INDEX, len(parts), along[0], const(1, INDEX)) if is_next else along[0])
-    ramps = sum(isinstance(i, Ramp) for i in indices)
-    return Load(loads[0].dtype, len(parts), loads[0].buffer, tuple(indices)) if ramps == 1 else None

@@ -5,6 +5,7 @@ from .block_starts import Starts
 from .decide_layouts import decide_layouts
 from .distribute_registers import distribute_registers
 from .flatten_grid import flatten_grid
+from .fragments import Rows
 from .hoist_loads import hoist_loads
 from .hybrid_tiles import TileSplit, hybrid_tiles
 from .insert_barriers import insert_barriers
@@ -16,9 +17,11 @@ from .map_warps import map_warps
 from .partition_blocks import partition_blocks
 from .persistent_blocks import persistent_blocks
 from .software_pipeline import software_pipeline
+from .tensorize import tensorize
 from .widen_indices import widen_indices
 
 __all__ = [
+    "Rows",
     "Starts",
     "TileSplit",
     "async_copies",
@@ -36,5 +39,6 @@ __all__ = [
     "partition_blocks",
     "persistent_blocks",
     "software_pipeline",
+    "tensorize",
     "widen_indices",
 ]

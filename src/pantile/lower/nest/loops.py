@@ -35,6 +35,7 @@ from ...schedule.split_loops import SplitLoops
 from ...target.gpu import WARP_SIZE
 from ...target.kinds import WRITTEN_OUT, Kind, Memory
 from ...target.layout import Digit, Unit
+from ...target.mma import COLUMN_LANES, ROW_LANES
 from ..coverage import CoveredRange, Range
 from ..names import loop_name, of_loop, prefix
 from ..refuse import not_constant, too_many_values
@@ -93,7 +94,7 @@ class DefinitionLoops:
 
     def kind(self, loop: Loop) -> Kind:
         """The kind of the loop."""
-        return Kind.SERIAL if loop.name in self.serial else loop.kind
+        return Kind.SERIAL if loop.name in self.serial and loop.kind is not Kind.TENSOR_CORE else loop.kind
 
     @property
     def lanes(self) -> list[str]:
@@ -241,8 +242,11 @@ def _product(loops: DefinitionLoops, kind: Kind) -> int:
 
 def lane_digit(loops: DefinitionLoops, depth: int, memory: Memory) -> Digit | None:
     """The digit of a lane's number that the loop at `depth` counts; None if it is no lane loop, or if that is not
-    known and lanes may take its points in turn, since these lie in shared memory."""
+    known and lanes may take its points in turn, since these lie in shared memory. Of the loops that tensor cores
+    compute, those over rows and columns have the digits of fragments."""
     first, *inner = (x for x in loops.nest.loops[depth:] if x.name not in loops.gone)
+    if loops.kind(first) is Kind.TENSOR_CORE:
+        return dict(zip(loops.nest.tensor_core, (ROW_LANES, COLUMN_LANES), strict=False)).get(first.name)
     if loops.kind(first) is not Kind.LANE:
         return None
     inside = [x for x in inner if loops.kind(x) is Kind.LANE]
