@@ -65,6 +65,18 @@ def test_results(name: str) -> None:
         case.assert_agrees(inputs, p(**inputs))
 
 
+@pytest.mark.parametrize("name", [name for name, app in APPS.items() if app.on_tensor_cores is not None])
+def test_results_of_tensor_cores(name: str) -> None:
+    app, case = app_and_case(name)
+    chosen = [app.schedule("expert", GPUS[capability]) for capability in ("sm_75", "sm_80")]
+    assert app.on_tensor_cores is not None and app.on_gpu is not None
+    assert chosen == [app.on_gpu(), app.on_tensor_cores()]
+    p = app.build().with_options(target="cuda-sim").with_schedule(app.on_tensor_cores())
+    for shapes in [*case.odd, *([case.large] if case.large and LONG else [])]:
+        inputs = app.random(shapes)
+        case.assert_agrees(inputs, p(**inputs))
+
+
 @pytest.mark.parametrize("name", BY_HAND)
 def test_code(name: str) -> None:
     app, _ = app_and_case(name)

@@ -177,6 +177,7 @@ class App:
     margin: int = 0  # rows and columns of pixels at every edge where rivals follow rules of their own
     photo: Photo | None = None  # for an app that works on pictures
     on_gpu: Callable[[], By] | None = None  # a schedule by hand for GPUs
+    on_tensor_cores: Callable[[], By] | None = None  # another one, for GPUs whose tensor cores it uses
     params: Mapping[str, Any] = field(default_factory=dict)  # of calls, where they are not the defaults
 
     def called(self, how: str) -> str:
@@ -186,8 +187,9 @@ class App:
     def schedule(self, how: str, target: Target, cores: int | None = None) -> By | str:
         """What `with_schedule` takes for one of SCHEDULES. `cores`: that share the work, by default this machine's."""
         if target.has_blocks:
-            if how == "expert" and self.on_gpu is not None:
-                return self.on_gpu()
+            by_hand = self.on_tensor_cores if target.has_mma and self.on_tensor_cores is not None else self.on_gpu
+            if how == "expert" and by_hand is not None:
+                return by_hand()
             chosen = pt.autoschedule.VARIANTS.get(how) or pt.autoschedule.STRATEGIES.get(how)
             return how if chosen is not None and chosen.for_gpus else "plain"
         if how == "expert" and self.expert is not None:

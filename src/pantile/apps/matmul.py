@@ -11,6 +11,7 @@ import numpy as np
 
 import pantile as pt
 
+from . import tensor_cores
 from .app import App, Array, Shape, floats
 from .packed import Factors, multiplied
 from .tiled import product
@@ -46,5 +47,6 @@ APPS = (
         _SIZES,
         _halves,
         on_gpu=partial(product, "sums", "out"),
+        on_tensor_cores=partial(tensor_cores.product, "sums", "out"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Matrix instructions: the words that lanes give and get, and what the assembler takes."""
+"""Matrix instructions: the words that lanes give and get, what the assembler takes, and the hot loop of a product."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pantile.apps import APPS
 from pantile.errors import InternalError
 from pantile.expr.nodes import Expr, Instruction, Var
 from pantile.expr.types import BFLOAT16, FLOAT16, DType, dtype
 from pantile.ir.instructions import BARRIER, matrix_load
 from pantile.ir.nodes import Block, Let, Program
-from pantile.target import GPUS
+from pantile.target import GPUS, named
 from pantile.target.layout import Layout, Unit
 from pantile.target.mma import MMAS, Mma
 
-from .assembler import assembled, needs_assembler
+from .assembler import assembled, needs_assembler, spilled
 from .emulated import run
-from .hand_built import i, load, p, program, ptx, shared, store, threads
+from .hand_built import i, load, loops, p, program, ptx, shared, store, threads
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ALL = pytest.mark.parametrize("mma", [*MMAS.values()], ids=lambda mma: mma.name)
@@ -109,3 +110,33 @@ def test_the_assembler_takes_them(capability: str) -> None:
 def test_products_of_bfloat16_convert_nothing() -> None:
     code = ptx(multiplied(MMAS["bfloat16", "float32"]))
     assert not re.search(r"cvt|shl|prmt", code.split("mma.sync")[0].split("ld.global")[-1])
+
+
+def hot_loop(capability: str) -> str:
+    """The loop over slices of blocks that lie inside, in the code of the app."""
+    app, target = APPS["matmul_half"], named(capability)
+    p = app.build().with_options(target=capability).with_schedule(app.schedule("expert", target))
+    return min((loop for loop in loops(p.asm()) if "mma.sync" in loop), key=len)
+
+
+def test_the_hot_loop_of_a_product() -> None:
+    """64 rows by 32 columns by 32 terms: an instruction for each 16 by 8 by 16, and a load for each 16 by 16."""
+    loop = hot_loop("sm_90")
+    assert loop.count("mma.sync") == (64 // 16) * (32 // 8) * (32 // 16)
+    assert loop.count("ldmatrix.sync.aligned.m8n8.x4") == (64 // 16 + 32 // 16) * (32 // 16)
+    assert len(re.findall(r"cp\.async\.cg\.shared\.global \[.*\], \[.*\], 16;", loop)) == 2 * 128 * 32 // 8 // 256
+    assert loop.count("bar.sync") == 1 and loop.count("cp.async.wait_group") == 1
+    assert not re.search(r"\.local|ld\.global|ld\.shared|st\.|cvt\.\w+\.f|div|rem", loop)
+    lines = [line for line in loop.splitlines() if re.match(r"\t(@%p\d+ )?[a-z]", line)]
+    others = [line for line in lines if not re.search(r"mma\.sync|ldmatrix|cp\.async", line)]
+    assert len(others) <= 50, others  # places of copies, slots, counting
+
+
+@needs_assembler
+@pytest.mark.parametrize("capability", ["sm_80", "sm_90"])
+def test_two_blocks_of_a_product_have_registers(capability: str) -> None:
+    app, target = APPS["matmul_half"], named(capability)
+    p = app.build().with_options(target=capability).with_schedule(app.schedule("expert", target))
+    said = assembled(p.asm(), target)
+    assert spilled(said) == {"0"}
+    assert all(int(n) <= 128 for n in re.findall(r"Used (\d+) registers", said))
