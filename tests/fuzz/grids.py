@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from pantile.graph.nodes import Graph, Stage
 from pantile.schedule.directives import CACHE_OPERATORS, StageSchedule, on
+from pantile.schedule.matrix_product import matrix_product
 from pantile.schedule.schedule import Schedule
 from pantile.target import Target
 from pantile.target.kinds import Kind
+from pantile.target.mma import MMAS
 
 from .draws import Draw
 from .schedules import Scheduler, scheduled
@@ -35,6 +37,8 @@ class GridScheduler(Scheduler):
 
     def schedule_stage(self, stage: Stage) -> None:
         """Where it is computed, then its loops, then its memory."""
+        if self.may_be_of_tensor_cores(stage) and self.chance(75) and _tensor_cores(self, stage):
+            return
         if self.number(0, 5) == 0 and self.attempt(lambda: on(stage.name).compute_inline()):
             return
         self.attempt(lambda: on(stage.name).compute_root())
@@ -56,6 +60,14 @@ class GridScheduler(Scheduler):
             self.pick(_STORAGE)(self, stage)
         if self.chance(30):
             _beside_lanes(self, stage)
+
+    def may_be_of_tensor_cores(self, stage: Stage) -> bool:
+        """Whether it is a product of matrices in types that tensor cores multiply."""
+        update = stage.updates[0] if len(stage.updates) == 1 and len(stage.dims) == 2 else None
+        if update is None or len(update.domain) != 1:
+            return False
+        made = matrix_product(stage, update, *stage.dims, update.domain[0].name)
+        return made is not None and (made.a.dtype.name, made.accumulator.name) in MMAS
 
     def place_in_grid(self, stage: Stage) -> None:
         """At a block or a thread of what reads it more often than elsewhere."""
@@ -223,6 +235,43 @@ def _threads(s: GridScheduler, stage: Stage, k: int) -> None:
         _ = s.attempt(lambda: s.definition(stage, k).thread(*loops)) or s.attempt(
             lambda: s.definition(stage, k).thread(loops[0])
         )
+
+
+def _tensor_cores(s: GridScheduler, stage: Stage) -> bool:
+    """By tensor cores, in the registers of a warp or of a block, where one stage reads it at the same places."""
+    hosts = [n for n in s.graph.consumers[stage.name] if s.graph.stage[n].dims == stage.dims]
+    if len(hosts) != 1:
+        return False
+    (host,), (rows, columns), (terms,) = hosts, stage.dims, stage.updates[0].domain
+    of_block, slices_first, width = s.chance(50), s.chance(50), s.pick([8, 16])
+    count, tail = 32 if stage.dtypes[0].is_int else 16, s.pick(["auto", "peel"])
+
+    def of_host() -> StageSchedule:
+        chain = on(host).compute_root().tile(rows, columns, "ib", "jb", "ii", "ji", 32, 32)
+        chain = _in_lanes(_in_warps(chain, "ii", "ji"), "iw", "jw", "ib", "jb", "wi", "wj")
+        return chain.block("ib", "jb").warp("wi", "wj")
+
+    def of_sums() -> StageSchedule:
+        chain = on(stage.name).compute_at(host, "jb" if of_block else "wj").store_in("register")
+        i, j, warps = ("iw", "jw", ["wi", "wj"]) if of_block else (rows, columns, [])
+        chain = _in_warps(chain, rows, columns) if of_block else chain
+        chain = _in_lanes(chain, i, j, *warps)
+        chain = _in_warps(chain.warp(*warps).update(), rows, columns).warp(*warps) if of_block else chain.update()
+        chain = chain.split(i, "io", "row", 16).split(j, "jo", "column", width)
+        chain = chain.split(terms.name, "slice", "term", count, tail=tail)
+        around = ["slice", *warps] if slices_first else [*warps, "slice"]
+        return chain.reorder(*around, "io", "jo", "row", "column", "term").tensor_core("row", "column", "term")
+
+    return s.attempt(of_host) and s.attempt(of_sums)
+
+
+def _in_lanes(chain: StageSchedule, i: str, j: str, *around: str) -> StageSchedule:
+    chain = chain.split(i, "i8", "il", 8).split(j, "j8", "jn", 8).split("jn", "jl", "j2", 2)
+    return chain.reorder(*around, "i8", "j8", "il", "jl", "j2").lane("il", "jl").unroll("i8").unroll("j8").unroll("j2")
+
+
+def _in_warps(chain: StageSchedule, i: str, j: str) -> StageSchedule:
+    return chain.split(i, "wi", "iw", 16).split(j, "wj", "jw", 16)
 
 
 def _nothing(s: GridScheduler, stage: Stage, k: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from .folded_places import folded_place
 from .places import constant_table, read_at_places
 from .recurrences import recurrence
-from .reductions import matrix_product, over_image, reduction
+from .reductions import matrix_product, narrow_product, over_image, reduction
 from .stages import (
     bounded,
     iterated,
@@ -41,5 +41,6 @@ KINDS: dict[str, list[Callable[[Writer], None]]] = {
 # Kinds that are in none of the above, so that the cases of a seed stay what they are.
 RARE_KINDS: dict[str, list[Callable[[Writer], None]]] = {
     "places": [folded_place, folded_place, stencil],
+    "narrow products": [narrow_product, narrow_product, narrow_product, pointwise],
     "recurrences": [recurrence, recurrence, recurrence, stencil, pointwise],
 }

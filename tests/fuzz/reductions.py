@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pantile.expr.types import BOOL, INT32, DType
+from pantile.expr.types import BOOL, INT32, DType, dtype
+from pantile.target.mma import MMAS
 
 from .conditions import condition
 from .grammar import Scope
@@ -107,6 +108,29 @@ def matrix_product(w: Writer) -> None:
         product = integer(f"({a.text} * {b.text})", t)
     result = reduced(w, "sum", product, r, points)
     _defined(w, "p", ("y", "x"), result.text, [result])
+
+
+def narrow_product(w: Writer) -> None:
+    """A product of matrices of types that tensor cores multiply, and what reads it at the same places."""
+    t, wide = (dtype(name) for name in w.pick([*MMAS]))
+    points, r = w.pick([16, 32, 40, 33, 5]), w.fresh("r")
+    w.lines.append(f"{r} = pt.RDom((0, {points}))")
+    a, b = (_small(w, _element(w, places, t)) for places in (("y", f"{r}[0]"), (f"{r}[0]", "x")))
+    text = f"(pt.cast({wide.name!r}, {a.text}) * pt.cast({wide.name!r}, {b.text}))"
+    size, slack = a.size * b.size, a.size * b.slack + b.size * a.slack
+    product = w.regime.combined(text, wide, size, slack) if wide.is_float else integer(text, wide)
+    result = reduced(w, "sum", product, r, points)
+    name, reader = w.func("p"), w.func("o")
+    w.lines += [f"{name}[y, x] = {result.text}", f"{reader}[y, x] = {name}[y, x]"]
+    w.add(reader, result, ndim=2)
+    w.outputs[reader] = None
+
+
+def _small(w: Writer, e: Term) -> Term:
+    """So small that sums of products need no scaling."""
+    if not w.regime.tame or not e.dtype.is_float:
+        return e
+    return Term(f"pt.clamp({e.text}, -8, 8)", e.dtype, 8.0, e.slack)
 
 
 def _element(w: Writer, places: tuple[str, str], t: DType) -> Term:

@@ -14,6 +14,7 @@ from .kinds import KINDS
 from .pipelines import pipelines
 
 EXAMPLES = 4
+LARGER = (5, 16, 17, 24, 33, 40)  # around the tiles of a warp
 SIZES = (1, 2, 3, 5, 7, 8, 9, 13, 17)  # more pixels are more time, and no more than a block or two are needed
 
 
@@ -23,6 +24,17 @@ def test_random_schedules(focus: str, part: int) -> None:
     @seed(part)
     @settings(max_examples=EXAMPLES)
     @given(trials(cases=pipelines(focus, most=3, sizes=SIZES), target="cuda-sim"))
+    def run(trial: Trial) -> None:
+        isolated(lambda: assert_agrees(trial))
+
+    isolated_together(run)
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_products_by_tensor_cores(part: int) -> None:
+    @seed(300 + part)
+    @settings(max_examples=EXAMPLES)
+    @given(trials(cases=pipelines("narrow products", most=2, sizes=LARGER), target="cuda-sim"))
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial))
 
