@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
+from pantile.apps import APPS
+from pantile.backends import LaunchReport
 from pantile.expr.build import cast
 from pantile.expr.nodes import Expr, Number, Var, var
 from pantile.expr.types import FLOAT32, INDEX, INT32
 from pantile.ir.nodes import If, Kernel, Let, Stmt
-from pantile.launch_cost import sampled_launch, work_of
+from pantile.launch_cost import Pipe, sampled_launch, work_of
 from pantile.simulator import counting
 
 from ..simulator.hand_built import Array, B, K, T, kernel, load, number, run, serial, store, threads
@@ -85,3 +88,16 @@ def test_numbers_of_a_call_decide() -> None:
     arrays = np.zeros(64, np.float32), floats(1)
     assert moved(k, 3, *arrays, scalars=(2.0,)) == (0, 3 * 8 * 32, False)
     assert moved(k, 3, *arrays, scalars=(1.0,)) == (0, 0, False)
+
+
+def test_products_by_tensor_cores() -> None:
+    """Each is 16 by 8 sums of 16 products."""
+    sizes: dict[str, Any] = {"a": (256, 512), "b": (512, 384)}
+    p = APPS["matmul_half"].build().with_options(target="cuda-sim")
+    p = p.with_schedule(APPS["matmul_half"].schedule("expert", p.options.target))
+    report = p.predict(**sizes)
+    assert isinstance(report, LaunchReport)
+    (launch,) = report.kernels
+    assert launch.work is not None and launch.time is not None
+    assert launch.work.instructions[Pipe.MATRIX] == 256 * 512 * 384 / (16 * 8 * 16)
+    assert launch.time.busy["tensor cores"] > 0

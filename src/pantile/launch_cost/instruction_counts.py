@@ -18,11 +18,12 @@ from ..expr.nodes import Cast, Const, Expr, Instruction, Load, Op, Ramp, Shuffle
 from ..expr.types import INDEX, DType
 from ..expr.visit import operands_first
 from ..ir.atomic import combined
-from ..ir.instructions import Effect, effect_of
+from ..ir.instructions import INSTRUCTIONS, Effect, effect_of
 from ..ir.nodes import Alloc, Evaluate, For, If, Kernel, Let, Manner, Prefetch, Stmt, Store
 from ..ir.visit import children, walk
 from ..target.gpu import LONGEST_ACCESS
 from ..target.kinds import Kind, Memory
+from ..target.mma import MMAS
 
 
 class Pipe(Enum):
@@ -33,6 +34,7 @@ class Pipe(Enum):
     CONVERT = "convert"
     SPECIAL = "special"  # approximations of functions
     MEMORY = "memory"  # loads, stores and shuffles
+    MATRIX = "matrix"  # products of matrices, by tensor cores
 
 
 Instructions = Mapping[Pipe, int]
@@ -47,6 +49,7 @@ _FUNCTIONS = {
     "tan": (30, 1), "tanh": (12, 2), "asin": (16, 1), "acos": (16, 1), "erf": (20, 1), "cbrt": (14, 2),
     "atan2": (25, 1), "pow": (30, 2), "mod": (14, 1), "floordiv": (12, 1),
 }  # fmt: skip
+_MATRIX_PRODUCTS = {mma.name for mma in MMAS.values()}
 _FREE = ("within", "neg", "abs")  # promises, and what operands of other instructions may have
 _SUMS = ("add", "sub")
 # Cycles until a result can be used.
@@ -277,7 +280,7 @@ def _is_one(e: Expr) -> bool:
 def _cost(e: Expr) -> tuple[Instructions, float]:
     """The instructions of an expression, and the cycles until its result can be used."""
     if isinstance(e, Instruction):
-        return {Pipe.MEMORY: e.lanes}, _SHARED_LATENCY
+        return _of_instruction(e), _SHARED_LATENCY
     if isinstance(e, Cast):
         return _of_cast(e)
     if not isinstance(e, Op) or e.op in _FREE:
@@ -295,6 +298,12 @@ def _cost(e: Expr) -> tuple[Instructions, float]:
         return {Pipe.CONVERT: words}, _ARITHMETIC_LATENCY
     is_float = t.is_float and e.op in (*_SUMS, "mul", "fma")
     return {Pipe.FLOAT if is_float else Pipe.INTEGER: words}, _ARITHMETIC_LATENCY
+
+
+def _of_instruction(e: Instruction) -> Instructions:
+    if INSTRUCTIONS[e.name].from_memory:
+        return _NONE  # it is the load of its operand
+    return {Pipe.MATRIX: 1} if e.name in _MATRIX_PRODUCTS else {Pipe.MEMORY: e.lanes}
 
 
 def _of_cast(e: Cast) -> tuple[Instructions, float]:

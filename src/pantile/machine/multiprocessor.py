@@ -19,6 +19,7 @@ from ..parameters import Amount, Between, Bytes, Count, Rate, check_fields
 from ..target import gpu
 from ..target.description import Target, gpu_target
 from ..target.gpu import MOST_THREADS, WARP_SIZE
+from ..target.mma import COLUMNS, ROWS, TERMS
 from .description import Machine
 
 _CHECKED = 4
@@ -61,6 +62,13 @@ class Multiprocessor:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    @property
+    def mma_per_cycle(self) -> float:
+        """The products of 16 by 16 with 16 by 8 floats of 16 bits, as `target.mma` has them, that its tensor cores do
+        per cycle at most; those of integers of 8 bits have twice as many terms in the same time."""
+        of_halves = [i.fmas for i in self.matrix_instructions if (i.operands, i.accumulator) == ("float16", "float32")]
+        return max(of_halves, default=1) / (ROWS * COLUMNS * TERMS)
 
     @property
     def threads(self) -> int:
@@ -131,6 +139,7 @@ class GpuCosts:
     conversions: Rate = 1.0  # between numbers of different types
     approximations: Rate = 0.5  # of reciprocals, roots, powers of two
     accesses: Rate = 1.0  # loads, stores and shuffles
+    matrix_products: Rate = 0.6  # part of the rate of tensor cores that `mma.sync` reaches
     l1_bytes: Rate = 96.0  # that L1 serves
     memory_rate: Rate = 0.71  # part of the peak bandwidth of global memory that kernels reach
     l2_rate: Rate = 1.43  # bandwidth of L2 in that of global memory

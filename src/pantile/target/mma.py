@@ -14,6 +14,7 @@ from .layout import Digit, Layout, Unit
 
 FIRST_WITH_MMA = (8, 0)
 ROWS, COLUMNS = 16, 8  # of c
+TERMS = 16  # of operands of 16 bits
 WORD = 4  # bytes of a register
 MATRIX = 8  # rows of what `ldmatrix` loads, of as many elements of 16 bits
 PACKED = 2  # of these elements in a register
@@ -66,10 +67,10 @@ class Mma:
 MMAS = {
     (mma.operand, mma.accumulator): mma
     for mma in (
-        Mma("float16", "float32", 16, "f32.f32"),
-        Mma("bfloat16", "float32", 16, "bf16"),
-        Mma("float16", "float16", 16, "f16.f16"),
-        Mma("int8", "int32", 32, "s8"),
-        Mma("uint8", "int32", 32, "u8"),
+        Mma("float16", "float32", TERMS, "f32.f32"),
+        Mma("bfloat16", "float32", TERMS, "bf16"),
+        Mma("float16", "float16", TERMS, "f16.f16"),
+        Mma("int8", "int32", 2 * TERMS, "s8"),
+        Mma("uint8", "int32", 2 * TERMS, "u8"),
     )
 }
