@@ -53,7 +53,8 @@ _MATRIX_PRODUCTS = {mma.name for mma in MMAS.values()}
 _FREE = ("within", "neg", "abs")  # promises, and what operands of other instructions may have
 _SUMS = ("add", "sub")
 # Cycles until a result can be used.
-_ARITHMETIC_LATENCY, _FUNCTION_LATENCY, _SHARED_LATENCY, GLOBAL_LATENCY, _BARRIER_LATENCY = 4.5, 40.0, 30.0, 500.0, 30.0
+_ARITHMETIC_LATENCY, _FUNCTION_LATENCY = 4.5, 40.0
+_SHARED_LATENCY, _GLOBAL_LATENCY, _BARRIER_LATENCY = 30.0, 500.0, 30.0
 
 
 @dataclass(eq=False)
@@ -233,7 +234,7 @@ class _Numbering:
         self._address(e.buffer, operands[0])
         left = [inner for inner in self._level.outwards() if inner.parent is level and inner.is_loop]
         (left[0].hoisted if left else level.loads).append(e)
-        latency = _SHARED_LATENCY if e.buffer in self._memories else GLOBAL_LATENCY
+        latency = _SHARED_LATENCY if e.buffer in self._memories else _GLOBAL_LATENCY
         requests = {Pipe.MEMORY: _requests(e.indices[0], e.dtype)}
         self._known[key] = self._computed(level, operands, requests, latency)
         return self._known[key]
