@@ -100,7 +100,7 @@ class GroupTiles:
 
     @cached_property
     def _plain(self) -> Numbers:
-        """The same without overlap."""
+        """The points of stages without overlap."""
         return prod(self._inside)
 
     @cached_property
@@ -160,7 +160,7 @@ class GroupTiles:
 
     @property
     def plain_transactions(self) -> Numbers:
-        """The same without overlap."""
+        """The transactions of a warp without overlap."""
         return self._transactions(range(len(self.group.stages)))
 
     def _transactions(self, places: Sequence[int]) -> Numbers:
@@ -182,7 +182,7 @@ class GroupTiles:
 
     @property
     def plain_seconds(self) -> float:
-        """The same without overlap."""
+        """The time of a thread without overlap."""
         return self._seconds(range(len(self.group.stages)))
 
     def _seconds(self, places: Sequence[int]) -> float:

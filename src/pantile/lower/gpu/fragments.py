@@ -83,7 +83,7 @@ class Fragment:
         return Shuffle(e.dtype, count, tuple(self.parts(e)), tuple(range(count)))
 
     def matrices(self, e: Load) -> Expr | None:
-        """The same by `ldmatrix`, whose lanes load a row each; None where rows do not adjoin or are not aligned."""
+        """Its elements by `ldmatrix`, a row by each lane; None where rows do not adjoin or are not aligned."""
         dim = self.shared.contiguous(e)
         along = None if dim is None else self.loop_along(e, dim)
         if dim is None or along is None:
