@@ -233,3 +233,16 @@ def test_a_stage_of_which_nothing_is_read() -> None:
     p = pt.Pipeline(f, shape=(*img.shape[:1], 4), target="cuda-sim")
     values = picture(p, (9, 40))
     np.testing.assert_array_equal(p(img=values), values[:, :4])
+
+
+def test_a_condition_of_an_update_reads_what_blocks_of_its_stage_compute() -> None:
+    """The blocks are those of the pure definition. Where the condition does not read, nothing is computed."""
+    y, x = pt.vars("y x")
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    border, r = pt.constant(img, 1), pt.RDom((-2, 4))
+    holds = pt.select(y <= x - 2, 2, border[y + r[0], r[0]]) == 7
+    out[y, x] = pt.sum(pt.cast("float32", 1.0), over=r.where(holds))
+    inside = pt.Schedule(pt.on("img_constant").compute_at("out", "x_block"))
+    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim").with_schedule(inside)
+    picture = np.where(np.arange(16 * 17).reshape(16, 17) % 3 == 0, 7, 0).astype(np.float32)
+    np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Container
+from collections.abc import Callable
 
 from ...analysis.interval import Interval
 from ...analysis.regions import Box
@@ -131,21 +131,23 @@ class LoopBuilder:
         return self._loop(loops, depth, loop)
 
     def _point(self, loops: DefinitionLoops) -> Stmt:
-        variables = {loops.var(loop.name).name for loop in loops.nest.loops}
-        is_inside = functools.partial(self._is_computed_in, variables)
+        is_inside = functools.partial(self._is_computed_in, loops)
         stores = point(loops, self._context, self._graph, self._regions.is_missing, is_inside, self._manner(loops))
         for k in stores.along_lanes:
             self._rows.in_lanes(loops.stage, k)
         return stores.body
 
-    def _is_computed_in(self, variables: Container[str], buffer: str) -> bool:
-        """Whether a stage's values are computed in one of these loops."""
+    def _is_computed_in(self, loops: DefinitionLoops, buffer: str) -> bool:
+        """Whether a stage's values are computed in one of these loops, or in one of another definition of the stage in
+        the place of which this definition has none of its own: an update runs in the block loops of the pure one."""
         if buffer not in self._graph.producer:
             return False
         p = self._plan.stages[self._graph.producer[buffer].name]
         while p.with_stage is not None:
             p = self._plan.stages[p.with_stage]
-        return any(site is not None and self._variable(site) in variables for site in (p.compute, *p.also))
+        names = {loop.name for loop in loops.nest.loops}
+        sites = [site for site in (p.compute, *p.also) if site is not None]
+        return any(site.stage == loops.stage.name and site.loop in names for site in sites)
 
     def _variable(self, site: Site) -> str:
         return site_variable(self._graph, site)
