@@ -7,7 +7,7 @@ call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -326,8 +326,16 @@ class Calls:
         strict = self.options.strict
         return predict_cost(scheduled.graph, scheduled.schedule, sizes, machine, strict=strict, threads=threads)
 
-    def launched(self, given: Mapping[str, Any], gpu: machines.Gpu) -> backends.LaunchReport:
-        """The report of the launches of such a call on a GPU; a shape may stand for an array."""
+    def run_by(self, given: Mapping[str, Any]) -> ScheduledPipeline:
+        """The scheduled pipeline that runs such a call; a shape may stand for an array."""
+        inputs, numbers = self._match(given)
+        return self._runner_of(inputs, numbers)[0]._scheduled_for(inputs)
+
+    def launched(
+        self, given: Mapping[str, Any], gpu: machines.Gpu, asked: Collection[str] | None = None
+    ) -> backends.LaunchReport:
+        """The report of the launches of such a call on a GPU, or of those of some stages at root; a shape may stand for
+        an array."""
         inputs, numbers = self._match(given)
         by, shapes = self._runner_of(inputs, numbers)
         scheduled = by._scheduled_for(inputs)
@@ -336,9 +344,9 @@ class Calls:
         plan = LaunchPlan((), ())
         if not all(0 in shape for shape in shapes):
             try:
-                plan = by._plan(scheduled, inputs, arrays, numbers, far=False)
+                plan = by._plan(scheduled, inputs, arrays, numbers, asked, far=False)
             except WideIndicesNeeded:
-                plan = by._plan(scheduled, inputs, arrays, numbers, far=True)
+                plan = by._plan(scheduled, inputs, arrays, numbers, asked, far=True)
         names = [a.name for a in (*by.arguments.arrays, *by.outputs)]
         sizes = {name: a.size * a.dtype.itemsize for name, a in zip(names, arrays, strict=True)}
         return backends.launched(self.graph.name, self.options.target, gpu, plan, sizes)
@@ -349,11 +357,12 @@ class Calls:
         inputs: Sequence[AnyArray],
         arrays: Sequence[AnyArray],
         numbers: Values,
+        asked: Collection[str] | None,
         far: bool,
     ) -> LaunchPlan:
-        """The launch plan of the code for such a call."""
+        """The launch plan of the code for such a call, or of some of its stages."""
         variant = self._variant(scheduled, inputs, arrays, far)
-        program = scheduled.kernels(variant)
+        program = scheduled.kernels(variant, asked)
         strides = [element_strides(a) for a in arrays]
         scalars = scalars_of(program, [a.shape for a in arrays], strides, numbers)
         plan = launches(program, scalars, partial(resident_blocks, machines.of_target(self.options.target)))

@@ -53,9 +53,12 @@ def to_plan(graph: Graph, schedule: Schedule, options: Options) -> tuple[Graph, 
 
 @on_deep_stack
 @rare_collections()
-def to_loops(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> Program:
-    """Lower a plan to loops."""
-    return lower(_built(graph, plan, variant, options, trace), trace)
+def to_loops(
+    graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace, asked: Collection[str] | None = None
+) -> Program:
+    """Lower a plan to loops; those of some stages at root alone, if only these are asked for."""
+    built = _built(graph, plan, variant, options, trace)
+    return lower(built if asked is None else built.of_root_stages(asked), trace)
 
 
 def _built(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> Built:
@@ -102,10 +105,13 @@ def compile_kernel(graph: Graph, plan: Plan, variant: Variant, options: Options,
     return to_artifact(program, to_llvm(program, options, trace), options, trace)
 
 
-def lowered(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> Program:
-    """Lower one variant of a pipeline to kernels."""
+def lowered(
+    graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace, asked: Collection[str] | None = None
+) -> Program:
+    """Lower one variant of a pipeline to kernels; those of some stages at root alone, if only these are asked for."""
     options = _with_index_bits(options, variant)
-    return to_kernels(to_loops(graph, replace(plan, target=options.target), variant, options, trace), options, trace)
+    plan = replace(plan, target=options.target)
+    return to_kernels(to_loops(graph, plan, variant, options, trace, asked), options, trace)
 
 
 @on_deep_stack

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 
 from .backends import Executable, backend_of
 from .compile import Options, compile_kernel, kernel_key, lowered, memory_of_blocks, to_loops, to_plan, trace_of
@@ -22,6 +22,7 @@ from .machine import Cpu
 from .progress import doing
 from .runtime import kernels
 from .schedule.default import complete, places_like
+from .schedule.kernel_keys import kernel_keys
 from .schedule.refuse import warn_smaller
 from .schedule.schedule import Schedule
 from .target.kinds import Memory
@@ -101,9 +102,14 @@ class ScheduledPipeline:
         """The loops for large arrays in C order."""
         return to_loops(self._resolved, self._plan, self.variants.usual, self.options, trace_of(self.options))
 
-    def kernels(self, variant: Variant) -> Program:
-        """The host part and the kernels of a variant."""
-        return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
+    def kernels(self, variant: Variant, asked: Collection[str] | None = None) -> Program:
+        """The host part and the kernels of a variant, or of some of its stages at root."""
+        return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options), asked)
+
+    @cached_property
+    def kernel_keys(self) -> dict[str, Hashable]:
+        """What the kernels of each stage at root follow from."""
+        return kernel_keys(self._resolved, self._plan)
 
     def memory_of_blocks(self, scalars: Mapping[str, Number], asked: Collection[str]) -> dict[str, int | UserError]:
         """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute, of

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -98,7 +98,7 @@ class Scheduling:
         refused = partial(refusals, self.calls.options, self.for_machine, scalars)
         options, predicted = self.calls.options, None
         if options.target.has_blocks:
-            predicted = partial(predicted_on_gpu, graph, options, self.for_gpu, arguments)
+            predicted = _predictions(graph, options, self.for_gpu, arguments)
         return Problem(graph, shapes, scalars, self.for_machine, options.strict, measure, refused, predicted)
 
     def _reuse(
@@ -181,11 +181,12 @@ def refusals(
     return refused
 
 
-def predicted_on_gpu(
-    graph: Graph, options: Options, gpu: Gpu, arguments: Mapping[str, Any], schedule: Schedule
-) -> Cost:
-    """The predicted cost of a schedule, of a graph that is already rewritten."""
-    return Calls(graph, schedule, replace(options, algebra=False)).launched(arguments, gpu).cost
+def _predictions(graph: Graph, options: Options, gpu: Gpu, arguments: Mapping[str, Any]) -> Callable[[Schedule], Cost]:
+    """The predicted cost of schedules, of a graph that is already rewritten."""
+    with importing:  # what programs without a GPU do not need
+        predictions = import_module("pantile.launch_predictions").LaunchPredictions
+    cost: Callable[[Schedule], Cost] = predictions(graph, options, gpu, arguments).cost
+    return cost
 
 
 def checked_estimates(estimates: Any) -> dict[str, Any] | None:

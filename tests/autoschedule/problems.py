@@ -9,9 +9,10 @@ from typing import Any
 import pantile as pt
 from pantile.autoschedule import STRATEGIES, Problem
 from pantile.graph.nodes import Graph
+from pantile.launch_predictions import LaunchPredictions
 from pantile.machine import Cache, Gpu, named
 from pantile.machine.description import Machine
-from pantile.scheduling import predicted_on_gpu, refusals
+from pantile.scheduling import refusals
 
 HASWELL = named("haswell-e5-2630-v3")
 ORDINARY = named("neoverse-n1")
@@ -36,7 +37,7 @@ def problem_for(graph: Graph, pipeline: pt.Pipeline, machine: Machine, /, **argu
     options = replace(pipeline.options, target=machine.target)
     refused, predicted = partial(refusals, options, machine, scalars), None
     if isinstance(machine, Gpu):
-        predicted = partial(predicted_on_gpu, graph, options, machine, arguments)
+        predicted = LaunchPredictions(graph, options, machine, arguments).cost
     return Problem(graph, shapes, scalars, machine, options.strict, refusals=refused, predicted=predicted)
 
 

@@ -16,8 +16,8 @@ from pantile.autoschedule.common.tiles import TiledGroup, scheduled
 from pantile.errors import UserError
 from pantile.graph.nodes import Graph
 from pantile.ir.visit import walk
-from pantile.lower import block_memory
 from pantile.lower.passes import Trace
+from pantile.lower.root_stages import of_root_stages, root_stages
 from pantile.machine import named
 from pantile.scheduled_pipeline import ScheduledPipeline
 from tests.autoschedule.problems import problem_of
@@ -134,7 +134,7 @@ def test_lets_of_other_stages_are_not_lowered_again() -> None:
         schedule = legal(problem, [scheduled(problem.inlined(problem.facts.trivial), group)]).schedule
         of = ScheduledPipeline(pipeline.graph, schedule, pipeline.options, {})
         built = compile._built(of._resolved, of._plan, of.variants.usual, of.options, Trace())
-        ((stage, body),) = block_memory._kept_inside(built.nest.body, pipeline.graph.stage)
-        assert stage == f"b{last}"
+        body = of_root_stages(built.nest.body, {f"b{last}"})
+        assert [p.stage for p in root_stages(body)] == [f"b{last}"]
         sizes.append(sum(1 for _ in walk(body)))
     assert sizes[0] == sizes[1]

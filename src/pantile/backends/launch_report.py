@@ -9,7 +9,7 @@ blur, target sm_90: 2 kernels, 9.2 µs predicted on an H200
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf, isnan, nan
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,11 +30,12 @@ MOST_KERNELS = 40  # that are listed
 
 @dataclass(frozen=True)
 class KernelReport:
-    """One launch: its grid, its blocks, and its arrays, which it may access in part. `registers` of a thread are
-    estimated, and `occupancy` follows from them. `work` and its `time` are None if data decide how often something is
-    accessed."""
+    """One launch: the stage that it computes, its grid, its blocks, and its arrays, which it may access in part.
+    `registers` of a thread are estimated, and `occupancy` follows from them. `work` and its `time` are None if data
+    decide how often something is accessed."""
 
     name: str
+    stage: str
     blocks: int
     threads: int
     shared_bytes: int
@@ -45,19 +46,45 @@ class KernelReport:
     work: Work | None
     time: LaunchTime | None
 
+    def timed(self, gpu: Gpu, data: int) -> KernelReport:
+        """The launch with its predicted time, in a call whose arrays have so many bytes."""
+        w = self.work
+        took = None if w is None else launch_time(gpu, w, self.blocks, self.threads, self.occupancy.blocks, data)
+        return replace(self, time=took)
+
 
 @dataclass(frozen=True)
 class LaunchReport:
-    """All launches of a call, in order; the bytes of its arguments and results, and of memory between kernels."""
+    """All launches of a call, in order; the bytes of its arguments and results, and of memory between kernels by
+    name."""
 
     name: str
     target: str
     gpu: str
     kernels: tuple[KernelReport, ...]
     bytes_of_arrays: int
-    bytes_between: int
+    between: Mapping[str, int]
 
     compile_seconds: ClassVar[float] = nan  # unknown
+
+    def of_stage(self, name: str) -> LaunchReport:
+        """The launches of a stage at root, and the memory that they access."""
+        kernels = tuple([k for k in self.kernels if k.stage == name])
+        accessed = {b: self.between[b] for k in kernels for b in k.arrays if b in self.between}
+        return replace(self, kernels=kernels, between=accessed)
+
+    @staticmethod
+    def joined(parts: Sequence[LaunchReport], gpu: Gpu) -> LaunchReport:
+        """The report of a call with the launches of all parts, which are of one pipeline."""
+        between = {b: size for part in parts for b, size in part.between.items()}
+        data = parts[0].bytes_of_arrays + sum(between.values())
+        kernels = tuple([k.timed(gpu, data) for part in parts for k in part.kernels])
+        return replace(parts[0], kernels=kernels, between=between)
+
+    @property
+    def bytes_between(self) -> int:
+        """The bytes of all memory between kernels."""
+        return sum(self.between.values())
 
     @property
     def seconds(self) -> float:
@@ -69,9 +96,8 @@ class LaunchReport:
         """The predicted time and its causes, of each stage that kernels compute; infinite if data decide it."""
         of_stage: dict[str, Causes] = {}
         for k in self.kernels:
-            stage = k.name.partition(".")[0]
             causes = Causes(overhead=inf) if k.time is None else k.time.causes
-            of_stage[stage] = of_stage.get(stage, Causes()) + causes
+            of_stage[k.stage] = of_stage.get(k.stage, Causes()) + causes
         stages = tuple([StageCost(name, c.seconds, c, 0.0, 0.0, ()) for name, c in of_stage.items()])
         total = sum(of_stage.values(), Causes())
         return Cost(self.name, total.seconds, total, stages, (), 0, 0.0)
@@ -146,13 +172,12 @@ def launched(name: str, target: Target, gpu: Gpu, plan: LaunchPlan, arrays: Mapp
             occupancy = gpu.occupancy(k.threads, k.shared, registers)
             work = work_of(k, e.scalars, buffers, e.blocks)
             own = sum({b: sizes[b] for b in e.buffers}.values())
-            took = None if work is None else launch_time(gpu, work, e.blocks, k.threads, occupancy.blocks, data)
             known[launch] = KernelReport(
-                k.name, e.blocks, k.threads, k.shared, registers, occupancy, e.buffers, own, work, took
-            )
-        return replace(known[launch], arrays=e.buffers)
+                k.name, e.stage, e.blocks, k.threads, k.shared, registers, occupancy, e.buffers, own, work, None
+            ).timed(gpu, data)
+        return replace(known[launch], stage=e.stage, arrays=e.buffers)
 
     data = sum(sizes.values())
     kernels = tuple(map(kernel, plan.launches))
     described = f"{target.architecture} ({target.cpu})"
-    return LaunchReport(name, described, gpu.name, kernels, sum(arrays.values()), sum(between.values()))
+    return LaunchReport(name, described, gpu.name, kernels, sum(arrays.values()), between)

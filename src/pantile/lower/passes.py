@@ -48,6 +48,7 @@ from .pixels import pixels
 from .promote import promote
 from .reassociate import reassociate
 from .refuse import not_in_two_memories, not_of_lanes, not_of_one_thread
+from .root_stages import of_root_stages
 from .share_memory import share_memory
 from .simplify import clean_program, simplify_program
 from .split_storage import split_storage, stored_dims
@@ -128,6 +129,10 @@ class Built:
     nest: LoopNest
     request: LoweringRequest
     no_room: dict[str, list[str]]  # verb -> the loops that were refused
+
+    def of_root_stages(self, asked: Collection[str]) -> Built:
+        """The loops of some stages at root alone."""
+        return replace(self, nest=replace(self.nest, body=of_root_stages(self.nest.body, asked)))
 
     @property
     def facts(self) -> Facts:

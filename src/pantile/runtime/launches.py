@@ -52,6 +52,7 @@ class PlannedLaunch:
     scalars: tuple[Number, ...]
     buffers: tuple[str, ...]
     blocks: int
+    stage: str = ""  # at root, which it computes
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ class _Host:
         self._instances: dict[str, int] = {}
         self._allocations: list[Allocation] = []
         self._launches: list[PlannedLaunch] = []
+        self._stage = ""  # at root, whose loops are gone through
 
     def plan(self) -> LaunchPlan:
         self._run(self._program.body)
@@ -138,7 +140,9 @@ class _Host:
             self._run(c)
 
     def _produce(self, s: Produce) -> None:
+        around, self._stage = self._stage, self._stage or s.stage
         self._run(s.body)
+        self._stage = around
 
     def _if(self, s: If) -> None:
         taken = s.then if self._value(s.condition) else s.otherwise
@@ -165,7 +169,7 @@ class _Host:
         if blocks > 0:
             scalars = tuple([self._value(e) for e in s.scalars])
             buffers = tuple([self._memory[b] for b in s.buffers])
-            self._launches.append(PlannedLaunch(self._kernels[s.kernel], scalars, buffers, blocks))
+            self._launches.append(PlannedLaunch(self._kernels[s.kernel], scalars, buffers, blocks, self._stage))
 
 
 _STATEMENTS: dict[type[Stmt], Callable[[_Host, Any], None]] = {
