@@ -51,7 +51,7 @@ class Pipeline:
               shapes. The default is the shape of the first input of equal rank.
     schedule  a pt.Schedule (stages that it does not name are scheduled by default), the name of a strategy such as
               "greedy" (or a value of pt.autoschedule with parameters), or "plain", which does not search. The default
-              is the value of PANTILE_SCHEDULE, or else "auto"; on a GPU it is "plain".
+              is the value of PANTILE_SCHEDULE, or else "auto".
     estimates what a strategy optimizes for: shapes of inputs and values of params by name, as for `compile`. Without
               estimates, it runs on the first call, for the arrays of that call.
     machine   the machine that a strategy schedules for: by default this one, or any CPU or GPU of `pt.machine`.

@@ -2,7 +2,8 @@
 
 What is requested is a schedule, a strategy, or the name of one. The default is named by PANTILE_SCHEDULE, or else is
 `auto`. "plain" is the schedule that names no stage (`schedule.default`): it needs no search, and is the same for all
-sizes. A strategy schedules for CPUs, for GPUs or for both; the default on GPUs is "plain".
+sizes. A strategy schedules for CPUs, for GPUs or for both; the variable does not concern targets that the strategy it
+names does not know.
 """
 
 from __future__ import annotations
@@ -235,7 +236,7 @@ def _checked_machine(machine: Any, target: Target) -> Machine | None:
 def requested(schedule: Schedule | Strategy | str | None, target: Target) -> Schedule | Strategy:
     """The schedule or strategy that `schedule=` stands for."""
     if schedule is None:
-        return Schedule() if target.has_blocks else _by_default()
+        return _by_default(target)
     chosen = _named(schedule) if isinstance(schedule, str) else schedule
     if not isinstance(chosen, (Schedule, Strategy)):
         kind = UserError if isinstance(schedule, str) else UserTypeError
@@ -252,8 +253,8 @@ def _check_target(strategy: Strategy, target: Target) -> None:
     if target.has_blocks and not strategy.for_gpus:
         raise UserError(
             f"schedule={strategy.name!r} finds schedules for CPUs, and the pipeline is for {target}; pass "
-            "'auto', 'greedy', 'posttile', 'autogpu' or 'polymage_gpu', a pt.Schedule of block and thread loops, or "
-            "nothing: then each stage is a kernel"
+            "'auto', 'greedy', 'posttile', 'autogpu' or 'polymage_gpu', 'plain' for a kernel per stage, or a "
+            "pt.Schedule of block and thread loops"
         )
     if not target.has_blocks and not strategy.for_cpus:
         raise UserError(
@@ -262,7 +263,7 @@ def _check_target(strategy: Strategy, target: Target) -> None:
         )
 
 
-def _by_default() -> Schedule | Strategy:
+def _by_default(target: Target) -> Schedule | Strategy:
     name = os.environ.get(VARIABLE)
     if not name:
         return Auto()
@@ -272,7 +273,8 @@ def _by_default() -> Schedule | Strategy:
             f"the environment variable {VARIABLE}={shown(name)} is not a schedule; set it to one of {_names()}, or "
             "unset it"
         )
-    return chosen
+    is_known = not isinstance(chosen, Strategy) or (chosen.for_gpus if target.has_blocks else chosen.for_cpus)
+    return chosen if is_known else Auto()
 
 
 def _named(name: str) -> Schedule | Strategy | None:

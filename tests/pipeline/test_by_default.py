@@ -76,6 +76,9 @@ def test_the_environment_names_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PANTILE_SCHEDULE", "greedy")
     assert agrees(p := blur()) and found_by(p) == "greedy"
     assert found_by(blur(schedule="auto", estimates={"img": (300, 400)})) == "auto"
+    monkeypatch.setenv("PANTILE_SCHEDULE", "dp")
+    assert found_by(blur(estimates={"img": (300, 400)})) == "dp"
+    assert found_by(blur(estimates={"img": (300, 400)}, target="cuda-sim")) == "auto"  # dp knows no GPUs
     monkeypatch.setenv("PANTILE_SCHEDULE", "plain")
     assert blur().schedule == blur(schedule="plain").schedule == blur(schedule=pt.Schedule()).schedule
     assert blur().report is None
@@ -159,10 +162,10 @@ def test_options_go_with_it(how: dict[str, Any]) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_strategies_are_not_asked_about_gpus() -> None:
+def test_auto_schedules_for_gpus_too() -> None:
     for p in (blur(target="cuda-sim"), blur().with_options(target="cuda-sim")):
         assert agrees(p)
-        assert found_by(p) is None and ".block(" in str(p.schedule)
+        assert found_by(p) == "auto" and ".block(" in str(p.schedule)
         assert isinstance(p.with_options(target="host")._scheduling.requested, Auto)
     with pytest.raises(pt.UserError, match="schedule='dp' finds schedules for CPUs, and"):
         blur(target="cuda-sim").with_schedule("dp")

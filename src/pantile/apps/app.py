@@ -190,6 +190,7 @@ class App:
             by_hand = self.on_tensor_cores if target.has_mma and self.on_tensor_cores is not None else self.on_gpu
             if how == "expert" and by_hand is not None:
                 return by_hand()
+            how = "auto" if how == "expert" else how
             chosen = pt.autoschedule.VARIANTS.get(how) or pt.autoschedule.STRATEGIES.get(how)
             return how if chosen is not None and chosen.for_gpus else "plain"
         if how == "expert" and self.expert is not None:

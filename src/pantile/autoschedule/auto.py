@@ -16,7 +16,8 @@
        (`search.prefetch`).
 
 On a GPU, kernels are lowered to predict what they cost, which takes longer. There the cheapest of the proposals, one of
-which is the plain schedule, takes the parts of the others that cost less, and that is all.
+which is the plain schedule, takes the parts of the others that cost less, and that is all. Of many stages nothing is
+predicted: they run by what `greedy` finds.
 
 Where the plain schedule takes hardly longer than an empty call, it is taken at once: nothing would be gained. A change
 must promise more than the error of the cost model among neighbours (`worth`). The search ends after `steps`, so that
@@ -26,6 +27,7 @@ large graphs stay fast, and finds the same schedule every time.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import count
@@ -71,6 +73,8 @@ _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
     (Kernel, 128),
 )
 _GPU_SOURCES = ("greedy", "autogpu", "posttile")
+MOST_LOWERED = 32  # stages whose kernels are lowered several times to compare schedules for a GPU
+WORTH_ON_GPU = 0.07  # what `worth` is at least on a GPU, where predictions err by more
 SMALL = 1.5  # times as long as an empty call: for what takes no longer, there is no search
 MANY_STAGES = 4  # expensive stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes, "boxes": boxes}
@@ -96,6 +100,8 @@ class Auto(Strategy):
     without: tuple[Ingredient, ...] | None = None
 
     def find(self, problem: Problem) -> Found:
+        if problem.target.has_blocks and len(problem.graph.stages) > MOST_LOWERED:
+            return self._unpredicted(problem)
         search = _AutoSearch(problem, self.steps, self.worth, self.without or ())
         best = search.best()
         costs = {c.name: c.cost.seconds for c in search.proposed}
@@ -117,6 +123,12 @@ class Auto(Strategy):
             ),
         )
 
+    def _unpredicted(self, problem: Problem) -> Found:
+        """What greedy finds, where predictions would take long."""
+        found = Greedy().find(problem)
+        why = f"more than {MOST_LOWERED} stages, so that no times were predicted: the schedule of {Greedy.name}"
+        return replace(found, report=replace(found.report, strategy=self.name, remarks=(why, *found.report.remarks)))
+
 
 def _for_gpus() -> list[type[Strategy]]:
     """The strategies that propose on GPUs, which programs without one do not need."""
@@ -127,8 +139,9 @@ def _for_gpus() -> list[type[Strategy]]:
 
 class _AutoSearch:
     def __init__(self, problem: Problem, steps: int, worth: float, without: Collection[str] = ()) -> None:
-        self.problem, self.steps, self.worth, self.without = problem, steps, worth, without
+        self.problem, self.steps, self.without = problem, steps, without
         self.is_on_gpu = problem.target.has_blocks
+        self.worth = max(worth, WORTH_ON_GPU) if self.is_on_gpu else worth
         self.candidates = CostedSchedules(problem)
         self.proposed = list(self._proposals())
         self.uncounted = len(self.proposed)  # schedules that no step is kept for
@@ -170,7 +183,7 @@ class _AutoSearch:
         if self._is_small(self.proposed[-1]):
             return self.proposed[-1]
         if self.is_on_gpu:
-            return self._take_parts(self.proposed, min(self.proposed, key=lambda c: c.seconds))
+            return self._take_parts(self.proposed, self._first_cheapest())
         rolled = list(self._rolling_starts())
         candidates = [*self.proposed, *(s.candidate for s in rolled), *self._in_strips()]
         if rolled and "descent" not in self.without:
@@ -181,6 +194,13 @@ class _AutoSearch:
             best = self._in_other_loops(best, kind)
         best = self._filling_lines(self._in_even_strips(self._improve(best, self._resizings)))
         return self._prefetching(self._by_copies(self._in_tiles(self._with_siblings(best))))
+
+    def _first_cheapest(self) -> Candidate:
+        """The cheapest proposal; an earlier one unless a later one is worth it."""
+        best = self.proposed[0]
+        for c in self.proposed[1:]:
+            best = c if c.seconds < best.seconds * (1 - self.worth) else best
+        return best
 
     def _rolling_starts(self) -> Iterator[State]:
         """The proposals, cheapest first, with all their groups rolling."""
