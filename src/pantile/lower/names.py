@@ -39,6 +39,11 @@ def is_of_call(name: str) -> bool:
     return "." not in name or _EXTENT.search(name) is not None
 
 
+def is_end(name: str) -> bool:
+    """Whether a name is that of the coordinate where whole blocks, or what needs no tests, end in a loop."""
+    return name.endswith((".rest", ".steady_end", ".edge"))
+
+
 def prefix(stage: Stage, definition: int) -> str:
     """The prefix of a definition's loop variables: the stage's name, then u1, u2, ... for updates."""
     return stage.name if definition == 0 else f"{stage.name}.u{definition}"

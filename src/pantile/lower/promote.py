@@ -14,6 +14,11 @@ constant; once flattened they differ by an unknown stride, and LLVM would have t
 next. Inactive lanes of a mask keep the value of the register. An element that the loop stores to before it loads from
 it is no accumulator and may be uninitialized before the loop. It is not loaded then if the loop certainly runs, and
 otherwise not promoted.
+
+A loop over what is left of others, behind a split or a partition, may have no iterations, and then there may be no such
+element: its index may be invariant only because the iterations are few. Its accumulators are promoted if it has some:
+
+before:  for k in 24..n: f[8] = f[8] + a[k]   after:  if n > 24: f.held[0] = f[8]; for k in 24..n: ...; f[8] = f.held[0]
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Let, Manner, Prefetch, Realize, Stmt, Store
 from ..target.kinds import Kind, Memory
 from .lanes import constant_stride, first_lane
-from .names import of_buffer
+from .names import is_end, of_buffer
 
 # As large as register files get; more accumulators than that are better off in memory.
 MOST_BYTES = 2048
@@ -150,7 +155,8 @@ class _PromotedBuffer:
         ]
         drain = [Store(self.buffer, p.indices, Load(p.dtype, p.lanes, self.name, (p.held(),))) for p in self.all]
         box = ((const(0, INDEX), const(sum(p.lanes for p in self.all), INDEX)),)
-        return Realize(self.name, self.all[0].dtype, box, Memory.REGISTER, ir.block(*fill, loop, *drain))
+        promoted = Realize(self.name, self.all[0].dtype, box, Memory.REGISTER, ir.block(*fill, loop, *drain))
+        return If(loop.extent > 0, promoted) if isinstance(loop, For) and _may_be_nothing_left(loop) else promoted
 
     @property
     def all(self) -> list[_Accumulator]:
@@ -177,10 +183,10 @@ def _places(
     """
     places: dict[str, dict[_Key, _Accumulator]] = {buffer: {} for buffer in buffers}
     sizes = dict.fromkeys(places, 0)
-    for buffer, indices, t, lanes, how in _accesses(s, places, certain=True, runs=True):
+    for buffer, indices, t, lanes, how in _accesses(s, places, certain=True, runs=True, tested=s):
         is_new = _key(indices) not in places[buffer]
         moves = any(not (moving.isdisjoint(names(i)) and written.isdisjoint(loaded(i))) for i in indices)
-        if t is None or moves or is_new and how is _AccessKind.STORED_IF_IT_RUNS:
+        if t is None or moves or is_new and how in _NOT_FIRST:
             del places[buffer]
         elif is_new:
             places[buffer][_key(indices)] = _Accumulator(
@@ -198,26 +204,47 @@ class _AccessKind(Enum):
     LOADED = "loaded"
     STORED = "stored"
     STORED_IF_IT_RUNS = "stored, if a loop around it has iterations"
+    LEFT = "loaded or stored, if a loop around it has iterations left by others"
+
+
+_NOT_FIRST = (_AccessKind.STORED_IF_IT_RUNS, _AccessKind.LEFT)
 
 
 _Access = tuple[str, tuple[Expr, ...], DType | None, int, _AccessKind]
 
 
-def _accesses(s: Stmt, buffers: Container[str], certain: bool, runs: bool) -> Iterator[_Access]:
-    """Indices, type and lanes of all accesses of some buffers in order; no type where the access cannot be promoted."""
+def _may_be_empty(s: For) -> bool:
+    """Whether a loop may have no iterations."""
+    return not (isinstance(s.extent, Const) and s.extent.value > 0)
+
+
+def _may_be_nothing_left(s: For) -> bool:
+    """Whether a loop is over what others have left, if anything."""
+    if not _may_be_empty(s):
+        return False
+    return s.min.value > 0 if isinstance(s.min, Const) else any(map(is_end, names(s.min)))
+
+
+def _accesses(
+    s: Stmt, buffers: Container[str], certain: bool, runs: bool, tested: Stmt, is_left: bool = False
+) -> Iterator[_Access]:
+    """Indices, type and lanes of all accesses of some buffers in order; no type where the access cannot be promoted.
+    `tested` is the loop of which it is tested whether it runs."""
     for e in walk_loads(*ir.expressions(s)):
         if e.buffer in buffers:
-            yield e.buffer, e.indices, e.dtype if certain and e.mask is None else None, e.lanes, _AccessKind.LOADED
+            how = _AccessKind.LEFT if is_left else _AccessKind.LOADED
+            yield e.buffer, e.indices, e.dtype if certain and e.mask is None else None, e.lanes, how
     if isinstance(s, Store) and s.buffer in buffers:
         plain = certain and s.manner is Manner.PLAIN and (s.mask is None or _reads(s.value, s.buffer, s.indices))
-        how = _AccessKind.STORED if runs else _AccessKind.STORED_IF_IT_RUNS
+        how = _AccessKind.LEFT if is_left else _AccessKind.STORED if runs else _AccessKind.STORED_IF_IT_RUNS
         yield s.buffer, s.indices, s.value.dtype if plain else None, s.value.lanes, how
     if isinstance(s, (Prefetch, Realize)) and s.buffer in buffers:
         yield s.buffer, (), None, 1, _AccessKind.LOADED
     certain = certain and not (isinstance(s, If) or isinstance(s, For) and s.kind is not Kind.SERIAL)
-    runs = runs and not (isinstance(s, For) and not (isinstance(s.extent, Const) and s.extent.value > 0))
+    if isinstance(s, For):
+        runs, is_left = runs and not _may_be_empty(s), is_left or s is not tested and _may_be_nothing_left(s)
     for c in ir.children(s):
-        yield from _accesses(c, buffers, certain, runs)
+        yield from _accesses(c, buffers, certain, runs, tested, is_left)
 
 
 def _reads(value: Expr, buffer: str, indices: tuple[Expr, ...]) -> bool:
