@@ -26,7 +26,8 @@ from ..simulator.hand_built import T, kernel, load, store, threads
 class Launch:
     """Where the instruction is executed, for messages."""
 
-    kernel_name, first_block, epochs = "k", 0, Epochs(np.zeros(1, np.int64), np.zeros((1, 1), np.int64))
+    kernel_name, first_block, epoch, last_entries = "k", 0, 0, None
+    epochs = Epochs(np.zeros(1, np.int64), np.zeros((1, 1), np.int64))
 
 
 def fragment(matrix: np.ndarray[Any, Any], layout: Layout) -> np.ndarray[Any, Any]:

@@ -20,7 +20,7 @@ from ..expr.types import DType
 from ..expr.visit import loaded, names
 from ..ir.nodes import Alloc, For, If, Kernel, Let, Stmt, Store
 from ..ir.visit import children
-from ..simulator.accesses import ThreadAccess
+from ..simulator.accesses import Entries, ThreadAccess
 from ..simulator.active import Active, Array
 from ..simulator.expressions import Expressions, Scope
 from ..simulator.races import Epochs
@@ -87,7 +87,8 @@ class _Sample:
         self.passes = self.latency = 0.0
         self.instructions: dict[Pipe, float] = defaultdict(float)
         self.is_bound = self.is_unknown = False
-        self.kernel_name, self.first_block = kernel.name, 0
+        self.kernel_name, self.first_block, self.epoch = kernel.name, 0, 0
+        self.last_entries: Entries | None = None
         self._random = np.random.default_rng(0)
         self._expressions = Expressions(INDEX_BITS)
         self._buffers = {b.name: (b.dtype.bytes, size) for b, size in zip(kernel.buffers, sizes, strict=True)}

@@ -80,12 +80,18 @@ def _mod(t: DType, a: Array, b: Array) -> Any:
 
 def _min(t: DType, a: Array, b: Array) -> Any:
     smaller = np.minimum(a, b)
-    return np.where((a == b) & np.signbit(a), a, np.where(a == b, b, smaller)) if t.is_float else smaller
+    if not t.is_float or smaller.all():
+        return smaller
+    same = a == b  # zeros may be, whose signs differ
+    return np.where(same & np.signbit(a), a, np.where(same, b, smaller))
 
 
 def _max(t: DType, a: Array, b: Array) -> Any:
     larger = np.maximum(a, b)
-    return np.where((a == b) & np.signbit(a), b, np.where(a == b, a, larger)) if t.is_float else larger
+    if not t.is_float or larger.all():
+        return larger
+    same = a == b  # zeros may be, whose signs differ
+    return np.where(same & np.signbit(a), b, np.where(same, a, larger))
 
 
 def _shl(t: DType, a: Array, b: Array) -> Any:
@@ -210,7 +216,7 @@ def rounded(values: Array, t: DType) -> Array:
         return values.astype(t.numpy)
     if values.dtype == np.float64:
         values = _odd_float32(values)
-    return from_bfloat_bits(to_bfloat_bits(values.astype(np.float32)))
+    return np.asarray(_nearest_bfloat(values) & _UPPER).view(np.float32)
 
 
 def _odd_float32(values: Array) -> Array:
@@ -225,10 +231,18 @@ def _odd_float32(values: Array) -> Array:
 
 def to_bfloat_bits(values: Array) -> Array:
     """Float32 to the bits of the nearest bfloat16, ties to even."""
+    return np.asarray(_nearest_bfloat(values) >> _HALF).astype(np.uint16)
+
+
+_HALF, _LAST, _BELOW_HALF, _QUIET, _UPPER = map(np.uint32, (16, 1, 0x7FFF, 0x400000, 0xFFFF0000))
+
+
+def _nearest_bfloat(values: Array) -> Array:
+    """Float32 to numbers of 32 bits whose upper halves are the bits of the nearest bfloat16, ties to even."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32).reshape(values.shape)
-    nearest = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
-    quiet_nan = (bits >> np.uint32(16)) | np.uint32(0x40)
-    return np.asarray(np.where(np.isnan(values), quiet_nan, nearest).astype(np.uint16))
+    nearest = np.asarray(bits + (((bits >> _HALF) & _LAST) + _BELOW_HALF))
+    nan = np.isnan(values)
+    return np.where(nan, bits | _QUIET, nearest) if nan.any() else nearest
 
 
 def from_bfloat_bits(bits: Array) -> Array:

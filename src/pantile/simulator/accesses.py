@@ -19,7 +19,17 @@ class Around(Protocol):
 
     kernel_name: str
     first_block: int
+    epoch: int  # of the last barrier
     epochs: Epochs  # of blocks, and of the warps of each block
+    last_entries: Entries | None
+
+
+class Entries(NamedTuple):
+    """Of the entries of a touch, the block, counted in the launch, and epochs; at that epoch of the batch."""
+
+    touch: Touch
+    epoch: int
+    found: tuple[Array, Epochs]
 
 
 class ThreadAccess(NamedTuple):
@@ -80,7 +90,7 @@ def refuse(around: Around, access: ThreadAccess, wrong: Array, message: Callable
 
 def is_outside(element: Array, elements: int) -> bool:
     """Whether some index is not that of an element."""
-    return bool(element.min() < 0 or element.max() >= elements)
+    return bool(element.view(f"u{element.itemsize}").max() >= elements)  # negative ones are larger than any number
 
 
 def check_inside(around: Around, access: ThreadAccess, elements: int, done: str, memory: str) -> None:
@@ -91,8 +101,14 @@ def check_inside(around: Around, access: ThreadAccess, elements: int, done: str,
 
 
 def who(around: Around, touch: Touch) -> tuple[Array, Epochs]:
-    """The block of each entry, counted in the launch, and its epochs."""
-    return touch.block + around.first_block, around.epochs.of(touch.block, touch.thread)
+    """The block of each entry, counted in the launch, and its epochs: found once for what the same threads access in
+    turn."""
+    last = around.last_entries
+    if last is not None and last.epoch == around.epoch and last.touch.thread is touch.thread:
+        return last.found
+    found = touch.block + around.first_block, around.epochs.of(touch.block, touch.thread)
+    around.last_entries = Entries(touch, around.epoch, found)
+    return found
 
 
 def race(around: Around, name: str, touch: Touch, clash: Clash, verb: str) -> SimulationError:

@@ -78,17 +78,22 @@ class Active:
 
     def touch(self, index: Array, mask: Array | None, lanes: int) -> Touch:
         """The elements that active threads access at `index`, in the lanes where `mask` holds."""
-        chosen = self.lanes(mask, lanes)
-        shape = self.mask.shape if lanes == 1 else (*self.mask.shape, lanes)
-        if mask is None and lanes == 1:
-            block, thread = self._own
+        if mask is None:
+            whole = self._whole.get(lanes)
+            if whole is None:
+                whole = self._whole[lanes] = self._touch(None, lanes)
         else:
-            block, thread = np.nonzero(np.ones(shape, np.bool_) if chosen is None else chosen)[:2]
-        touch = Touch(index, block, thread, shape, chosen)
-        return touch._replace(element=touch.values(index).astype(np.int64))
+            whole = self._touch(mask, lanes)
+        return whole._replace(element=whole.values(index).astype(np.int64))
 
     @cached_property
-    def _own(self) -> tuple[Array, Array]:
-        """The block and the thread number of each active thread."""
-        block, thread = np.nonzero(self.mask)
-        return block, thread
+    def _whole(self) -> dict[int, Touch]:
+        """What is the same for all accesses of so many lanes that have no mask."""
+        return {}
+
+    def _touch(self, mask: Array | None, lanes: int) -> Touch:
+        """A touch of no element yet."""
+        chosen = self.lanes(mask, lanes)
+        shape = self.mask.shape if lanes == 1 else (*self.mask.shape, lanes)
+        block, thread = np.nonzero(np.ones(shape, np.bool_) if chosen is None else chosen)[:2]
+        return Touch(block, block, thread, shape, chosen)

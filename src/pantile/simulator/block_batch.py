@@ -20,7 +20,7 @@ from ..ir.visit import walk
 from ..reference.operations import held
 from ..target.gpu import MOST_THREADS, WARP_SIZE
 from ..target.kinds import Kind, Memory
-from .accesses import Around, Buffer, ThreadAccess, check_inside, failure, refuse
+from .accesses import Around, Buffer, Entries, ThreadAccess, check_inside, failure, refuse
 from .active import Active, Array
 from .counts import Counts, new_counts
 from .expressions import Expressions, Scope
@@ -49,6 +49,7 @@ class BlockBatch:
     ) -> None:
         self.kernel_name, self.first_block, self.epoch = kernel.name, first_block, epoch
         warps = kernel.threads // WARP_SIZE
+        self.last_entries: Entries | None = None
         self.epochs = Epochs(np.full(blocks, epoch, np.int64), np.full((blocks, warps), epoch, np.int64))
         self._kernel, self._shape = kernel, (blocks, kernel.threads)
         self._expressions, self._numbers, self._counts = expressions, numbers, counts

@@ -40,6 +40,16 @@ class Epochs(NamedTuple):
         return Epochs(self.block[block], self.warp[block, thread // WARP_SIZE])
 
 
+class _Now(NamedTuple):
+    """What the marks of earlier accesses are compared with."""
+
+    thread: Array
+    epochs: Epochs
+    mine: Array  # the marks of accesses that threads make now
+    before: Array  # marks below are of accesses before the last barrier of the block
+    some_warps: bool  # whether some warp has had a barrier since
+
+
 class Accesses:
     """The last accesses of each element.
 
@@ -58,6 +68,7 @@ class Accesses:
         self._writer = np.full(places if across_blocks else 0, _NOBODY, np.int32)
         self._read: Array | None = None  # allocated at the first read
         self._reader = np.zeros(0, np.int32)
+        self._last: _Now | None = None
 
     def read(self, place: Array, by: Touch, block: Array, epochs: Epochs) -> Clash | None:
         """Note reads; `block` and `epochs` are those of each entry."""
@@ -68,7 +79,7 @@ class Accesses:
 
     def write(self, place: Array, by: Touch, block: Array, epochs: Epochs, loop: int, same: Array) -> Clash | None:
         """Note writes in a thread loop; `same` tells where they change nothing."""
-        mark = self._mark(by.thread, epochs)
+        mark = self._now(by.thread, epochs).mine
         unlike = ~same
         clash = self._clash_with_writes(place, block, by, epochs, unlike | (self._loop[place] != loop), unlike)
         if clash is None and self._read is not None:
@@ -103,7 +114,7 @@ class Accesses:
         """After writes: an entry whose element another entry has changed, as the mask `unlike` tells."""
         if not unlike.any():
             return None
-        others = self._written[place] != self._mark(by.thread, epochs)
+        others = self._written[place] != self._now(by.thread, epochs).mine
         if self._across:
             others |= self._writer[place] != block
         return self._found(unlike & others, "written", place, block)
@@ -116,13 +127,23 @@ class Accesses:
         mark: Array = epochs.warp * self._who + who
         return mark
 
+    def _now(self, thread: Array, epochs: Epochs) -> _Now:
+        """That of threads, which often make several accesses in turn."""
+        now = self._last
+        if now is None or now.thread is not thread or now.epochs is not epochs:
+            some_warps = bool((epochs.warp != epochs.block).any())
+            now = _Now(thread, epochs, self._mark(thread, epochs), epochs.block * self._who, some_warps)
+            self._last = now
+        return now
+
     def _is_unordered(self, last: Array, by: Touch, epochs: Epochs) -> Array:
         """Whether no barrier is between the accesses with these marks and those of other threads now."""
-        unordered: Array = last >= epochs.block * self._who
-        if (epochs.warp != epochs.block).any():
+        now = self._now(by.thread, epochs)
+        unordered: Array = last >= now.before
+        if now.some_warps:
             is_before = last < epochs.warp * self._who
             unordered &= ~(is_before & (self._warp(last % self._who) == by.thread // WARP_SIZE))
-        unordered &= last != self._mark(by.thread, epochs)
+        unordered &= last != now.mine
         return unordered
 
     def _warp(self, who: Array) -> Array:
@@ -132,10 +153,11 @@ class Accesses:
 
     def _note(self, marks: Array, place: Array, by: Touch, epochs: Epochs) -> None:
         """Note accesses of which several threads may make some to one element."""
-        mine, warp = self._mark(by.thread, epochs), by.thread // WARP_SIZE
+        mine = self._now(by.thread, epochs).mine
         last = marks[place]
         unordered = self._is_unordered(last, by, epochs)
         if unordered.any():
+            warp = by.thread // WARP_SIZE
             is_mine = self._warp(last % self._who) == warp
             several = self._mark(np.where(is_mine, self._threads + warp, self._many), epochs)
             mine = np.where(unordered, several, mine)

@@ -124,6 +124,8 @@ class SharedBuffer:
 
     def _at(self, touch: Touch) -> Array:
         """The elements, counted from that of the first warp."""
+        if not self._apart:
+            return touch.element
         at: Array = touch.element + touch.thread // WARP_SIZE * self._apart
         return at
 
