@@ -16,7 +16,7 @@ from tests.fuzz.pipelines import Case, pipelines
 from ..long import LONG
 from .problems import TINY_GPU, problem_of
 
-EXAMPLES = 200 if LONG else 9
+EXAMPLES = 200 if LONG else 5
 EACH = 2  # strategies for each pipeline
 SIZES = (1, 2, 3, 5, 8, 13, 17, 40, 70)
 ANY_OVERLAP = {"most_recomputed": 1e12, "most_recomputed_of_one": 1e12}

@@ -16,7 +16,7 @@ from .kinds import KINDS
 from .pipelines import Case, pipelines
 from .schedules import schedules
 
-EXAMPLES = 4
+EXAMPLES = 3
 
 
 @st.composite

@@ -9,13 +9,17 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from ..long import LONG
 from .harness import Trial, assert_agrees, trials
 from .interior import interior_pipelines
 from .isolate import isolated, isolated_together
 from .kinds import KINDS, RARE_KINDS
 from .pipelines import pipelines
 
-PARTS = range(3)
+PARTS = range(2)
+# Of the ways to run a case, each has some; campaigns have tens of thousands.
+EXAMPLES = settings().max_examples if LONG else 8
+FEWER = EXAMPLES if LONG else 6  # where it takes longer, or the same cases are drawn elsewhere, too
 MOST = 3  # Funcs of a pipeline, as in campaigns: more of them are longer to compile, and find no more
 
 
@@ -24,6 +28,7 @@ MOST = 3  # Funcs of a pipeline, as in campaigns: more of them are longer to com
 @pytest.mark.parametrize("focus", KINDS)
 def test_random_schedules(focus: str, floats: str, part: int) -> None:
     @seed(part)
+    @settings(max_examples=EXAMPLES)
     @given(trials(cases=pipelines(focus, floats, most=MOST)))
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial))
@@ -34,6 +39,7 @@ def test_random_schedules(focus: str, floats: str, part: int) -> None:
 @pytest.mark.parametrize("focus", KINDS)
 def test_default_schedules(focus: str) -> None:
     @seed(100)
+    @settings(max_examples=FEWER)
     @given(trials(focus, scheduled=False))
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial))
@@ -47,6 +53,7 @@ def test_rare_kinds(focus: str, target: str) -> None:
     """Debug builds, which see what is read where nothing was computed."""
 
     @seed(500)
+    @settings(max_examples=FEWER)
     @given(trials(cases=pipelines(focus, "tame", most=2), target=target))
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial, debug=target == "host"))
@@ -57,6 +64,7 @@ def test_rare_kinds(focus: str, target: str) -> None:
 @pytest.mark.parametrize("part", PARTS)
 def test_interiors(part: int) -> None:
     @seed(200 + part)
+    @settings(max_examples=FEWER)
     @given(trials(cases=interior_pipelines()))
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial))
@@ -69,6 +77,7 @@ def test_checked_accesses(part: int) -> None:
     """Debug builds see no access outside a buffer."""
 
     @seed(300 + part)
+    @settings(max_examples=FEWER)
     @given(trials())
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial, debug=True))
@@ -81,6 +90,7 @@ def test_guarded_inputs(part: int) -> None:
     """Inputs and outputs against an unmapped page."""
 
     @seed(400 + part)
+    @settings(max_examples=FEWER)
     @given(trials() | trials(cases=interior_pipelines()), st.booleans())
     def run(trial: Trial, at_end: bool) -> None:
         isolated(lambda: assert_agrees(trial, guard="end" if at_end else "start"))
@@ -92,7 +102,7 @@ def test_a_wrong_result_is_shown_as_python() -> None:
     """The failure report is a program that runs."""
     shown: list[str] = []
 
-    @settings(max_examples=20, phases=[Phase.generate], database=None)
+    @settings(max_examples=10, phases=[Phase.generate], database=None)
     @seed(0)
     @given(trials())
     def run(trial: Trial) -> None:

@@ -87,7 +87,7 @@ ARRAYS = {t: pt.Input(f"d_{t}", t, 1) for t in TYPES}
 
 
 def test_random_arithmetic() -> None:
-    @cases(30)
+    @cases(20)
     @given(st.sampled_from(TYPES).flatmap(lambda t: integers(leaf, t, 3)), st.integers(0, 1 << 20))
     def each(e: Expr, seed: int) -> None:
         isolated(lambda: assert_agrees(pipeline(e), seed))

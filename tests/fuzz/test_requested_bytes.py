@@ -58,7 +58,7 @@ def test_random_pipelines(scheduled: bool, as_written: bool, touched: Touched, m
         monkeypatch.setattr(sampled_launch, "levels_of", levels_as_written)
 
     @seed(300)
-    @settings(max_examples=1000 if LONG else 6)
+    @settings(max_examples=1000 if LONG else 4)
     @given(trials(cases=pipelines(most=3, sizes=SIZES), scheduled=scheduled, target="cuda-sim"))
     def each(trial: Trial) -> None:
         nonlocal compared
