@@ -131,9 +131,9 @@ def test_sums_that_are_not_staged() -> None:
         (layer(), IMAGES, {"img": (1, 3, 4, 2), "weights": (3, 3, 2, 5)}),
         (layer(2), IMAGES, {"img": (1, 39, 37, 6), "weights": (3, 3, 6, 64)}),
         (layer(1, "int32"), IMAGES, {"img": (2, 20, 20, 4), "weights": (3, 3, 4, 64)}),
-        (summed_again(), {**MATRICES, "c": (4096, 4096)}, {"a": (130, 20), "b": (20, 131), "c": (131, 129)}),
+        (summed_again(), {**MATRICES, "c": (4096, 4096)}, {"a": (130, 20), "b": (20, 35), "c": (35, 129)}),
         (summed_again(), {**MATRICES, "c": (4096, 4096)}, {"a": (3, 5), "b": (5, 7), "c": (7, 2)}),
-        (of_itself(), {"a": (4096, 4096)}, {"a": (130, 35)}),
+        (of_itself(), {"a": (4096, 4096)}, {"a": (130, 19)}),
     ],
     ids=[
         "odd",
@@ -191,7 +191,7 @@ def random_sums(draw: st.DrawFn) -> Case:
     return pt.Pipeline(out, shape=shape, target="cuda-sim"), shapes
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(random_sums(), st.sampled_from(GPU_MODELS))
 def test_random_sums(case: Case, strategy: str) -> None:
     pipeline, shapes = case
