@@ -166,6 +166,22 @@ def test_lanes_of_unknown_number_inside_of_others() -> None:
     assert "loop x lies in another lane loop, and how many lanes it takes is not constant" in text
 
 
+def test_lanes_of_a_loop_without_iterations() -> None:
+    """Column 0 is outside of the domain of what is computed in the lanes of a warp, and rows are some of an image's."""
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    f = pt.Func("f", domain=((0, img.shape[1]), (1, 7)))
+    f[y, x] = img[y, x]
+    out[y, x] = pt.constant(f, 3)[y, x]
+    by_warps = pt.on("f_constant").compute_root().split("y", "yo", "yi", 1).split("yo", "yb", "w", 2)
+    p = pt.Pipeline(out, shape=(img.shape[0], 1), target="cuda-sim").with_schedule(
+        pt.Schedule(
+            by_warps.reorder("x", "yb", "w", "yi").block("x", "yb").warp("w").lane("yi"),
+            pt.on("f").compute_at("f_constant", "w").store_in("shared").lane("y", "x"),
+        )
+    )
+    np.testing.assert_array_equal(p(img=np.ones((10, 20), np.float32)), np.full((10, 1), 3))
+
+
 def warps_at_random(rng: Random) -> pt.Pipeline:
     """Warps of rows and columns, and a producer that lanes compute side by side or apart."""
     down, right = rng.randint(0, 3), rng.choice((0, 1, 2, 3, 5, 17))

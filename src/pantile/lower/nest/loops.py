@@ -256,7 +256,7 @@ def lane_digit(loops: DefinitionLoops, depth: int, memory: Memory) -> Digit | No
     if None in sizes:
         unknown = inside[sizes.index(None)]
         raise unknown_lanes(loops.stage, unknown.mark, unknown.name)
-    weight = math.prod(n for n in sizes if n is not None)
+    weight = math.prod(max(1, n) for n in sizes if n is not None)
     return Digit(_iterations(loops, first.name) or max(WARP_SIZE // weight, 1), Unit.THREAD, weight)
 
 
