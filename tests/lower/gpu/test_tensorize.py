@@ -66,6 +66,13 @@ def test_all_sizes(size: tuple[int, int, int]) -> None:
         assert_right(case.pipeline().with_schedule(schedule), case, size)
 
 
+@pytest.mark.parametrize("size", [(64, 9, 16), (9, 64, 16), (64, 1, 40)])
+def test_blocks_with_fewer_rows_or_columns_than_warps_have(size: tuple[int, int, int]) -> None:
+    """The lanes of a warp share one dim of the sums, and then not the other."""
+    case = Product()
+    assert_right(case.pipeline().with_schedule(staged(case)), case, size)
+
+
 def test_bfloat16() -> None:
     """NumPy has none; bits of small integers are the upper halves of those of floats."""
     (i, j, k), out = pt.vars("i j k"), pt.Func("out")

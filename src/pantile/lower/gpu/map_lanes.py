@@ -14,14 +14,15 @@ lanes have the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from itertools import combinations
 from typing import NamedTuple
 
 from ...analysis.interval import Scope
 from ...errors import UserError
 from ...expr.build import broadcast, minimum, select
-from ...expr.linear import Linear, simplify
+from ...expr.linear import Linear, linear, simplify
 from ...expr.nodes import Const, Expr, Instruction, Load, Op, Var, const, neutral, op, var
 from ...expr.types import INDEX
 from ...expr.visit import each_once, loaded, same, transform, union, walk, walk_loads
@@ -85,15 +86,18 @@ class _Warp:
         for buffer, accesses in self.others.items():
             if {a.is_store for a in accesses} == {True, False}:
                 self.changed.add(buffer)
-                if len({self.moved(a) for a in accesses}) > 1:
+                if not _are_apart({self.moved(a) for a in accesses}):
                     raise self.refuse(buffer, "one lane would read what another has stored in memory")
 
-    def moved(self, a: _Access) -> tuple[tuple[tuple[tuple[int, int], ...], str], ...]:
-        """The elements of each dim that a lane accesses, as far as they depend on its number: strides and start."""
-        forms = [a.at.named.form(first_lane(i)) for i in a.indices]
-        steps = [tuple((x.weight, n) for x in a.at.loops if (n := f.coefficient(x.var))) for f in forms]
-        begins = [str(simplify(self.begin(f, n[-1][1], a.at))) if n else "" for f, n in zip(forms, steps, strict=True)]
-        return tuple(zip(steps, begins, strict=True))
+    def moved(self, a: _Access) -> tuple[_Moved, ...]:
+        """The elements of each dim that a lane accesses, as far as they depend on its number."""
+        made = list[_Moved]()
+        for i in a.indices:
+            form = a.at.named.form(first_lane(i))
+            steps = tuple((x.weight, n, x.lanes) for x in a.at.loops if (n := form.coefficient(x.var)))
+            begin = linear(simplify(self.begin(form, steps[-1][1], a.at))) if steps else Linear(0)
+            made.append(_Moved(steps, str(begin.plus(Linear(-begin.constant)).expr()), begin.constant))
+        return tuple(made)
 
     def begin(self, form: Linear, step: int, at: At) -> Expr:
         """The start of a lane's elements without its number; loops that stay within its elements do not count."""
@@ -239,6 +243,34 @@ class _Access(NamedTuple):
     indices: Indices
     at: At
     is_store: bool
+
+
+class _Moved(NamedTuple):
+    """The elements of a dim that lanes access: how far each is from that of the lane before, for each loop of lanes
+    (the weight of its digit, the distance and the number of lanes), and where those of the first lane begin."""
+
+    steps: tuple[tuple[int, int, int], ...]
+    begin: str
+    constant: int
+
+    def may_meet(self, other: _Moved) -> bool:
+        """Whether different lanes may access one element of the dim, one as this says and another as the other does."""
+        far = abs(self.constant - other.constant)
+        if len(self.steps) > 1 or far == 0:
+            return far > 0
+        ((_, distance, lanes),) = self.steps
+        return far % distance == 0 and far < abs(distance) * lanes
+
+
+def _are_apart(accesses: Collection[tuple[_Moved, ...]]) -> bool:
+    """Whether no element is accessed by several lanes."""
+    if len({tuple([(m.steps, m.begin) for m in moved]) for moved in accesses}) > 1:
+        return False
+    return not any(
+        any(m.may_meet(n) for m, n in zip(a, b, strict=True) if m.steps)
+        and all(m.constant == n.constant or m.may_meet(n) for m, n in zip(a, b, strict=True) if m.steps)
+        for a, b in combinations(accesses, 2)
+    )
 
 
 def _updated(s: Stmt, shared: set[str]) -> set[str]:
