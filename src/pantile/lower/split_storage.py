@@ -3,7 +3,8 @@
 before:  realize b: [0..n, 0..m]                      after:  realize b: [0..n, 0..(m + 7)//8, 0..8]
          b[k, j] = ...                                        b[k, j//8, j%8] = ...
 
-Indices are relative to the buffer's first element, so that a constant distance has a constant quotient and remainder.
+Indices are relative to the buffer's first element, so that a constant distance has a constant quotient and remainder;
+those of vectors and of tiles of tensor cores also to the first iteration, wherever that begins.
 The last panel is allocated as large as the others; elements that are not computed there are never read.
 """
 
@@ -12,17 +13,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..expr.linear import simplify
-from ..expr.nodes import Expr, Load, const
+from ..expr.nodes import Const, Expr, Load, const, var
 from ..expr.types import INDEX
 from ..expr.visit import loaded, substitute, transform
 from ..graph.nodes import Graph
 from ..ir import visit as ir
-from ..ir.nodes import Let, Prefetch, Realize, Stmt, Store
+from ..ir.nodes import For, Let, Prefetch, Realize, Stmt, Store
 from ..schedule.plan import Plan, StorageSplit
+from ..target.kinds import Kind
+from .names import of_loop
 
 Side = tuple[Expr, Expr]
 _Lets = Mapping[str, Expr]
 _Lows = Mapping[str, tuple[Expr, ...]]  # first indices of the split buffers around
+_AT_ONCE = (Kind.VECTOR, Kind.TENSOR_CORE)
 
 
 def split_storage(body: Stmt, graph: Graph, plan: Plan) -> Stmt:
@@ -45,12 +49,17 @@ class _Splitter:
 
     def __init__(self, graph: Graph, plan: Plan, split: Mapping[str, str]) -> None:
         self.graph, self.plan, self.split = graph, plan, split
+        self.own: dict[str, Expr] = {}  # iterations of loops, counted from 0
 
     def statement(self, s: Stmt, lets: _Lets, lows: _Lows) -> Stmt:
         new = tuple(self.expression(e, lets, lows) for e in ir.expressions(s))
         inner_lets, inner_lows = lets, lows
         if isinstance(s, Let) and s.value.dtype == INDEX:
             inner_lets = {**lets, s.name: substitute(s.value, lets)}
+        if isinstance(s, For) and s.kind in _AT_ONCE and not isinstance(s.min, Const):
+            own = var(of_loop(s.var, "own"))
+            self.own[own.name] = var(s.var) - s.min
+            inner_lets = {**lets, s.var: substitute(s.min, lets) + own}
         if isinstance(s, Realize) and s.buffer in self.split:
             inner_lows = {**lows, s.buffer: tuple(substitute(low, lets) for low, _ in s.box)}
         s = ir.rebuild(s, new, tuple([self.statement(c, inner_lets, inner_lows) for c in ir.children(s)]))
@@ -78,7 +87,7 @@ class _Splitter:
         coordinates = dict(zip(dims, indices, strict=True))
         for low, dim in zip(lows[buffer], dims, strict=True):
             if any(s.dim == dim for s in splits):
-                coordinates[dim] = simplify(substitute(coordinates[dim], lets) - low)
+                coordinates[dim] = substitute(simplify(substitute(coordinates[dim], lets) - low), self.own)
         for s in splits:
             whole = coordinates[s.dim]
             coordinates |= {s.outer: whole // s.factor, s.inner: whole % s.factor}

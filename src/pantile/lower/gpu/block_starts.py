@@ -16,14 +16,16 @@ from math import gcd
 from typing import NamedTuple
 
 from ...expr.congruence import Class, congruence
-from ...expr.nodes import Const, Expr, Op
+from ...expr.linear import simplify
+from ...expr.nodes import Const, Expr, Op, var
 from ...expr.types import INDEX
-from ...expr.visit import Key, depends, key, names, transform, walk_loads
+from ...expr.visit import Key, depends, key, names, substitute, transform, walk_loads
 from ...expr.visit import walk as walk_expr
 from ...ir.nodes import BufferArg, For, Let, Realize, Stmt, Store
 from ...ir.visit import children, expressions, map_exprs, walk
 from ...target.gpu import LONGEST_ACCESS
 from ...target.kinds import Kind, Memory
+from ..names import of_loop
 
 _DIVIDE = ("floordiv", "mod")
 _WRITTEN_OUT = (Kind.UNROLL, Kind.VECTOR)
@@ -175,6 +177,7 @@ class _StartUses:
     def __init__(self) -> None:
         self.places: list[_Use] = []
         self.divisions: list[_StartDivision] = []
+        self._loops: dict[str, Expr] = {}  # variables of loops, each as its first value and something
 
     def visit(self, s: Stmt, from_: Mapping[str, frozenset[str]], own: frozenset[str]) -> None:
         """Visit a statement.
@@ -194,7 +197,9 @@ class _StartUses:
                 if depends(i, own) and (known := starts(i)):
                     self.places.append(_Use(buffer, k, k == len(indices) - 1, dtype.bytes, known))
         for e in walk_expr(*exprs):
-            if isinstance(e, Op) and e.op in _DIVIDE and e.dtype == INDEX and (known := starts(e.args[0])):
+            if not isinstance(e, Op) or e.op not in _DIVIDE or e.dtype != INDEX:
+                continue
+            if known := starts(simplify(substitute(e.args[0], self._loops))):
                 self.divisions.append(
                     _StartDivision(int(e.args[1].value) if isinstance(e.args[1], Const) else 0, known)
                 )
@@ -202,6 +207,8 @@ class _StartUses:
             name, made = (s.name, [s.value]) if isinstance(s, Let) else (s.var, [s.min, s.extent])
             if known := starts(*made):
                 from_ = {**from_, name: from_.get(name, frozenset()) | known}
+            if isinstance(s, For):
+                self._loops[s.var] = s.min + var(of_loop(s.var, "own"))
             if isinstance(s, For) and s.kind in _WRITTEN_OUT or any(depends(e, own) for e in made):
                 own |= {name}
         for c in children(s):
