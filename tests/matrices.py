@@ -81,6 +81,51 @@ def staged(product: Product, columns: int = 8, padding: int = 8, ahead: int = 1,
     )
 
 
+class Warpgroups(NamedTuple):
+    """How a product is cut for warpgroups, which have 64 rows each and so many columns and terms at a time."""
+
+    columns: int = 32
+    terms: int = 32
+    rows: int = 1  # of warpgroups in a block
+    beside: int = 1  # and in each of these rows
+    ahead: int = 1
+    padding: int = 1
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        return 64 * self.rows, self.columns * self.beside
+
+
+def by_warpgroups(product: Product, cut: Warpgroups) -> pt.Schedule:
+    """Warpgroups multiply slices that lie in shared memory as core matrices."""
+
+    def of_warps(s: StageSchedule, i: str, j: str) -> StageSchedule:
+        return s.split(i, "wi", "iw", 16).split(j, "wj", "jw", cut.columns)
+
+    out = pt.on("out").copy_out("sums").tile("i", "j", "ib", "jb", "ii", "ji", *cut.tile)
+    sums = of_warps(pt.on("sums").compute_at("out", "jb").store_in("register"), "i", "j")
+    update = of_warps(of_lanes(sums, "iw", "jw", "wj", "wi").warp("wj", "wi").update(), "i", "j")
+    update = update.split("r.k", "slice", "term", cut.terms, tail="peel")
+    a_dims, b_dims = "ik" if product.a_by_rows else "ki", "kj" if product.b_by_rows else "jk"
+    return pt.Schedule(
+        of_lanes(of_warps(out, "ii", "ji"), "iw", "jw", "ib", "jb", "wj", "wi").block("ib", "jb").warp("wj", "wi"),
+        update.reorder("slice", "wj", "wi", "iw", "jw", "term").warp("wj", "wi").tensor_core("iw", "jw", "term"),
+        pt.on("a").copy_in("sums", "left", *a_dims),
+        _in_cores("left", a_dims, cut),
+        pt.on("b").copy_in("sums", "right", *b_dims),
+        _in_cores("right", b_dims, cut),
+    )
+
+
+def _in_cores(name: str, dims: str, cut: Warpgroups) -> StageSchedule:
+    copy = pt.on(name).compute_at("sums", "slice").store_in("shared")
+    copy = copy.compute_ahead(cut.ahead) if cut.ahead else copy
+    copy = copy.split_storage(dims[1], "core", "of_core", 8).reorder_storage("core", dims[0], "of_core")
+    copy = copy.pad_storage(dims[0], cut.padding) if cut.padding else copy
+    copy = copy.split(dims[1], "parts", "part", 8, tail="guard")
+    return copy.thread(dims[0], "parts").vectorize("part")
+
+
 def _warps(s: StageSchedule, i: str, j: str) -> StageSchedule:
     return s.split(i, "wi", "iw", 32).split(j, "wj", "jw", 16)
 

@@ -77,6 +77,17 @@ def test_results_of_tensor_cores(name: str) -> None:
         case.assert_agrees(inputs, p(**inputs))
 
 
+@pytest.mark.parametrize("name", [name for name, app in APPS.items() if app.on_warpgroups is not None])
+def test_results_of_warpgroups(name: str) -> None:
+    app, case = app_and_case(name)
+    assert app.on_warpgroups is not None
+    assert app.schedule("expert", GPUS["sm_90"]) == app.on_warpgroups()
+    p = app.build().with_options(target="cuda-sim").with_schedule(app.on_warpgroups())
+    for shapes in case.odd if LONG else case.odd[:2]:
+        inputs = app.random(shapes)
+        case.assert_agrees(inputs, p(**inputs))
+
+
 @pytest.mark.parametrize("name", BY_HAND)
 def test_code(name: str) -> None:
     app, _ = app_and_case(name)

@@ -55,6 +55,13 @@ def half_product() -> tuple[pt.Func, Any]:
     return out, (a.shape[0], b.shape[1])
 
 
+def whole_product() -> tuple[pt.Func, Any]:
+    a, b = pt.Input("a", "float16", shape=(64, 96)), pt.Input("b", "float16", shape=(96, 24))
+    out, r = pt.Func("out"), pt.RDom((0, 96), names="k")
+    out[ROW, COLUMN] = pt.sum(pt.cast("float32", a[ROW, r.k]) * pt.cast("float32", b[r.k, COLUMN]), over=r)
+    return out, (64, 24)
+
+
 def of_lanes(s: pt.StageSchedule, i: str, j: str, *around: str) -> pt.StageSchedule:
     s = s.split(i, "i8", "il", 8).split(j, "j8", "jn", 8).split("jn", "jl", "j2", 2)
     return s.reorder(*around, "i8", "j8", "il", "jl", "j2").lane("il", "jl").unroll("i8").vectorize("j2")
@@ -148,6 +155,33 @@ TENSOR_CORES = pt.Schedule(
     .reorder("ko", "io", "jo", "row", "column", "term")
     .tensor_core("row", "column", "term"),
 )  # fmt: skip
+
+
+def in_cores(name: str, outer: str, inner: str) -> pt.StageSchedule:
+    stage = pt.on(name).compute_at("sums", "ko").store_in("shared").compute_ahead(2)
+    stage = stage.split_storage(inner, "core", "of_core", 8).reorder_storage("core", outer, "of_core")
+    return stage.split(inner, "parts", "part", 8, tail="guard").thread(outer, "parts").vectorize("part")
+
+
+WARPGROUPS = pt.Schedule(
+    of_lanes(
+        pt.on("out").copy_out("sums").tile("i", "j", "ib", "jb", "ii", "ji", 64, 24).split("ii", "w", "iw", 16),
+        "iw", "ji", "ib", "jb", "w",
+    ).block("ib", "jb").warp("w"),
+    of_lanes(pt.on("sums").compute_at("out", "jb").store_in("register").split("i", "w", "iw", 16), "iw", "j", "w")
+    .warp("w")
+    .update()
+    .split("i", "w", "row", 16)
+    .split("j", "jo", "column", 24)
+    .split("r.k", "ko", "term", 16, tail="peel")
+    .reorder("ko", "w", "jo", "row", "column", "term")
+    .warp("w")
+    .tensor_core("row", "column", "term"),
+    pt.on("a").copy_in("sums", "left", "i", "k"),
+    in_cores("left", "i", "k"),
+    pt.on("b").copy_in("sums", "right", "k", "j"),
+    in_cores("right", "k", "j"),
+)  # fmt: skip
 COPIES = pt.Schedule(
     pt.on("out").tile("y", "x", "yo", "xo", "row", "xi", 4, 32).block("yo", "xo").thread("xi"),
     pt.on("double").compute_at("out", "xo").thread("y", "x"),
@@ -161,6 +195,8 @@ OF_PARTS = {
     "block_threads": "map_threads",
     "cache_loads": "outline",
     "linearized_points": "map_warps",
+    "core_matrices": "tensorize",
+    "products_in_flight": "software_pipeline",
     "warp_memory": "flatten",
 }
 
@@ -172,6 +208,8 @@ GPU_EXAMPLES = [
         ("decide_layouts", "Threads share the sums of a block.", product, PRODUCT, "split_storage"),
         ("tensorize", "A warp multiplies 16 by 16 numbers with 16 by 8 others.", half_product, TENSOR_CORES,
          "partition_blocks"),
+        ("core_matrices", "A warpgroup multiplies what lies in shared memory.", whole_product,
+         WARPGROUPS, "partition_blocks"),
         ("hybrid_tiles", "The right half of a row is in registers of lanes.", window, HYBRID, "promote"),
         ("insert_warp_barriers", "Lanes wait before they read what others have stored in memory of their warp.", window,
          OF_WARPS, "hybrid_tiles"),
@@ -186,6 +224,8 @@ GPU_EXAMPLES = [
         ("cache_loads", "Kernels know by which operator they load.", blur, THROUGH_L2, "flatten_grid"),
         ("software_pipeline", "The next piece of a matrix is copied beside the products of this one.", product, PRODUCT,
          "map_threads"),
+        ("products_in_flight", "Warpgroups begin the products of a slice, and wait for those of the one before.",
+         whole_product, WARPGROUPS, "map_threads"),
         ("warp_memory", "Each warp has shared memory of its own.", window, OF_WARPS, "software_pipeline"),
         ("hoist_loads", "Loads that a store does not change come before it.", scan, COLUMNS, "carry"),
         ("flatten_grid", "Two block loops become the number of a block.", edges, PIXELS, "hoist_loads"),
@@ -194,5 +234,7 @@ GPU_EXAMPLES = [
         ("async_copies", "A copy of what the kernel itself has stored is not asynchronous.", copied_rows, COPIES,
          "persistent_blocks"),
         ("insert_barriers", "Threads wait before they read what others have stored.", blur, IN_SHARED, "async_copies"),
+        ("fence_proxies", "Matrix instructions see what threads have copied.", whole_product, WARPGROUPS,
+         "insert_barriers"),
     )
 ]  # fmt: skip

@@ -40,7 +40,7 @@ def fragment(matrix: np.ndarray[Any, Any], layout: Layout) -> np.ndarray[Any, An
 
 
 def executed(e: Instruction, *args: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.asarray(execute(e, list(args), Active(np.ones((1, args[0].shape[1]), np.bool_)), Launch()))
+    return np.asarray(execute(e, list(args), {}, Active(np.ones((1, args[0].shape[1]), np.bool_)), Launch()))
 
 
 @pytest.mark.parametrize("mma", [m for m in MMAS.values() if m.operand != "bfloat16"], ids=lambda mma: mma.name)

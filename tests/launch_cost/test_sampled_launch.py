@@ -90,14 +90,17 @@ def test_numbers_of_a_call_decide() -> None:
     assert moved(k, 3, *arrays, scalars=(1.0,)) == (0, 0, False)
 
 
-def test_products_by_tensor_cores() -> None:
+@pytest.mark.parametrize("pipe", [Pipe.MATRIX, Pipe.WARPGROUP_MATRIX])
+def test_products_by_tensor_cores(pipe: Pipe) -> None:
     """Each is 16 by 8 sums of 16 products."""
     sizes: dict[str, Any] = {"a": (256, 512), "b": (512, 384)}
-    p = APPS["matmul_half"].build().with_options(target="cuda-sim")
-    p = p.with_schedule(APPS["matmul_half"].schedule("expert", p.options.target))
-    report = p.predict(**sizes)
+    app = APPS["matmul_half"]
+    by_hand = app.on_tensor_cores if pipe is Pipe.MATRIX else app.on_warpgroups
+    assert by_hand is not None
+    report = app.build().with_options(target="cuda-sim").with_schedule(by_hand()).predict(**sizes)
     assert isinstance(report, LaunchReport)
     (launch,) = report.kernels
     assert launch.work is not None and launch.time is not None
-    assert launch.work.instructions[Pipe.MATRIX] == 256 * 512 * 384 / (16 * 8 * 16)
+    columns = 384 if pipe is Pipe.MATRIX else 512  # the last block of 256 begins further left
+    assert launch.work.instructions[pipe] == 256 * 512 * columns / (16 * 8 * 16)
     assert launch.time.busy["tensor cores"] > 0

@@ -14,7 +14,7 @@ from pantile.schedule.resolve import resolve
 from pantile.target import named
 from pantile.target.kinds import Kind
 
-from ..matrices import Product, alone, staged
+from ..matrices import Product, Warpgroups, alone, by_warpgroups, staged
 
 HALVES = Product()
 
@@ -180,3 +180,63 @@ def test_cpus_have_none() -> None:
     tiles = tiles.reorder("io", "jo", "ko", "ii", "ji", "ki").tensor_core("ii", "ji", "ki")
     with pytest.raises(UserError, match="has no tensor_core loops; leave it serial"):
         p.with_schedule(Schedule(tiles))
+
+
+def refused_warpgroups(change: Callable[[StageSchedule], StageSchedule], target: str = "cuda-sim") -> str:
+    """Why a schedule for warpgroups is refused after a change to the directives of the sums."""
+    schedule = by_warpgroups(HALVES, Warpgroups())
+    with pytest.raises(UserError) as caught:
+        HALVES.pipeline(target=target).with_schedule(schedule.replace(change(schedule.on("sums"))))
+    return str(caught.value)
+
+
+def test_older_gpus_have_no_warpgroups() -> None:
+    text = refused_warpgroups(lambda s: s, "sm_80")
+    assert "tests/matrices.py" in text
+    assert (
+        'pt.on("sums").tensor_core("iw", "jw", "term"): nvptx64-nvidia-cuda/sm_80 has no instructions of warpgroups, '
+        "which multiply by 24 to 256 columns; sm_90 alone has them; split the columns into tiles of 8 or 16, and the "
+        "terms into those of 16" in text
+    )
+
+
+def changed(verb: str, before: tuple[object, ...], *after: object) -> Callable[[StageSchedule], StageSchedule]:
+    """The sums with other arguments of some directives."""
+
+    def change(s: StageSchedule) -> StageSchedule:
+        made = [
+            type(d)(d.verb, after, d.tail, d.where) if (d.verb, d.args) == (verb, before) else d for d in s.directives
+        ]
+        return StageSchedule(s.name, tuple(made))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            changed("split", ("r.k", "slice", "term", 32), "r.k", "slice", "term", 24),
+            "loop term has 24 iterations, and the instruction takes 16 of it",
+        ),
+        (
+            changed("split", ("j", "wj", "jw", 32), "j", "wj", "jw", 20),
+            "loop jw has 20 iterations, and the instruction takes 8 of it",
+        ),
+        (
+            changed("reorder", ("slice", "wj", "wi", "iw", "jw", "term"), "slice", "wi", "wj", "iw", "jw", "term"),
+            "four warps with adjacent rows multiply by so many columns at once, 16 rows each, and the innermost warp "
+            'loop does not count them; write .split("i", "warp", "iw", 16) and .warp("warp"), with a multiple of 4 '
+            "warps",
+        ),
+    ],
+)
+def test_what_warpgroups_do_not_multiply(change: Callable[[StageSchedule], StageSchedule], text: str) -> None:
+    assert text in refused_warpgroups(change)
+
+
+def test_a_block_has_whole_warpgroups() -> None:
+    schedule = by_warpgroups(HALVES, Warpgroups())
+    out = schedule.on("out").threads(192)
+    with pytest.raises(UserError, match="warpgroups multiply matrices in these blocks, and have 128 threads; choose"):
+        HALVES.pipeline().with_schedule(schedule.replace(out))

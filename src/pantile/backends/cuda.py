@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..codegen.compile import assemblies
+from ..codegen.compile import assemblies, with_own_features
 from ..codegen.entry import entries
 from ..errors import UserError
 from ..ir.nodes import Block, Program
@@ -37,8 +37,8 @@ class Cuda(GpuBackend):
         kernels = tuple([replace(k, body=Block(())) for k in program.kernels])
         writes = tuple([written_buffers(k) for k in program.kernels])
         host = replace(program, kernels=kernels)
-        started = entries(program, target.index_bits)
-        return CudaCode(assemblies(text, target), target.cpu, started, writes, host, target.index_bits).to_bytes()
+        started, capability = entries(program, target.index_bits), with_own_features(text, target).cpu
+        return CudaCode(assemblies(text, target), capability, started, writes, host, target.index_bits).to_bytes()
 
     def loaded(self, artifact: bytes) -> CudaExecutable:
         return CudaExecutable(CudaCode.from_bytes(artifact))

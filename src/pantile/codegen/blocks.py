@@ -17,7 +17,7 @@ from ..errors import InternalError
 from ..expr.nodes import Const, Expr, Var
 from ..ir.nodes import Alloc, For, Kernel, Stmt
 from ..ir.visit import walk
-from ..target.gpu import LONGEST_ACCESS, MOST_BLOCKS, REGISTERS, WARP_SIZE
+from ..target.gpu import LONGEST_ACCESS, MOST_BLOCKS, MOST_SHARED, REGISTERS, WARP_SIZE
 from ..target.kinds import Memory
 from .context import Context, Module
 from .entry import KernelFrame, global_pointer
@@ -70,7 +70,8 @@ def _blocks_at_once(kernel: Kernel) -> int:
     if all(s.slots == 1 for s in allocations):
         return 1
     held = max([int_of(s.size) * s.dtype.bytes // 4 for s in allocations if s.memory is Memory.REGISTER], default=0)
-    return REGISTERS // (_OF_A_THREAD * kernel.threads) if held <= _OF_A_THREAD * 3 // 4 else 1
+    blocks = REGISTERS // (_OF_A_THREAD * kernel.threads) if held <= _OF_A_THREAD * 3 // 4 else 1
+    return min(blocks, MOST_SHARED // max(1, kernel.shared))
 
 
 def _number(module: Module, fn: Function, register: str, end: int) -> str:

@@ -31,6 +31,7 @@ from ..machine.host import usable_cores
 from ..native import set_up_gpus, set_up_llvm
 from ..target import Target
 from ..target.description import CUDA
+from ..target.gpu import OF_ONE_GENERATION
 from .parts import parts
 
 T = TypeVar("T")
@@ -39,6 +40,7 @@ _OPTIMIZE = 1
 _SELECT = 3  # instruction selection, register allocation and scheduling at the level that makes loops fast
 _SELECT_LONG = 2  # one level lower, at which multiply-adds are fused greedily
 _SELECT_FOR_DEBUGGING = 0
+_OF_WARPGROUPS = '"wgmma.'
 _LONG = 4_000  # instructions between two labels; apps have up to 2,700
 _LONG_FUNCTION = 16_000  # lines; apps have up to 10,200
 # Cores whose code is scheduled by the model of another one, which has no instructions that they lack. Measured:
@@ -80,6 +82,12 @@ def _of_parts(text: str, make: Callable[[str], T]) -> tuple[T, ...]:
     return tuple(made[k] for k in range(len(modules)))
 
 
+def with_own_features(text: str, target: Target) -> Target:
+    """The target with the instructions that one generation of GPUs has and no later one, where code has some of them:
+    PTX for sm_90a is for GPUs of compute capability 9.0 alone, PTX for sm_90 for later ones, too."""
+    return replace(target, cpu=f"{target.cpu}{OF_ONE_GENERATION}") if _OF_WARPGROUPS in text else target
+
+
 def compile_object(text: str, target: Target, debug: bool = False) -> bytes:
     """Compile a whole module to one object file."""
     return bytes(_emitter(text, target, debug).emit_object(optimized(text, target, debug)))
@@ -87,6 +95,7 @@ def compile_object(text: str, target: Target, debug: bool = False) -> bytes:
 
 def assembly(text: str, target: Target, debug: bool = False) -> str:
     """The assembly of the code that `compile_object` produces."""
+    target = with_own_features(text, target)
     return str(_emitter(text, target, debug).emit_assembly(optimized(text, target, debug)))
 
 

@@ -9,12 +9,11 @@ from ..errors import InternalError
 from ..expr.build import cast
 from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, Instruction, Load, Op, Ramp, Shuffle, Var
 from ..expr.types import FLOAT32
-from ..ir.instructions import INSTRUCTIONS
 from . import math
 from .arithmetic import WRITERS, write
 from .casts import cast_operand, write_bits, write_cast
 from .context import Context
-from .instructions import write_instruction, write_matrix_load
+from .instructions import write_instruction
 from .lanes import apart, is_multiplied_by
 from .mantissa import round_to_small, rounded_operand
 from .memory import load_lane, write_load
@@ -81,9 +80,7 @@ def _ramp(ctx: Context, e: Ramp) -> str:
 
 
 def _instruction(ctx: Context, e: Instruction) -> str:
-    if INSTRUCTIONS[e.name].from_memory:
-        return write_matrix_load(ctx, e)
-    return write_instruction(ctx, e, [write_expression(ctx, a) for a in e.args])
+    return write_instruction(ctx, e, write_expression)
 
 
 def _shuffle(ctx: Context, e: Shuffle) -> str:

@@ -7,11 +7,14 @@ written.
 
 from __future__ import annotations
 
-from ..expr.nodes import Const, Instruction, Load
+from collections.abc import Callable
+
+from ..expr.nodes import Const, Expr, Instruction, Load
 from ..expr.types import FLOAT32
-from ..ir.instructions import INSTRUCTIONS, Effect, InstructionSpec
+from ..ir.instructions import Effect, InstructionSpec, Operand, ThreadGroup, lies, spec_of
 from ..ir.nodes import Evaluate
-from ..target.gpu import compute_capability
+from ..target.gpu import LONGEST_ACCESS, compute_capability
+from ..target.wgmma import CORE, STEP, CoreMatrices
 from .context import Context
 from .memory import from_memory, shared_address, to_memory
 from .types import integer_type, memory_type, scalar_type, value_type
@@ -22,7 +25,7 @@ _WORD = 32  # bits
 
 def write_evaluate(ctx: Context, s: Evaluate) -> None:
     """Write an instruction without a result, if the GPU has it."""
-    spec = INSTRUCTIONS[s.value.name]
+    spec = spec_of(s.value.name)
     if compute_capability(ctx.module.target.cpu) < spec.since:
         return
     ctx.fn.effect(spec.llvm.format(*(a.value for a in s.value.args if isinstance(a, Const))))
@@ -30,9 +33,14 @@ def write_evaluate(ctx: Context, s: Evaluate) -> None:
         ctx.fn.forget_all_loads()
 
 
-def write_instruction(ctx: Context, e: Instruction, args: list[str]) -> str:
-    """Write an instruction of operands that are written already, and name its result."""
-    spec = INSTRUCTIONS[e.name]
+def write_instruction(ctx: Context, e: Instruction, write: Callable[[Context, Expr], str]) -> str:
+    """Write an instruction and its operands, and name its result."""
+    spec = spec_of(e.name)
+    if spec.from_memory:
+        return _of_memory(ctx, spec, e)
+    if spec.group is ThreadGroup.WARPGROUP:
+        return _of_warpgroup(ctx, spec, e, write)
+    args = [write(ctx, a) for a in e.args]
     if not spec.in_words:
         return _of_fragments(ctx, spec, e, args)
     value, *rest = args
@@ -47,19 +55,46 @@ def write_instruction(ctx: Context, e: Instruction, args: list[str]) -> str:
 
 def _of_fragments(ctx: Context, spec: InstructionSpec, e: Instruction, args: list[str]) -> str:
     """An instruction whose operands and result are elements in words, one operand for each."""
-    fn, operands = ctx.fn, list[str]()
-    for operand, a, arg in zip(spec.operands, e.args, args, strict=True):
-        words = a.lanes * a.dtype.bits // _WORD
-        raw = to_memory(ctx, a.dtype, a.lanes, arg)
-        whole = _reinterpreted(ctx, raw, memory_type(a.dtype, a.lanes), integer_type(_WORD, words))
-        parts = [pick(fn, whole, "i32", words, k) for k in range(words)]
-        operands.append(", ".join(f"{operand.words} {_reinterpreted(ctx, p, 'i32', operand.words)}" for p in parts))
-    return _joined(ctx, spec, e, fn.value(spec.llvm.format(*operands)))
+    operands = [_words(ctx, of, a, arg) for of, a, arg in zip(spec.operands, e.args, args, strict=True)]
+    return _joined(ctx, spec, e, ctx.fn.value(spec.llvm.format(*operands)))
 
 
-def write_matrix_load(ctx: Context, e: Instruction) -> str:
-    """Write an instruction that loads its operand from shared memory."""
-    spec, (rows,) = INSTRUCTIONS[e.name], e.args
+def _words(ctx: Context, operand: Operand, e: Expr, value: str) -> str:
+    """The words of an operand, as the arguments of a call."""
+    words = e.lanes * e.dtype.bits // _WORD
+    raw = to_memory(ctx, e.dtype, e.lanes, value)
+    whole = _reinterpreted(ctx, raw, memory_type(e.dtype, e.lanes), integer_type(_WORD, words))
+    parts = [pick(ctx.fn, whole, "i32", words, k) for k in range(words)]
+    return ", ".join(f"{operand.words} {_reinterpreted(ctx, p, 'i32', operand.words)}" for p in parts)
+
+
+def _of_warpgroup(ctx: Context, spec: InstructionSpec, e: Instruction, write: Callable[[Context, Expr], str]) -> str:
+    """An instruction that is neither shared nor left out: it begins what goes on beside others, or waits for it."""
+    operands = list[str]()
+    for k, (operand, a) in enumerate(zip(spec.operands, e.args, strict=True)):
+        if operand.matrix is not None and isinstance(a, Load):
+            operands.append(_descriptors(ctx, a, lies(e, k), operand.matrix[1]))
+        elif isinstance(a, Const):
+            operands.append(str(a.value))
+        else:
+            operands.append(_words(ctx, operand, a, write(ctx, a)))
+    return _joined(ctx, spec, e, ctx.fn.effect_value(spec.llvm.format(*operands)))
+
+
+def _descriptors(ctx: Context, row: Load, where: CoreMatrices, terms: int) -> str:
+    """The matrix descriptors of PTX of a matrix in shared memory, one for the terms of each instruction: its address
+    and two distances, in units of 16 bytes, from bits 0, 16 and 32 on."""
+    fn, unit = ctx.fn, LONGEST_ACCESS // row.dtype.bytes
+    address = fn.value(f"ptrtoint {shared_address(ctx, row)} to i32")
+    start = fn.value(f"zext i32 {fn.value(f'lshr exact i32 {address}, {LONGEST_ACCESS.bit_length() - 1}')} to i64")
+    distances = where.terms_apart // unit << 16 | where.rows_apart // unit << 32
+    far = STEP // CORE * where.terms_apart // unit
+    return ", ".join(f"i64 {fn.value(f'add i64 {start}, {distances + k * far}')}" for k in range(terms // STEP))
+
+
+def _of_memory(ctx: Context, spec: InstructionSpec, e: Instruction) -> str:
+    """An instruction that loads its operand from shared memory."""
+    (rows,) = e.args
     assert isinstance(rows, Load)
     return _joined(ctx, spec, e, ctx.fn.load(rows.buffer, spec.llvm.format(shared_address(ctx, rows)), ""))
 

@@ -9,7 +9,10 @@ simulator and code generation read the table; none of them knows an instruction 
     warp_barrier()          no lane of the warp continues before all have come
     mma(a, b, c)            for i, j, k: result[i, j] = c[i, j] + a[i, k]*b[k, j]    a matrix instruction
     ldmatrix(rows)          for i, j: result[i, j] = rows[i, j], or rows[j, i]: rows that lanes load, as a fragment
+    wgmma(a, ..., b, ..., c)    as mma, by a warpgroup, of matrices in shared memory; begins, and does not wait
+    wgmma_wait(c, n)        c, when no more than the last n of the wgmma that the warpgroup has begun are in flight
     commit_group()          the asynchronous copies that a thread has issued since the last commit form a group
+    fence_proxy()           what the thread has written to shared memory is there for products by warpgroups
     wait_group(n)           a thread continues when no more than the last n of its groups are in flight
 
 An asynchronous copy itself is a `Store` of that manner: it addresses memory as all stores do.
@@ -17,12 +20,15 @@ An asynchronous copy itself is a `Store` of that manner: it addresses memory as 
 
 from __future__ import annotations
 
+import re
 from enum import Enum
+from functools import cache
 from itertools import product, starmap
 
 from ..dataclass import value
+from ..errors import InternalError
 from ..expr.build import cast
-from ..expr.nodes import Expr, Instruction, Load, const, var
+from ..expr.nodes import Const, Expr, Instruction, Load, const, var
 from ..expr.types import FLOAT16, FLOAT32, INDEX, INT32, DType, dtype
 from ..target.gpu import FIRST_WITH_ASYNCHRONOUS_COPIES, WARP_SIZE
 from ..target.kinds import Kind
@@ -39,6 +45,9 @@ from ..target.mma import (
     WORD,
     Mma,
 )
+from ..target.wgmma import CAPABILITY as OF_WARPGROUPS
+from ..target.wgmma import ROWS as ROWS_OF_WARPGROUP
+from ..target.wgmma import STEP, WARPS, CoreMatrices, Wgmma, named_wgmma
 from .nodes import Block, Evaluate, For, Stmt, Store
 
 
@@ -47,6 +56,7 @@ class ThreadGroup(Enum):
 
     THREAD = "thread"
     WARP = "warp"
+    WARPGROUP = "warpgroup"
     BLOCK = "block"
 
 
@@ -58,6 +68,9 @@ class Effect(Enum):
     WARP_BARRIER = "warp_barrier"
     COMMIT_GROUP = "commit_group"
     WAIT_GROUP = "wait_group"
+    FENCE_PROXY = "fence_proxy"
+    READ_MATRICES = "read_matrices"
+    WAIT_MATRICES = "wait_matrices"
 
 
 @value()
@@ -67,12 +80,16 @@ class Operand:
     It is a vector with an element per register of the layout; where that has one register, the elements of a vector are
     treated alike. Without a layout it is an immediate: a number that is part of the instruction. Without a type it has
     that of the result. In `words`, it is so many operands in LLVM, of this type of 32 bits.
+
+    With `matrix`, it is a matrix of so many rows (of `b`, columns) and terms that the instruction reads from shared
+    memory: the load of its first row, before three numbers that say where its other elements are (`CoreMatrices`).
     """
 
     name: str
     layout: Layout | None = None
     dtype: DType | None = None
     words: str = ""
+    matrix: tuple[int, int] | None = None
 
 
 @value()
@@ -136,19 +153,29 @@ _WAIT_GROUP = InstructionSpec(
     effect=Effect.WAIT_GROUP,
     since=FIRST_WITH_ASYNCHRONOUS_COPIES,
 )
+_FENCE_PROXY = InstructionSpec(
+    "fence_proxy",
+    ThreadGroup.THREAD,
+    'call void asm sideeffect "fence.proxy.async.shared::cta;", "~{{memory}}"()',
+    effect=Effect.FENCE_PROXY,
+    since=OF_WARPGROUPS,
+)
 
 
-def _matrix_product(mma: Mma, operand: DType, accumulator: DType) -> Stmt:
-    """The loop nest of a matrix instruction."""
+def _matrix_product(
+    rows: int, columns: int, terms: int, operand: DType, accumulator: DType, by_columns: bool = False
+) -> Stmt:
+    """The loop nest of a matrix instruction; with `by_columns`, the first index of `b` is that of a column."""
     i, j, k = var("i"), var("j"), var("k")
-    a, b = (cast(accumulator, Load(operand, 1, name, at)) for name, at in (("a", (i, k)), ("b", (k, j))))
+    of_b = (j, k) if by_columns else (k, j)
+    a, b = (cast(accumulator, Load(operand, 1, name, at)) for name, at in (("a", (i, k)), ("b", of_b)))
     begin = Store("result", (i, j), Load(accumulator, 1, "c", (i, j)))
     add = Store("result", (i, j), Load(accumulator, 1, "result", (i, j)) + a * b)
 
     def of_all(body: Stmt) -> Stmt:
-        return _counted("i", ROWS, _counted("j", COLUMNS, body))
+        return _counted("i", rows, _counted("j", columns, body))
 
-    return Block((of_all(begin), of_all(_counted("k", mma.terms, add))))
+    return Block((of_all(begin), of_all(_counted("k", terms, add))))
 
 
 def _counted(name: str, extent: int, body: Stmt) -> Stmt:
@@ -166,7 +193,7 @@ def _of_mma(mma: Mma) -> InstructionSpec:
         f"call {{{{{results}}}}} @llvm.nvvm.{mma.shape}.row.col.{mma.suffix}({{0}}, {{1}}, {{2}})",
         (Operand("a", mma.a, operand, word), Operand("b", mma.b(), operand, word), Operand("c", mma.c, words=sums)),
         Operand("result", mma.c, accumulator, sums),
-        _matrix_product(mma, operand, accumulator),
+        _matrix_product(ROWS, COLUMNS, mma.terms, operand, accumulator),
         since=FIRST_WITH_MMA,
     )
 
@@ -198,9 +225,104 @@ def _of_matrix_load(count: int, is_packed: bool) -> InstructionSpec:
 
 
 _HALVES = "<2 x half>"
-_OF_THREADS = (_SHUFFLE, _BARRIER, _WARP_BARRIER, _COMMIT_GROUP, _WAIT_GROUP)
+_OF_THREADS = (_SHUFFLE, _BARRIER, _WARP_BARRIER, _COMMIT_GROUP, _WAIT_GROUP, _FENCE_PROXY)
 _OF_MATRICES = (*map(_of_mma, MMAS.values()), *starmap(_of_matrix_load, product((2, 4), (True, False))))
 INSTRUCTIONS = {spec.name: spec for spec in (*_OF_THREADS, *_OF_MATRICES)}
+
+
+# Instructions of warpgroups, of which there are many sizes
+
+
+def _of_wgmma(of: Wgmma) -> InstructionSpec:
+    operand, accumulator, steps = dtype(of.operand), dtype(of.accumulator), of.terms // STEP
+    results = ", ".join(f"${k}" for k in range(of.registers))
+    lines = ["wgmma.fence.sync.aligned;"]
+    for k in range(of.registers, of.registers + steps):
+        shape = f"m{ROWS_OF_WARPGROUP}n{of.columns}k{STEP}.{of.types}"
+        lines.append(
+            f"wgmma.mma_async.sync.aligned.{shape} {{{{{results}}}}}, ${k}, ${k + steps}, 1, 1, 1, {{3}}, {{7}};"
+        )
+    lines.append("wgmma.commit_group.sync.aligned;")
+    constraints = ",".join([*["=f"] * of.registers, *["l"] * 2 * steps, *map(str, range(of.registers)), "~{{memory}}"])
+    matrices = [
+        (Operand(name, dtype=operand, matrix=(rows, of.terms)), *(Operand(f"{name}_{n}") for n in _WHERE))
+        for name, rows in (("a", ROWS_OF_WARPGROUP), ("b", of.columns))
+    ]
+    code = "\\0A".join(lines)
+    return InstructionSpec(
+        of.name,
+        ThreadGroup.WARPGROUP,
+        f'call {_sums(of.registers)} asm sideeffect "{code}", "{constraints}"({{0}}, {{4}}, {{8}})',
+        (*matrices[0], *matrices[1], Operand("c", of.c, words="float")),
+        Operand("result", of.c, accumulator, "float"),
+        _matrix_product(ROWS_OF_WARPGROUP, of.columns, of.terms, operand, accumulator, by_columns=True),
+        Effect.READ_MATRICES,
+        since=OF_WARPGROUPS,
+    )
+
+
+def _of_wait(registers: int) -> InstructionSpec:
+    """Registers that the instruction may have changed are operands and results, so that nothing reads them before."""
+    layout = Layout(((Digit(WARPS * WARP_SIZE, Unit.THREAD),), (Digit(registers, Unit.REGISTER),)))
+    constraints = ",".join([*["=f"] * registers, *map(str, range(registers)), "~{{memory}}"])
+    i, j = var("i"), var("j")
+    move = Store("result", (i, j), Load(FLOAT32, 1, "c", (i, j)))
+    return InstructionSpec(
+        f"{_WAIT}{registers}",
+        ThreadGroup.WARPGROUP,
+        f'call {_sums(registers)} asm sideeffect "wgmma.wait_group.sync.aligned {{1}};", "{constraints}"({{0}})',
+        (Operand("c", layout, words="float"), Operand("groups")),
+        Operand("result", layout, FLOAT32, "float"),
+        _counted("i", WARPS * WARP_SIZE, _counted("j", registers, move)),
+        Effect.WAIT_MATRICES,
+        since=OF_WARPGROUPS,
+    )
+
+
+def _sums(registers: int) -> str:
+    return f"{{{{{', '.join(['float'] * registers)}}}}}"
+
+
+_WHERE = ("rows_apart", "terms_apart", "transposed")
+_WAIT = "wgmma_wait.x"
+_NUMBER = re.compile(rf"{re.escape(_WAIT)}(\d+)")
+
+
+@cache
+def find_spec(name: str) -> InstructionSpec | None:
+    """What is known of the instruction of a name, if there is one."""
+    of, wait = named_wgmma(name), _NUMBER.fullmatch(name)
+    if of is not None:
+        return _of_wgmma(of)
+    return _of_wait(int(wait[1])) if wait else INSTRUCTIONS.get(name)
+
+
+def spec_of(name: str) -> InstructionSpec:
+    """What is known of the instruction of a name."""
+    spec = find_spec(name)
+    if spec is None:
+        raise InternalError(f"there is no instruction {name}")
+    return spec
+
+
+def warpgroup_product(of: Wgmma, a: Load, a_lies: CoreMatrices, b: Load, b_lies: CoreMatrices, c: Expr) -> Instruction:
+    """A product by a warpgroup, of matrices whose first rows are loaded so and that lie so; it is in flight until the
+    warpgroup has waited for it."""
+    args = list[Expr]()
+    for row, lies in ((a, a_lies), (b, b_lies)):
+        args += [row, *(const(n, INT32) for n in (lies.rows_apart, lies.terms_apart, int(lies.transposed)))]
+    return Instruction(dtype(of.accumulator), of.registers, of.name, (*args, c))
+
+
+def lies(e: Instruction, k: int) -> CoreMatrices:
+    """How the matrix in shared memory lies that is operand `k` of a product by a warpgroup."""
+    rows, terms, transposed = (int(n.value) for n in e.args[k + 1 : k + 4] if isinstance(n, Const))
+    return CoreMatrices(rows, terms, bool(transposed))
+
+
+def wait_matrices(c: Expr, groups: int) -> Instruction:
+    """Sums, when no more than the last `groups` products of the warpgroup are in flight."""
+    return Instruction(c.dtype, c.lanes, f"{_WAIT}{c.lanes}", (c, const(groups, INT32)))
 
 
 def shuffle(value: Expr, lane: Expr) -> Instruction:
@@ -215,6 +337,7 @@ def _evaluated(spec: InstructionSpec, *immediates: int) -> Evaluate:
 BARRIER = _evaluated(_BARRIER)
 WARP_BARRIER = _evaluated(_WARP_BARRIER)
 COMMIT_GROUP = _evaluated(_COMMIT_GROUP)
+FENCE_PROXY = _evaluated(_FENCE_PROXY)
 
 
 def wait_group(groups: int) -> Evaluate:
@@ -224,4 +347,4 @@ def wait_group(groups: int) -> Evaluate:
 
 def effect_of(s: Stmt) -> Effect:
     """The effect of a statement that evaluates an instruction; NONE for all other statements."""
-    return INSTRUCTIONS[s.value.name].effect if isinstance(s, Evaluate) else Effect.NONE
+    return spec_of(s.value.name).effect if isinstance(s, Evaluate) else Effect.NONE

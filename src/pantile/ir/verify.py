@@ -36,7 +36,8 @@ from ..expr.types import INDEX, DType
 from ..expr.visit import each_once, union, walk
 from ..target.kinds import WRITTEN_OUT, Kind, Memory
 from ..target.layout import Layout, Unit
-from .instructions import INSTRUCTIONS, Operand, ThreadGroup
+from ..target.wgmma import CORE
+from .instructions import Operand, ThreadGroup, find_spec, spec_of
 from .nodes import (
     Alloc,
     BufferArg,
@@ -242,7 +243,7 @@ class Verifier:
             raise self._fail(f"loop {s.var} never runs")
 
     def _evaluate(self, s: Evaluate) -> None:
-        spec = INSTRUCTIONS[s.value.name]
+        spec = spec_of(s.value.name)
         if self._inside is not None and spec.group is not ThreadGroup.WARP:
             raise self._fail(f"in loop {self._inside} a thread may wait for others that have left it")
         if not self._threads and Property.THREAD_LOOPS in self._has:
@@ -422,16 +423,18 @@ class Verifier:
             raise self._fail(f"types differ in {e}")
 
     def _instruction(self, e: Instruction) -> None:
-        spec = INSTRUCTIONS.get(e.name)
+        spec = find_spec(e.name)
         if spec is None or len(spec.operands) != len(e.args):
             raise self._fail(f"no instruction {e.name} takes {len(e.args)} operands")
         for operand, arg in zip(spec.operands, e.args, strict=True):
-            if operand.layout is None and not isinstance(arg, Const):
+            if operand.layout is None and operand.matrix is None and not isinstance(arg, Const):
                 raise self._fail(f"{operand.name} of {e} is not a number")
             if operand.layout is not None:
                 self._operand(e, operand, arg)
-            if spec.from_memory and not isinstance(arg, Load):
+            if (spec.from_memory or operand.matrix is not None) and not isinstance(arg, Load):
                 raise self._fail(f"{operand.name} of {e} is not loaded from memory")
+            if operand.matrix is not None and (arg.dtype, arg.lanes) != (operand.dtype, CORE):
+                raise self._fail(f"{operand.name} of {e} does not begin with a row of a core matrix, but {_type(arg)}")
         if spec.result is not None:
             self._operand(e, spec.result, e)
 

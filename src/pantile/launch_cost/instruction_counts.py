@@ -18,12 +18,13 @@ from ..expr.nodes import Cast, Const, Expr, Instruction, Load, Op, Ramp, Shuffle
 from ..expr.types import INDEX, DType
 from ..expr.visit import operands_first
 from ..ir.atomic import combined
-from ..ir.instructions import INSTRUCTIONS, Effect, effect_of
+from ..ir.instructions import Effect, effect_of, spec_of
 from ..ir.nodes import Alloc, Evaluate, For, If, Kernel, Let, Manner, Prefetch, Stmt, Store
 from ..ir.visit import children, walk
 from ..target.gpu import LONGEST_ACCESS
 from ..target.kinds import Kind, Memory
-from ..target.mma import MMAS
+from ..target.mma import COLUMNS, MMAS
+from ..target.wgmma import STEP, named_wgmma
 
 
 class Pipe(Enum):
@@ -35,6 +36,7 @@ class Pipe(Enum):
     SPECIAL = "special"  # approximations of functions
     MEMORY = "memory"  # loads, stores and shuffles
     MATRIX = "matrix"  # products of matrices, by tensor cores
+    WARPGROUP_MATRIX = "warpgroup matrix"  # likewise, by warpgroups, in products of the size of those of one warp
 
 
 Instructions = Mapping[Pipe, int]
@@ -302,8 +304,11 @@ def _cost(e: Expr) -> tuple[Instructions, float]:
 
 
 def _of_instruction(e: Instruction) -> Instructions:
-    if INSTRUCTIONS[e.name].from_memory:
-        return _NONE  # it is the load of its operand
+    spec, of_warpgroup = spec_of(e.name), named_wgmma(e.name)
+    if of_warpgroup is not None:
+        return {Pipe.WARPGROUP_MATRIX: of_warpgroup.columns // COLUMNS * (of_warpgroup.terms // STEP)}
+    if spec.from_memory or spec.effect is Effect.WAIT_MATRICES:
+        return _NONE  # it is the load of its operand, or counts with the product
     return {Pipe.MATRIX: 1} if e.name in _MATRIX_PRODUCTS else {Pipe.MEMORY: e.lanes}
 
 

@@ -65,11 +65,13 @@ def launch_time(gpu: Gpu, work: Work, blocks: int, threads: int, resident: int, 
     cycle = 1e-9 / gpu.ghz
     of_busiest = -(-blocks // gpu.multiprocessors) / blocks * cycle  # seconds for a cycle of one multiprocessor
     count = {pipe: work.instructions.get(pipe, 0.0) for pipe in Pipe}
+    products = count[Pipe.MATRIX] / costs.matrix_products + count[Pipe.WARPGROUP_MATRIX] / costs.warpgroup_products
+    issued = sum(count.values()) - count[Pipe.WARPGROUP_MATRIX]  # one instruction of four warps is many products
     cycles = {
-        "instructions": max(sum(count.values()) / has.sub_partitions, count[Pipe.FLOAT] * WARP_SIZE / has.cores),
+        "instructions": max(issued / has.sub_partitions, count[Pipe.FLOAT] * WARP_SIZE / has.cores),
         "integers": count[Pipe.INTEGER] / costs.integers,
         "functions": count[Pipe.CONVERT] / costs.conversions + count[Pipe.SPECIAL] / costs.approximations,
-        "tensor cores": count[Pipe.MATRIX] / (costs.matrix_products * has.mma_per_cycle),
+        "tensor cores": products / has.mma_per_cycle,
         "L1": count[Pipe.MEMORY] / costs.accesses + (work.read + work.written) / costs.l1_bytes,
         "shared memory": work.passes,
     }

@@ -9,7 +9,7 @@ later passes to rely on; the runner names, times and verifies them.
                     -> tighten places -> pixels -> interleave channels -> associate sums -> carry values
                     on GPUs: without those for vectors of CPUs, and with blocks -> edges of blocks -> threads
     outline         kernels, before code is made; on GPUs with one block loop each, wide places, loops of persistent
-                    blocks, and barriers
+                    blocks, barriers, and fences
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from ..ir.nodes import BufferArg, Program, Realize, ScalarArg, Stmt, Strides
 from ..ir.verify import Property, Verifier
 from ..schedule.fit_splits import fit_splits
 from ..schedule.plan import Plan
+from ..target.kinds import Kind
 from . import gpu
 from .carry import carry
 from .collect import collect
@@ -47,7 +48,7 @@ from .partition import partition
 from .pixels import pixels
 from .promote import promote
 from .reassociate import reassociate
-from .refuse import not_in_two_memories, not_of_lanes, not_of_one_thread
+from .refuse import not_for_warpgroups, not_in_two_memories, not_of_lanes, not_of_one_thread
 from .root_stages import of_root_stages
 from .share_memory import share_memory
 from .simplify import clean_program, simplify_program
@@ -146,6 +147,13 @@ class Built:
         """The error for a buffer that the lanes of a warp cannot share."""
         return not_of_lanes(self.graph.producer.get(made_for(buffer)), buffer, why)
 
+    def not_for_warpgroups(self, sums: str, factor: str) -> UserError:
+        """The error for a factor that does not lie in shared memory as the instructions of warpgroups read it."""
+        stage = self.graph.producer[sums]
+        loops = [x for nest in self.plan.stages[stage.name].nests for x in nest.loops]
+        mark = next((x.mark for x in loops if x.kind is Kind.TENSOR_CORE), None)
+        return not_for_warpgroups(stage, mark, factor)
+
     def hybrid_tiles(self) -> dict[str, gpu.passes.TileSplit]:
         """The buffers that are split over two memories."""
         splits = dict[str, gpu.passes.TileSplit]()
@@ -158,15 +166,15 @@ class Built:
                 splits |= dict.fromkeys(stage.buffers, split)
         return splits
 
-    def rows(self) -> dict[str, gpu.passes.Rows]:
+    def storage(self) -> dict[str, gpu.passes.Storage]:
         """How buffers lie in memory."""
-        rows = dict[str, gpu.passes.Rows]()
+        storage = dict[str, gpu.passes.Storage]()
         for stage in (s for s in self.graph.stages if s.dims):
             plan = self.plan.stages[stage.name]
-            last = plan.storage[-1]
             dims = stored_dims(stage.dims, plan.storage_splits)
-            rows |= dict.fromkeys(stage.buffers, gpu.passes.Rows(dims.index(last), plan.pads.get(last, 0)))
-        return rows
+            order, pads = [dims.index(d) for d in plan.storage], [plan.pads.get(d, 0) for d in dims]
+            storage |= dict.fromkeys(stage.buffers, gpu.passes.Storage(tuple(order), tuple(pads)))
+        return storage
 
     def starts(self) -> gpu.passes.Starts:
         """Facts about where the blocks of GPUs begin."""
@@ -223,7 +231,8 @@ LOOP_PASSES = (
     LoopPass("partition_blocks", lambda body, of: gpu.passes.partition_blocks(
         body, of.facts, {loop for loop, mode in partition_modes(of.graph, of.plan).items() if mode == "never"},
         of.no_room["partition"].append, of.starts()), on=GPU),
-    LoopPass("tensorize", lambda body, of: gpu.passes.tensorize(body, of.rows()),
+    LoopPass("tensorize", lambda body, of: gpu.passes.tensorize(
+        body, of.storage(), of.not_for_warpgroups, of.request.small),
              takes=frozenset({Property.SCALAR}), on=GPU),
     LoopPass("vectorize", lambda body, of: vectorize(body),
              gives=frozenset({Property.NO_VECTOR_LOOPS}), takes=frozenset({Property.SCALAR})),
@@ -263,6 +272,7 @@ PROGRAM_PASSES = (
     ProgramPass("persistent_blocks", lambda p, _: gpu.passes.persistent_blocks(p), on=GPU),
     ProgramPass("async_copies", lambda p, _: gpu.passes.async_copies(p), on=GPU),
     ProgramPass("insert_barriers", lambda p, _: gpu.passes.insert_barriers(p), on=GPU),
+    ProgramPass("fence_proxies", lambda p, _: gpu.passes.fence_proxies(p), on=GPU),
 )  # fmt: skip
 
 

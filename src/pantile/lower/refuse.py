@@ -115,3 +115,15 @@ def too_large_for_a_block(stage: Stage, size: int, room: int, each: tuple[int, i
         f"GPU has {room:,} at most: cut its tiles smaller, or compute at root what is kept there",
         stage.where,
     )
+
+
+def not_for_warpgroups(stage: Stage, mark: Directive | None, factor: str) -> UserError:
+    """The error for a factor that does not lie in shared memory as the instructions of warpgroups read it."""
+    return refuse(
+        stage,
+        mark,
+        f"four warps multiply by so many columns at once, and {factor} does not lie in shared memory as they read it: "
+        "in rows of 8 elements along one dim, which follow each other along the other one",
+        'copy a slice of it, as in .copy_in("sums", "left", "i", "k"), and lay that out, as in .store_in("shared")'
+        '.split_storage("k", "k8", "of8", 8).reorder_storage("k8", "i", "of8")',
+    )

@@ -140,6 +140,7 @@ class GpuCosts:
     approximations: Rate = 0.5  # of reciprocals, roots, powers of two
     accesses: Rate = 1.0  # loads, stores and shuffles
     matrix_products: Rate = 0.6  # part of the rate of tensor cores that `mma.sync` reaches
+    warpgroup_products: Rate = 0.8  # and `wgmma`
     l1_bytes: Rate = 96.0  # that L1 serves
     memory_rate: Rate = 0.71  # part of the peak bandwidth of global memory that kernels reach
     l2_rate: Rate = 1.43  # bandwidth of L2 in that of global memory

@@ -348,6 +348,10 @@ class StageSchedule:
         `a` and `b` have float16 or bfloat16, which are added up in float32 (float16 also in itself), or integers of 8
         bits, added up in int32. Each lane has a fragment of `c`: columns 2*(lane%4) and the next one of rows lane//4
         and 8 further.
+
+        On sm_90, 24 to 256 columns, in multiples of 8, are multiplied by warpgroups: four warps with adjacent rows, 64
+        in all, execute one instruction for every 16 of 16 to 128 terms. They read `a` and `b`, of 16 bits, from shared
+        memory, in rows of 8 elements: split_storage("k", "k8", "of8", 8).reorder_storage("k8", "i", "of8").
         """
         return self._with("tensor_core", *map(name_of, (rows, columns, terms)))
 

@@ -14,7 +14,8 @@ from ..expr.nodes import Expr
 from ..graph.nodes import Graph, Stage
 from ..target.description import GENERIC, Target
 from ..target.kinds import Kind, Memory
-from ..target.mma import FIRST_WITH_MMA
+from ..target.mma import COLUMNS, FIRST_WITH_MMA, TERMS
+from ..target.wgmma import COLUMNS as COLUMNS_OF_WARPGROUPS
 from . import nest as nests
 from .condition import parse
 from .directives import Directive, StageSchedule
@@ -120,6 +121,14 @@ def _check_target(s: StageDraft, target: Target) -> None:
             f"{target} has no such matrix instructions",
             "leave it out; GPUs have them from sm_{}{} on".format(*FIRST_WITH_MMA),
         )
+    for d in (n.tensor_core for n in s.nests if n.tensor_core is not None and n.is_of_warpgroups):
+        if not target.has_wgmma:
+            raise s.no(
+                d,
+                f"{target} has no instructions of warpgroups, which multiply by {COLUMNS_OF_WARPGROUPS[0]} to "
+                f"{COLUMNS_OF_WARPGROUPS[-1]} columns; sm_90 alone has them",
+                f"split the columns into tiles of {COLUMNS} or {2 * COLUMNS}, and the terms into those of {TERMS}",
+            )
     for d in s.cached.values() if not target.has_blocks else ():
         raise s.no(d, f"{target} does not choose the caches of a load", "leave it out")
     if s.memory is not None and s.memory.args[0] not in target.memories:

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from ..errors import InternalError
 from ..target.gpu import MOST_THREADS, WARP_SIZE, whole_warps
 from ..target.kinds import AT_ONCE, Kind, Memory
-from ..target.mma import COLUMN_LANES, ROW_LANES
+from ..target.mma import COLUMN_LANES, ROW_LANES, ROWS
+from ..target.wgmma import WARPS
 from .directives import Directive
 from .draft import StageDraft
 from .nest import LoopDraft, NestDraft, split_from
 from .placement import Placement
-from .plan import Site
+from .plan import Site, Split
 from .refuse import did_you_mean, unknown_lanes
 
 
@@ -152,6 +153,34 @@ def _check_tensor_core(s: StageDraft, nest: NestDraft, placement: Placement) -> 
         )
         why = f"the lanes of a warp do not have {name} as the instruction does, in 8 rows of 4 times two columns"
         raise s.no(d, why, f'write {split} and .lane("row", "pair") for the pure definition')
+    if nest.is_of_warpgroups:
+        _check_warpgroups(s, nest, d, placement)
+
+
+def _check_warpgroups(s: StageDraft, nest: NestDraft, d: Directive, placement: Placement) -> None:
+    """Refuse a product of warpgroups where four warps with adjacent numbers do not have adjacent rows."""
+    warps = next((x for x in reversed(nest.loops) if x.kind is Kind.WARP), None)
+    rows = str(d.args[0])
+    if warps is None or (warps.extent or 0) % WARPS or not _counts_rows(nest, warps.name, split_from(nest, rows)):
+        raise s.no(
+            d,
+            f"four warps with adjacent rows multiply by so many columns at once, {ROWS} rows each, and the innermost "
+            f"warp loop does not count them",
+            f'write .split("{split_from(nest, rows)}", "warp", "{rows}", {ROWS}) and .warp("warp"), with a multiple of '
+            f"{WARPS} warps",
+        )
+    around = [x for chain in placement.chains_around(s.stage.name) for x in chain]
+    hosts = [placement.drafts[site.stage].nests[site.definition] for site in around]
+    for n in (*hosts, nest):
+        if n.threads is not None and int(n.threads.args[0]) % (WARPS * WARP_SIZE):
+            why = f"warpgroups multiply matrices in these blocks, and have {WARPS * WARP_SIZE} threads"
+            raise n.no(n.threads, why, "choose a multiple of it")
+
+
+def _counts_rows(nest: NestDraft, loop: str, rows: str | None) -> bool:
+    """Whether each iteration of a loop has the rows of an instruction."""
+    is_split = any(isinstance(r, Split) and r.outer == loop and r.factor == ROWS for r in nest.rewrites)
+    return is_split and split_from(nest, loop) == rows
 
 
 def _no(s: StageDraft, loop: LoopDraft, why: str, remedy: str) -> Exception:

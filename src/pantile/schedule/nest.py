@@ -15,6 +15,8 @@ from ..expr.types import DType
 from ..graph.nodes import Graph, Stage
 from ..target.kinds import WRITTEN_OUT, Kind
 from ..target.mma import COLUMNS, MMAS, ROWS
+from ..target.wgmma import COLUMNS as COLUMNS_OF_WARPGROUPS
+from ..target.wgmma import MOST_STEPS, OPERANDS, STEP
 from .directives import KINDS, OF_SEVERAL, SUFFIX, Directive
 from .limits import MOST_LOOPS
 from .matrix_product import MatrixProduct, matrix_product
@@ -70,6 +72,12 @@ class NestDraft:
     def of_blocks(self) -> tuple[Directive | None, ...]:
         """The directives about its blocks as wholes."""
         return self.threads, self.persistent
+
+    @property
+    def is_of_warpgroups(self) -> bool:
+        """Whether warpgroups execute the instructions of tensor cores: those of one warp have fewer columns."""
+        columns = None if self.tensor_core is None else str(self.tensor_core.args[1])
+        return any(x.name == columns and x.extent in COLUMNS_OF_WARPGROUPS for x in self.loops)
 
     @property
     def title(self) -> str:
@@ -299,7 +307,11 @@ def tensor_core(nest: NestDraft, d: Directive) -> None:
             "tensor cores add up floats in another order and round them differently, and strict=True forbids that",
             "leave it out, or compile without strict",
         )
-    for loop, counts in zip(loops, ((ROWS,), (COLUMNS, 2 * COLUMNS), (MMAS[types].terms,)), strict=True):
+    nest.tensor_core = d
+    is_wide = types in OPERANDS and nest.is_of_warpgroups
+    columns = COLUMNS_OF_WARPGROUPS if is_wide else (COLUMNS, 2 * COLUMNS)
+    terms = range(STEP, (MOST_STEPS + 1) * STEP, STEP) if is_wide else (MMAS[types].terms,)
+    for loop, counts in zip(loops, ((ROWS,), columns, terms), strict=True):
         if loop.kind is not Kind.SERIAL:
             raise nest.no(d, f"loop {loop.name} is already {loop.kind} by {loop.mark}", "give a loop one kind")
         if loop.extent not in counts:
@@ -311,7 +323,6 @@ def tensor_core(nest: NestDraft, d: Directive) -> None:
                 f"split it, as in {split}, and name the inner loop",
             )
         loop.kind, loop.mark = Kind.TENSOR_CORE, d
-    nest.tensor_core = d
 
 
 def _product(nest: NestDraft, loops: Sequence[LoopDraft]) -> MatrixProduct | None:

@@ -14,7 +14,7 @@ from ..errors import InternalError
 from ..expr.nodes import Const, Expr, Number
 from ..expr.types import INDEX, DType
 from ..ir.atomic import combined
-from ..ir.instructions import INSTRUCTIONS, WARP_BARRIER, Effect
+from ..ir.instructions import WARP_BARRIER, Effect, spec_of
 from ..ir.nodes import Alloc, Block, Evaluate, For, If, Kernel, Let, Manner, Prefetch, Produce, Stmt, Store
 from ..ir.visit import walk
 from ..reference.operations import held
@@ -164,7 +164,7 @@ class BlockBatch:
         self._statement(s.body, active)
 
     def _evaluate(self, s: Evaluate, active: Active) -> None:
-        run = _EFFECTS.get(INSTRUCTIONS[s.value.name].effect)
+        run = _EFFECTS.get(spec_of(s.value.name).effect)
         if run is None:
             raise InternalError(f"{s.value} of kernel {self.kernel_name} does nothing")
         run(self, [int(a.value) for a in s.value.args if isinstance(a, Const)], active)
@@ -189,7 +189,7 @@ class BlockBatch:
 
     def _warp_barrier(self, _: list[int], active: Active) -> None:
         self.epoch += 1
-        self.epochs.warp[check_whole(INSTRUCTIONS[WARP_BARRIER.value.name], active, self)] = self.epoch
+        self.epochs.warp[check_whole(spec_of(WARP_BARRIER.value.name), active, self)] = self.epoch
 
 
 _STATEMENTS: dict[type[Stmt], Callable[[BlockBatch, Any, Active], None]] = {
@@ -208,6 +208,7 @@ _EFFECTS: dict[Effect, Callable[[BlockBatch, list[int], Active], None]] = {
     Effect.WARP_BARRIER: BlockBatch._warp_barrier,
     Effect.COMMIT_GROUP: lambda batch, _, active: batch._shared.copies.end_group(active),
     Effect.WAIT_GROUP: BlockBatch._wait_group,
+    Effect.FENCE_PROXY: lambda batch, _, active: batch._shared.fence_proxy(active),
 }
 
 

@@ -33,6 +33,7 @@ from ..expr.nodes import (
 )
 from ..expr.types import INDEX, DType
 from ..expr.visit import operands_first
+from ..ir.instructions import spec_of
 from ..reference.operations import convert, held, operation, reinterpret, rounded
 from .accesses import Around, Buffer, ThreadAccess
 from .active import Active, Array
@@ -83,11 +84,11 @@ class Expressions:
         return prepared
 
     def _prepare(self, e: Expr) -> Prepared:
-        nodes = operands_first(e, lambda node: node.operands)
+        nodes = operands_first(e, _operands)
         numbers = {id(node): k for k, node in enumerate(nodes)}
         constants = tuple([self._const(node) if isinstance(node, Const) else None for node in nodes])
         steps = tuple(
-            (k, self._rule(node), tuple([numbers[id(c)] for c in node.operands]))
+            (k, self._rule(node), tuple([numbers[id(c)] for c in _operands(node)]))
             for k, node in enumerate(nodes)
             if constants[k] is None
         )
@@ -166,7 +167,7 @@ class Expressions:
         return shuffle
 
     def _instruction(self, e: Instruction) -> _Rule:
-        return lambda scope, args: execute(e, args, scope.active, scope.around)
+        return lambda scope, args: execute(e, args, scope.buffers, scope.active, scope.around)
 
 
 _RULES: dict[type[Expr], Callable[[Expressions, Any], _Rule]] = {
@@ -180,6 +181,14 @@ _RULES: dict[type[Expr], Callable[[Expressions, Any], _Rule]] = {
     Shuffle: Expressions._shuffle,
     Instruction: Expressions._instruction,
 }
+
+
+def _operands(e: Expr) -> tuple[Expr, ...]:
+    """What is evaluated before an expression. Instructions load matrices themselves, and take where these begin."""
+    if not isinstance(e, Instruction):
+        return e.operands
+    operands = zip(spec_of(e.name).operands, e.args, strict=True)
+    return tuple([a if of.matrix is None or not isinstance(a, Load) else a.indices[0] for of, a in operands])
 
 
 def _kind(e: Expr) -> str | None:

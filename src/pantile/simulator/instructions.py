@@ -1,12 +1,13 @@
-"""Instructions that the threads of a warp execute together, by what they mean.
+"""Instructions that the threads of a warp or of a warpgroup execute together, by what they mean.
 
-The elements of the operands are collected from the lanes and registers that layouts say, the loop nest of the
-instruction is run on them for all warps at once, and the elements of the result are distributed as its layout says.
+The elements of the operands are collected from the lanes and registers that layouts say, or from where matrices lie in
+shared memory, the loop nest of the instruction is run on them for all warps at once, and the elements of the result are
+distributed as its layout says. What is said of warps here is true of warpgroups where these execute an instruction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -15,70 +16,116 @@ import numpy as np
 from ..errors import InternalError
 from ..expr.nodes import Cast, Const, Expr, Instruction, Load, Op, Var
 from ..expr.visit import names, walk
-from ..ir.instructions import INSTRUCTIONS, InstructionSpec, ThreadGroup
+from ..ir.instructions import Effect, InstructionSpec, ThreadGroup, lies, spec_of
 from ..ir.nodes import Block, For, Stmt, Store
 from ..ir.visit import walk as statements
 from ..reference.operations import apply, convert, held
-from ..target.gpu import WARP_SIZE
+from ..target.gpu import LONGEST_ACCESS, WARP_SIZE
 from ..target.layout import Layout, Place, Unit
-from .accesses import Around, failure
+from .accesses import Around, Buffer, ThreadAccess, failure
 from .active import Active, Array
+from .matrices import WARPGROUP
+from .shared_memory import SharedBuffer
+
+_THREADS = {ThreadGroup.WARP: WARP_SIZE, ThreadGroup.WARPGROUP: WARPGROUP}
 
 
-def execute(e: Instruction, args: list[Array], active: Active, around: Around) -> Array:
+def execute(e: Instruction, args: list[Array], buffers: Mapping[str, Buffer], active: Active, around: Around) -> Array:
     """The result of an instruction in every thread.
 
     Where a warp executes it together, all of its threads must be active: a GPU waits for them, or the result is
     undefined.
     """
-    spec = INSTRUCTIONS[e.name]
+    spec = spec_of(e.name)
     if spec.meaning is None or spec.result is None or spec.result.layout is None:
         raise InternalError(f"{e} computes nothing")
-    if spec.group is ThreadGroup.WARP:
+    if spec.group in _THREADS:
         check_whole(spec, active, around)
     work = _Execution(spec, active, around)
-    for operand, arg in zip(spec.operands, args, strict=True):
+    for k, (operand, arg) in enumerate(zip(spec.operands, args, strict=True)):
         if operand.layout is not None:
-            work.elements[operand.name] = _collected(arg, operand.layout, active.mask.shape)
+            work.elements[operand.name] = _collected(arg, operand.layout, active.mask.shape, work.threads)
+        elif operand.matrix is not None:
+            work.elements[operand.name] = _matrix(e, k, operand.matrix, arg, buffers, active, around)
+    memory = next((b.memory for b in buffers.values() if isinstance(b, SharedBuffer)), None)
+    if spec.effect is Effect.READ_MATRICES and memory is not None:
+        memory.matrices.end_product(active)
+    elif spec.effect is Effect.WAIT_MATRICES and memory is not None:
+        memory.wait_matrices(active, int(args[-1].item()), around.epochs)
     layout, alike = spec.result.layout, e.lanes // spec.result.layout.count(Unit.REGISTER)
     result = np.zeros((work.warps, alike, *layout.shape), held(e.dtype))
     work.elements[spec.result.name] = result
     work.run(spec.meaning, ())
     lanes = () if e.lanes == 1 else (e.lanes,)
-    return _distributed(result, layout).reshape(*active.mask.shape, *lanes)
+    return _distributed(result, layout, work.threads).reshape(*active.mask.shape, *lanes)
 
 
 def check_whole(spec: InstructionSpec, active: Active, around: Around) -> Array:
     """Refuse an instruction that not all lanes of a warp execute; the warps of each block that do."""
-    warps = active.mask.reshape(active.mask.shape[0], -1, WARP_SIZE)
+    threads = _THREADS[spec.group]
+    if active.mask.shape[1] % threads:
+        raise failure(around, 0, None, f"there are no {threads} threads to execute {spec.name} together")
+    warps = active.mask.reshape(active.mask.shape[0], -1, threads)
     broken = np.argwhere(warps.any(axis=2) != warps.all(axis=2))
     if not len(broken):
         return np.asarray(warps.all(axis=2))
     block, warp = (int(n) for n in broken[0])
-    present, absent = (warp * WARP_SIZE + int(np.argmax(m)) for m in (warps[block, warp], ~warps[block, warp]))
-    text = f"executes {spec.name}, which thread {absent} of its warp does not take part in"
+    present, absent = (warp * threads + int(np.argmax(m)) for m in (warps[block, warp], ~warps[block, warp]))
+    text = f"executes {spec.name}, which thread {absent} of its {spec.group.value} does not take part in"
     raise failure(around, block, present, text)
 
 
 # Elements have the axes (warps, elements of a vector that are treated alike, dims of the box ...).
 
 
-def _collected(value: Array, layout: Layout, threads: tuple[int, ...]) -> Array:
+def _collected(value: Array, layout: Layout, shape: tuple[int, ...], threads: int) -> Array:
     """The elements of an operand, by the lanes and registers that hold them."""
     lanes = value.shape[2] if value.ndim == 3 else 1
     alike = lanes if layout.count(Unit.REGISTER) == 1 else 1
-    whole = np.broadcast_to(value, (*threads, *value.shape[2:]))
-    registers = whole.reshape(-1, WARP_SIZE, lanes // alike, alike)
+    whole = np.broadcast_to(value, (*shape, *value.shape[2:]))
+    registers = whole.reshape(-1, threads, lanes // alike, alike)
     place = _places(layout)
-    return np.moveaxis(registers[:, place.lane, place.register], -1, 1)
+    return np.moveaxis(registers[:, place.thread % threads, place.register], -1, 1)
 
 
-def _distributed(elements: Array, layout: Layout) -> Array:
+def _matrix(
+    e: Instruction,
+    k: int,
+    shape: tuple[int, int],
+    first: Array,
+    buffers: Mapping[str, Buffer],
+    active: Active,
+    around: Around,
+) -> Array:
+    """The elements of a matrix in shared memory that begins with the row at operand `k`, read by the threads of each
+    warpgroup in equal parts."""
+    row = e.args[k]
+    buffer = buffers[row.buffer] if isinstance(row, Load) else None
+    if not isinstance(buffer, SharedBuffer):
+        raise InternalError(f"{e.name} multiplies {row}, which is not in shared memory")
+    start = np.broadcast_to(first[:, :, 0], active.mask.shape)
+    groups = start.reshape(start.shape[0], -1, WARPGROUP)
+    differ = active.mask & (start != np.repeat(groups[:, :, 0], WARPGROUP, axis=1))
+    if differ.any():
+        block, thread = (int(n) for n in np.argwhere(differ)[0])
+        raise failure(around, block, thread, f"executes {e.name} of another matrix than others of its warpgroup")
+    if not buffer.is_aligned(start[active.mask], LONGEST_ACCESS):
+        raise failure(around, 0, None, f"{e.name} multiplies a matrix that begins at no multiple of 16 bytes")
+    rows, terms = np.indices(shape).reshape(2, -1)
+    where = lies(e, k)
+    offsets = np.array([where.offset(int(m), int(t)) for m, t in zip(rows, terms, strict=True)]).reshape(WARPGROUP, -1)
+    number = np.arange(start.shape[1]) % WARPGROUP
+    element = start[:, :, None] + offsets[number].astype(start.dtype)
+    values = buffer.load_matrix(ThreadAccess(element, None, element.shape[2], active))
+    return values.reshape(-1, 1, *shape)
+
+
+def _distributed(elements: Array, layout: Layout, threads: int) -> Array:
     """The registers of all lanes that hold these elements."""
     warps, alike = elements.shape[:2]
-    registers = np.zeros((warps, WARP_SIZE, layout.count(Unit.REGISTER), alike), elements.dtype)
+    registers = np.zeros((warps, threads, layout.count(Unit.REGISTER), alike), elements.dtype)
     place = _places(layout)
-    registers[:, place.lane, place.register] = np.moveaxis(elements, 1, -1)
+    registers[:, place.thread % threads, place.register] = np.moveaxis(elements, 1, -1)
     return registers
 
 
@@ -97,8 +144,9 @@ class _Execution:
 
     def __init__(self, spec: InstructionSpec, active: Active, around: Around) -> None:
         self._spec, self._around = spec, around
-        self._active: Array = active.mask.reshape(-1, WARP_SIZE)[:, 0]
-        self._warps_per_block = active.mask.shape[1] // WARP_SIZE
+        self.threads = _THREADS.get(spec.group, WARP_SIZE)  # that execute it together
+        self._active: Array = active.mask.reshape(-1, self.threads)[:, 0]
+        self._warps_per_block = active.mask.shape[1] // self.threads
         self.warps = len(self._active)
         self.elements: dict[str, Array] = {}
         self._scalars: dict[str, Array] = {}

@@ -123,6 +123,11 @@ class Accesses:
         """Note asynchronous copies as writes when threads wait for them."""
         self._written[place] = self._mark(thread, epochs)
 
+    def writer(self, place: Array) -> Array:
+        """The thread that has last written each element."""
+        thread: Array = self._written[place] % self._who
+        return thread
+
     def _mark(self, who: Array, epochs: Epochs) -> Array:
         mark: Array = epochs.warp * self._who + who
         return mark

@@ -21,6 +21,7 @@ from .accesses import (
     who,
 )
 from .active import Active, Array, Touch
+from .matrices import MatrixReads
 from .races import Accesses, Epochs
 from .traffic import Traffic
 
@@ -36,6 +37,19 @@ class SharedMemory:
         self.names = [""]  # names of buffers, by number
         self.accesses = Accesses(blocks * self.units, threads, across_blocks=False)
         self.copies = Copies(blocks, self.units, threads)
+        self.matrices = MatrixReads(blocks, self.units, threads)
+
+    def fence_proxy(self, active: Active) -> None:
+        """Show the units that read matrices what threads have written and what has arrived of their copies."""
+        place = np.flatnonzero(self.matrices.unfenced)
+        block, thread = place // self.units, self.accesses.writer(place)
+        is_fenced = active.mask[block, thread] & (self.copies.group[place] == 0)
+        self.matrices.unfenced[place[is_fenced]] = False
+
+    def wait_matrices(self, active: Active, products: int, epochs: Epochs) -> None:
+        """Complete products of matrices; others see these as read at this time."""
+        for place, by in self.matrices.wait(active, products):
+            self.accesses.read(place, by, by.block, epochs.of(by.block, by.thread))
 
 
 class SharedBuffer:
@@ -53,7 +67,7 @@ class SharedBuffer:
         apart: int = 0,
     ) -> None:
         """With `apart`, each warp has as much of it, so many bytes behind that of the warp before."""
-        self._memory, self._around, self._traffic = memory, around, traffic
+        self.memory, self._around, self._traffic = memory, around, traffic
         self._name, self._dtype, self._elements, self._offset = name, dtype, elements, offset
         end = offset + elements * dtype.bytes + apart * (memory.warps - 1)
         if offset < 0 or end > memory.size:
@@ -68,20 +82,44 @@ class SharedBuffer:
         memory.names.append(name)
 
     def load(self, access: ThreadAccess) -> Array:
+        touch = self._read(access)
+        if self._traffic is not None:
+            self._traffic.of_shared("load", access, self._offset, self._dtype.bytes)
+        return self._loaded(touch)
+
+    def load_matrix(self, access: ThreadAccess) -> Array:
+        """Load elements of a matrix that warpgroups begin to multiply; each thread stands for some of them."""
+        touch = self._read(access)
+        matrices = self.memory.matrices
+        for place in self._places(touch):
+            if matrices.unfenced[place].any():
+                entry = int(np.argmax(matrices.unfenced[place]))
+                text = f"{self._name} is multiplied at element {touch.element[entry]}, which nobody has fenced since"
+                raise failure(self._around, int(touch.block[entry]), int(touch.thread[entry]), f"{text} it was written")
+            matrices.begin(place, touch)
+        return self._loaded(touch)
+
+    def is_aligned(self, element: Array, bytes_: int) -> bool:
+        """Whether elements begin at multiples of so many bytes."""
+        return not ((self._offset + element * self._dtype.bytes) % bytes_).any()
+
+    def _loaded(self, touch: Touch) -> Array:
+        return touch.spread(from_memory(self._data[touch.block, self._at(touch)], self._dtype))
+
+    def _read(self, access: ThreadAccess) -> Touch:
+        """The entries of a load, which is checked."""
         touch = self._touch(access, "read")
         by = who(self._around, touch)
         for place in self._places(touch):
-            owner = self._memory.owner[place]
+            owner = self.memory.owner[place]
             if (owner != self._number).any():
                 raise self._stale(touch, owner)
-            if self._memory.copies.are_coming(place):
-                raise self._too_early(touch, self._memory.copies.group[place] > 0, "reads")
-            clash = self._memory.accesses.read(place, touch, *by)
+            if self.memory.copies.are_coming(place):
+                raise self._too_early(touch, self.memory.copies.group[place] > 0, "reads")
+            clash = self.memory.accesses.read(place, touch, *by)
             if clash is not None:
                 raise race(self._around, self._name, touch, clash, "reads")
-        if self._traffic is not None:
-            self._traffic.of_shared("load", access, self._offset, self._dtype.bytes)
-        return touch.spread(from_memory(self._data[touch.block, self._at(touch)], self._dtype))
+        return touch
 
     def store(self, access: ThreadAccess, value: Array, loop: int, asynchronous: bool = False) -> None:
         touch = self._touch(access, "written")
@@ -91,16 +129,18 @@ class SharedBuffer:
         self._data[touch.block, self._at(touch)] = new
         unlike = bits(self._data[touch.block, self._at(touch)]) != bits(new)
         for place in places:
-            if self._memory.copies.are_coming(place):
-                raise self._too_early(touch, self._memory.copies.group[place] > 0, "writes")
-            clash = self._memory.accesses.write(place, touch, *by, loop, same)
-            clash = clash or self._memory.accesses.overwritten(place, touch, *by, unlike)
+            self._check_unread(touch, place)
+            if self.memory.copies.are_coming(place):
+                raise self._too_early(touch, self.memory.copies.group[place] > 0, "writes")
+            clash = self.memory.accesses.write(place, touch, *by, loop, same)
+            clash = clash or self.memory.accesses.overwritten(place, touch, *by, unlike)
             if clash is not None:
                 raise race(self._around, self._name, touch, clash, "writes")
-            self._memory.owner[place] = self._number
+            self.memory.owner[place] = self._number
+            self.memory.matrices.unfenced[place] = True
         if asynchronous:
             for place in places:
-                self._memory.copies.begin(place, touch)
+                self.memory.copies.begin(place, touch)
         if self._traffic is not None:
             self._traffic.of_shared("store", access, self._offset, self._dtype.bytes)
 
@@ -108,10 +148,12 @@ class SharedBuffer:
         touch = self._touch(access, "combined")
         by = who(self._around, touch)
         for place in self._places(touch):
-            owner = self._memory.owner[place]
+            owner = self.memory.owner[place]
             if (owner != self._number).any():
                 raise self._stale(touch, owner)
-            clash = self._memory.accesses.combine(place, touch, *by)
+            self._check_unread(touch, place)
+            self.memory.matrices.unfenced[place] = True
+            clash = self.memory.accesses.combine(place, touch, *by)
             if clash is not None:
                 raise race(self._around, self._name, touch, clash, "combines")
         COMBINE[name](self._data, (touch.block, self._at(touch)), to_memory(touch.values(value), self._dtype))
@@ -131,7 +173,7 @@ class SharedBuffer:
 
     def _places(self, touch: Touch) -> list[Array]:
         """The units of each entry: all first ones, all second ones, and so on."""
-        first = touch.block * self._memory.units + self._offset // self._memory.unit + self._at(touch) * self._parts
+        first = touch.block * self.memory.units + self._offset // self.memory.unit + self._at(touch) * self._parts
         return [first + part for part in range(self._parts)]
 
     def _too_early(self, touch: Touch, wrong: Array, verb: str) -> SimulationError:
@@ -141,9 +183,18 @@ class SharedBuffer:
         text += " that nobody has waited for"
         return failure(self._around, block, thread, text)
 
+    def _check_unread(self, touch: Touch, place: Array) -> None:
+        """Refuse to write to matrices that are being multiplied."""
+        wrong = self.memory.matrices.are_read(place)
+        if wrong.any():
+            entry = int(np.argmax(wrong))
+            text = f"writes {self._name} at element {touch.element[entry]}, which a warpgroup multiplies and has not"
+            thread = int(touch.thread[entry])
+            raise failure(self._around, int(touch.block[entry]), thread, f"{text} waited for")
+
     def _stale(self, touch: Touch, owner: Array) -> SimulationError:
         entry = int(np.argmax(owner != self._number))
-        other = self._memory.names[int(owner[entry])]
+        other = self.memory.names[int(owner[entry])]
         why = f"holds a value of {other}" if other and other != self._name else "nobody has written"
         text = f"{self._name} is read at element {touch.element[entry]} of shared memory, which {why}"
         return failure(self._around, int(touch.block[entry]), int(touch.thread[entry]), text)

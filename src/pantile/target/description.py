@@ -12,6 +12,7 @@ from ..errors import UserError, shown
 from . import gpu
 from .kinds import CPU_LOOPS, CPU_MEMORIES, GPU_LOOPS, GPU_MEMORIES, Kind, Memory
 from .mma import FIRST_WITH_MMA
+from .wgmma import CAPABILITY as OF_WARPGROUPS
 
 LINE = 64  # bytes
 INDEX_BITS = 64
@@ -80,6 +81,11 @@ class Target:
     def has_mma(self) -> bool:
         """Whether the target has the matrix instructions of `target.mma`."""
         return self.has_blocks and gpu.compute_capability(self.cpu) >= FIRST_WITH_MMA
+
+    @property
+    def has_wgmma(self) -> bool:
+        """Whether the target has the matrix instructions of `target.wgmma`."""
+        return self.has_blocks and gpu.compute_capability(self.cpu) == OF_WARPGROUPS
 
     @property
     def multiplies_by_lane(self) -> bool:

@@ -20,6 +20,7 @@ MOST_BLOCKS = (1 << 31) - 1  # of a launch
 
 _FIRST_WITH_BFLOATS = (8, 0)
 FIRST_WITH_ASYNCHRONOUS_COPIES = (8, 0)
+OF_ONE_GENERATION = "a"  # the end of names in LLVM of GPUs with instructions that later ones do not have
 
 
 def whole_warps(threads: int) -> int:

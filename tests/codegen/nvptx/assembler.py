@@ -22,7 +22,8 @@ needs_assembler = pytest.mark.skipif(not has_assembler, reason="there is no ptxa
 def assembled(text: str, target: Target, *options: str) -> str:
     """What the assembler says of PTX; it takes all of it."""
     assert _ASSEMBLER is not None
-    command = [_ASSEMBLER, "-v", "-arch", _OLDEST.get(target.cpu, target.cpu), *options, "-o", "/dev/null", "-"]
+    capability = f"{target.cpu}a" if f".target {target.cpu}a" in text else _OLDEST.get(target.cpu, target.cpu)
+    command = [_ASSEMBLER, "-v", "-arch", capability, *options, "-o", "/dev/null", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=_SECONDS)
     if done.returncode != 0:
         raise InternalError(f"ptxas refuses the generated code: {done.stdout}{done.stderr}")

@@ -112,11 +112,16 @@ def test_products_of_bfloat16_convert_nothing() -> None:
     assert not re.search(r"cvt|shl|prmt", code.split("mma.sync")[0].split("ld.global")[-1])
 
 
+def app_code(capability: str) -> str:
+    """The code of the app."""
+    app = APPS["matmul_half"]
+    assert app.on_tensor_cores is not None
+    return app.build().with_options(target=capability).with_schedule(app.on_tensor_cores()).asm()
+
+
 def hot_loop(capability: str) -> str:
-    """The loop over slices of blocks that lie inside, in the code of the app."""
-    app, target = APPS["matmul_half"], named(capability)
-    p = app.build().with_options(target=capability).with_schedule(app.schedule("expert", target))
-    return min((loop for loop in loops(p.asm()) if "mma.sync" in loop), key=len)
+    """The loop over slices of blocks that lie inside."""
+    return min((loop for loop in loops(app_code(capability)) if "mma.sync" in loop), key=len)
 
 
 def test_the_hot_loop_of_a_product() -> None:
@@ -135,8 +140,6 @@ def test_the_hot_loop_of_a_product() -> None:
 @needs_assembler
 @pytest.mark.parametrize("capability", ["sm_80", "sm_90"])
 def test_two_blocks_of_a_product_have_registers(capability: str) -> None:
-    app, target = APPS["matmul_half"], named(capability)
-    p = app.build().with_options(target=capability).with_schedule(app.schedule("expert", target))
-    said = assembled(p.asm(), target)
+    said = assembled(app_code(capability), named(capability))
     assert spilled(said) == {"0"}
     assert all(int(n) <= 128 for n in re.findall(r"Used (\d+) registers", said))

@@ -77,12 +77,14 @@ class FakeDriver:
         self.limits: dict[str, int] = {}
         self._current = threading.local()
         self._next = 0x1000
+        self.linked_for: list[str] = []  # the targets that code was linked for, where they were given
         self._modules: dict[int, str] = {}
         self._functions: dict[int, tuple[str, str]] = {}
         self._graphs: dict[int, list[dict[str, Any]]] = {}
         self._lock = threading.Lock()
         for name in ("CUdevice_attribute", "CUfunction_attribute", "CUpointer_attribute", "CUjit_option",
-                     "CUjitInputType", "CUmemLocationType", "CUmemAllocationType", "CUmemPool_attribute"):  # fmt: skip
+                     "CUjitInputType", "CUmemLocationType", "CUmemAllocationType", "CUmemPool_attribute",
+                     "CUjit_target"):  # fmt: skip
             setattr(self, name, Names())
         self.CUmemLocation = self.CUmemPoolProps = self.CUDA_KERNEL_NODE_PARAMS = Struct
         self.cuuint64_t = int
@@ -225,6 +227,7 @@ class FakeDriver:
     # ---- code
 
     def _cuLinkCreate(self, count: int, options: Sequence[str], values: Sequence[Any]) -> Any:
+        self.linked_for += [value for name, value in zip(options, values, strict=True) if name == "CU_JIT_TARGET"]
         return SUCCESS, Struct()
 
     def _cuLinkAddData(self, state: Any, kind: str, data: bytes, size: int, name: bytes, *_: Any) -> Any:

@@ -14,6 +14,7 @@ import pantile as pt
 from pantile.cli.command import main
 from pantile.runtime.cuda import driver
 
+from ...matrices import Product, Warpgroups, by_warpgroups
 from .conftest import picture
 from .fake_driver import FakeDriver
 from .fake_libraries import FakeTorch
@@ -65,6 +66,18 @@ def test_an_older_device(make_driver: Make) -> None:
     p = doubled(name="older").with_options(target="sm_90")
     with pytest.raises(pt.UserError, match=r"compiled for sm_90, which GPU 0 \(Fake GPU\) \(sm_75\) cannot run"):
         p(img=A)
+
+
+def test_code_of_one_generation(make_driver: Make) -> None:
+    """Matrix instructions of warpgroups are those of sm_90, and of no later GPU."""
+    case = Product()
+    p = case.pipeline(target="sm_90").with_schedule(by_warpgroups(case, Warpgroups()))
+    fake = make_driver()
+    p(**case.random(64, 32, 64))
+    assert fake.linked_for == ["CU_TARGET_COMPUTE_90A"]
+    make_driver(capability=(10, 0))
+    with pytest.raises(pt.UserError, match=r"compiled for sm_90a, which GPU 0 \(Fake GPU\) \(sm_100\) cannot run"):
+        p.with_schedule(by_warpgroups(case, Warpgroups(columns=40)))(**case.random(64, 40, 64))
 
 
 def test_a_forked_child(fake: FakeDriver) -> None:

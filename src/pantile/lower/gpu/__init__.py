@@ -16,6 +16,7 @@
     widen_indices         indices that depend on data, in 64 bits
     async_copies          copies to shared memory that threads do not wait for one by one
     insert_barriers       where threads wait for each other
+    fence_proxies         where matrix instructions of warpgroups are to see what threads have written
 
 The first ten change loops as they are built (`lower/passes.py`), the others make kernels of them.
 """

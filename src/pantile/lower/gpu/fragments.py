@@ -27,35 +27,36 @@ from .let_sums import Named
 
 
 @dataclass(frozen=True)
-class Rows:
-    """How a buffer lies in memory: the dim whose elements adjoin, and the unused entries at its end."""
+class Storage:
+    """How a buffer lies in memory: the order of its dims, that whose elements adjoin last, and the unused entries at
+    the end of each dim."""
 
-    dim: int
-    pad: int
+    order: tuple[int, ...]
+    pads: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class SharedMatrices:
     """The buffers in shared memory around a statement, from which fragments may be loaded by rows."""
 
-    rows: Mapping[str, Rows]  # of all buffers
+    storage: Mapping[str, Storage]  # of all buffers
     named: Named
     realized: Mapping[str, Realize]
 
     def inside(self, s: Stmt) -> SharedMatrices:
         """Those around what is inside a statement."""
         realized = {**self.realized, s.buffer: s} if isinstance(s, Realize) else self.realized
-        return SharedMatrices(self.rows, self.named.inside(s), realized)
+        return SharedMatrices(self.storage, self.named.inside(s), realized)
 
     def contiguous(self, e: Expr) -> int | None:
         """The dim along which a load may be of whole rows: those of its buffer are multiples of 16 bytes apart."""
         s = self.realized.get(e.buffer) if isinstance(e, Load) and e.mask is None and e.dtype.bytes == 2 else None
-        if s is None or s.memory is not Memory.SHARED or s.buffer not in self.rows:
+        if s is None or s.memory is not Memory.SHARED or s.buffer not in self.storage:
             return None
-        rows = self.rows[s.buffer]
-        extent = s.box[rows.dim][1]
-        is_whole = isinstance(extent, Const) and (int(extent.value) + rows.pad) % MATRIX == 0
-        return rows.dim if is_whole else None
+        dim, pads = self.storage[s.buffer].order[-1], self.storage[s.buffer].pads
+        extent = s.box[dim][1]
+        is_whole = isinstance(extent, Const) and (int(extent.value) + pads[dim]) % MATRIX == 0
+        return dim if is_whole else None
 
     def is_start(self, buffer: str, dim: int, index: Expr) -> bool:
         """Whether a place along the dim that adjoins in memory is a multiple of 16 bytes behind the buffer's first."""

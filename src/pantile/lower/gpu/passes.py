@@ -4,8 +4,9 @@ from .async_copies import async_copies
 from .block_starts import Starts
 from .decide_layouts import decide_layouts
 from .distribute_registers import distribute_registers
+from .fence_proxies import fence_proxies
 from .flatten_grid import flatten_grid
-from .fragments import Rows
+from .fragments import Storage
 from .hoist_loads import hoist_loads
 from .hybrid_tiles import TileSplit, hybrid_tiles
 from .insert_barriers import insert_barriers
@@ -21,12 +22,13 @@ from .tensorize import tensorize
 from .widen_indices import widen_indices
 
 __all__ = [
-    "Rows",
     "Starts",
+    "Storage",
     "TileSplit",
     "async_copies",
     "decide_layouts",
     "distribute_registers",
+    "fence_proxies",
     "flatten_grid",
     "hoist_loads",
     "hybrid_tiles",

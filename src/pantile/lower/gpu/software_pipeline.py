@@ -12,6 +12,8 @@ before:  for k in 0..n:                          after:  realize f: [0..2, 0..64
 
 One barrier is enough: behind it, all threads see what was prefetched for this iteration, and all are done with the
 previous one, whose slot is the next to be filled. Which copies are asynchronous is decided later (`async_copies`).
+Products by warpgroups are begun before the prefetch. Where the distance is more than one iteration, they are in flight
+until the end of the next iteration, and there is one more slot (`products_in_flight`).
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from ..refuse import no_constant_size
 from ..vectorize import combined
 from .disjoint import stores_once
 from .lets import Lets
+from .products_in_flight import products_in_flight
 
 _NOTHING = Block(())
 
@@ -78,7 +81,10 @@ class _PipelinedLoop:
         self.lets = lets
         self.s, self.graph, self.stages, self.scope = s, graph, stages, scope
         self.distance = max(stages.values())
-        self.slots = self.distance + 1
+        # With a distance of one, the assembler makes products wait for each other: the last iteration is the one that
+        # does not prefetch, and it would keep sums of its own.
+        self.stay_in_flight = self.distance > 1 and products_in_flight(s.body, s.var) is not None
+        self.slots = self.distance + 1 + int(self.stay_in_flight)
         self.slot = simplify(Var(INDEX, 1, s.var) - s.min) % self.slots  # that of the current iteration
         self.realized: dict[str, Realize] = {}  # the original ones, by buffer
         self.multi_buffered: list[Realize] = []
@@ -91,10 +97,15 @@ class _PipelinedLoop:
         ahead, rest = self.copied(self.in_slots(parts.ahead, self.lets)), self.in_slots(parts.rest, self.lets)
         v, end = var(self.s.var), self.s.min + self.s.extent
         later, ready = self.at(ahead, v + self.distance), (wait_group(self.distance - 1), BARRIER)
-        result = block(
-            self.prologue(ahead, end),
-            replace(self.s, body=block(*ready, If(v + self.distance < end, later), COMMIT_GROUP, rest)),
-        )
+        products, prefetch = products_in_flight(rest, self.s.var), (If(v + self.distance < end, later), COMMIT_GROUP)
+        if products is None:
+            result = block(self.prologue(ahead, end), replace(self.s, body=block(*ready, *prefetch, rest)))
+        elif self.stay_in_flight:
+            body = block(*ready, products.begin, *prefetch, products.wait_for_others())
+            result = block(self.prologue(ahead, end), replace(self.s, body=body), products.waits)
+        else:
+            body = block(*ready, products.begin, *prefetch, products.waits)
+            result = block(self.prologue(ahead, end), replace(self.s, body=body))
         for r in reversed(self.multi_buffered):
             result = replace(r, body=result)
         return result

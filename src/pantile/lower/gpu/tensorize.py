@@ -8,58 +8,105 @@ after:   lane for i.lane in 0..8: lane for j.lane in 0..4:
              c[i.min + i.lane, ramp(j.min + 2*j.lane, 1, 2)] = shuffle(c.value, [0, 1])
              c[i.min + i.lane + 8, ramp(j.min + 2*j.lane, 1, 2)] = shuffle(c.value, [2, 3])
 
-Each lane loads its fragments of the operands (`fragments`). Where a tile is not whole, as at the end of a reduction
-that is no multiple of 16, each lane computes its elements of `c` without the instruction.
+Each lane loads its fragments of the operands (`fragments`). With more than 16 columns, four warps execute one
+instruction, which reads the operands from shared memory (`core_matrices`) while threads go on; then they wait for it:
+
+             let c.value = wgmma(a[i.min, ...], ..., b[k.min, ...], ..., c[i.min + i.lane, ...])
+             c[...] = ...
+             let c.value = wgmma_wait(c[...], 0)
+             c[...] = ...
+
+Where a tile is not whole, as at the end of a reduction that is no multiple of 16, each lane computes its elements of
+`c` without the instruction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from ...dataclass import dataclass
+from ...errors import UserError
 from ...expr.build import maximum, minimum
 from ...expr.linear import simplify
 from ...expr.nodes import Cast, Const, Expr, Instruction, Load, Op, Shuffle, Var, const, var
 from ...expr.types import INDEX
-from ...expr.visit import names, same
+from ...expr.visit import names, same, walk_loads
+from ...ir.instructions import wait_matrices, warpgroup_product
 from ...ir.nodes import For, If, Let, Manner, Stmt, Store
 from ...ir.visit import block, children, expressions, rebuild, walk
 from ...target.kinds import Kind
-from ...target.layout import Digit
+from ...target.layout import Digit, Unit
 from ...target.mma import COLUMNS, MMAS, ROWS, Mma
+from ...target.wgmma import COLUMNS as COLUMNS_OF_WARPGROUPS
+from ...target.wgmma import ROWS as ROWS_OF_WARPGROUP
+from ...target.wgmma import WARPS, Wgmma, wgmma
 from ..names import of_buffer, of_loop
-from .fragments import Fragment, Rows, SharedMatrices
+from .core_matrices import MatrixInSharedMemory, Warpgroup, core_matrices
+from .fragments import Fragment, SharedMatrices, Storage
 from .let_sums import Named
 
 _ZERO = const(0, INDEX)
+Refuse = Callable[[str, str], UserError]  # the buffer of sums, and that of a factor
 
 
-def tensorize(body: Stmt, rows: Mapping[str, Rows]) -> Stmt:
-    """Replace the loops that tensor cores compute; `rows` tells how buffers lie in memory."""
+def tensorize(body: Stmt, storage: Mapping[str, Storage], refuse: Refuse, small: bool = False) -> Stmt:
+    """Replace the loops that tensor cores compute; `storage` tells how buffers lie in memory.
+
+    `refuse` is the error for a factor that does not lie as warpgroups read it. With `small`, blocks were shrunk to fit
+    small arrays; lanes then compute what instructions cannot.
+    """
     has_tiles = any(isinstance(s, For) and s.kind is Kind.TENSOR_CORE for s in walk(body))
-    return _visit(body, SharedMatrices(rows, Named(), {})) if has_tiles else body
+    return _Tensorizer(refuse, small).visit(body, SharedMatrices(storage, Named(), {}), None) if has_tiles else body
 
 
-def _visit(s: Stmt, shared: SharedMatrices) -> Stmt:
-    if isinstance(s, For) and s.kind is Kind.TENSOR_CORE:
-        return _tile(s, shared)
-    inside = shared.inside(s)
-    return rebuild(s, expressions(s), tuple([_visit(c, inside) for c in children(s)]))
+@dataclass(frozen=True)
+class _Tensorizer:
+    """Replaces tiles."""
 
+    refuse: Refuse
+    small: bool
 
-def _tile(s: Stmt, shared: SharedMatrices) -> Stmt:
-    """The loops of a tile and what is in them. One of a single iteration may be missing."""
-    sides, terms = list[_Side](), None
-    while isinstance(s, For) and s.kind is Kind.TENSOR_CORE:
-        if s.digit is None:
-            terms = s
-        else:
-            sides.append(_Side(s, s.digit))
-        s = s.body
-    product = _product(sides, terms, s)
-    return _by_lanes(sides, terms, s) if product is None else product.by_instructions(shared)
+    def visit(self, s: Stmt, shared: SharedMatrices, warps: For | None) -> Stmt:
+        """A statement inside of the loop `warps`, whose iterations are adjacent warps."""
+        if isinstance(s, For) and s.kind is Kind.TENSOR_CORE:
+            return self.tile(s, shared, warps)
+        inside, warps = shared.inside(s), s if isinstance(s, For) and s.kind is Kind.WARP else warps
+        return rebuild(s, expressions(s), tuple([self.visit(c, inside, warps) for c in children(s)]))
+
+    def tile(self, s: Stmt, shared: SharedMatrices, warps: For | None) -> Stmt:
+        """The loops of a tile and what is in them. One of a single iteration may be missing."""
+        sides, terms = list[_Side](), None
+        while isinstance(s, For) and s.kind is Kind.TENSOR_CORE:
+            if s.digit is None:
+                terms = s
+            else:
+                sides.append(_Side(s, s.digit))
+            s = s.body
+        product = _product(sides, terms, s)
+        if product is None:
+            return _left_over(sides, terms, s, shared)
+        if product.mma is not None:
+            return product.by_instructions(product.mma, shared)
+        made = None if product.wgmma is None else self.by_warpgroups(product, product.wgmma, shared, warps)
+        return _left_over(sides, terms, s, shared) if made is None else made
+
+    def by_warpgroups(self, of: _Product, wgmma: Wgmma, shared: SharedMatrices, warps: For | None) -> Stmt | None:
+        """An instruction of the warpgroup that a warp belongs to; None where warps are not four by four."""
+        rows, columns, terms = of.rows.loop, of.columns.loop, of.terms
+        if warps is None or _count(warps) == 0 or _count(warps) % WARPS:
+            return None
+        group = Warpgroup(warps.var, _ZERO if _count(warps) == WARPS else var(warps.var) // WARPS * WARPS)
+        whole = replace(rows, extent=const(ROWS_OF_WARPGROUP, INDEX))
+        a = core_matrices(of.a, whole, terms, ROWS, group, shared)
+        b = core_matrices(of.b, columns, terms, 0, group, shared)
+        if a is not None and b is not None:
+            return of.by_warpgroup(wgmma, a, b, shared)
+        if self.small:
+            return None
+        factor = next((load.buffer for load in walk_loads(of.b if b is None else of.a)), "a number")
+        raise self.refuse(of.c.buffer, factor)
 
 
 class _Side(NamedTuple):
@@ -90,19 +137,23 @@ def _product(sides: list[_Side], terms: For | None, s: Stmt) -> _Product | None:
     if not isinstance(term, Op) or term.op != "mul":
         return None
     a, b = (f.value if isinstance(f, Cast) and f.dtype == value.dtype else f for f in term.args)
-    mma, (rows, columns) = MMAS.get((a.dtype.name, value.dtype.name)), sides
+    (rows, columns), types = sides, (a.dtype.name, value.dtype.name)
     counts = _count(rows.loop), _count(columns.loop), _count(terms)
-    if mma is None or counts not in ((ROWS, n, mma.terms) for n in (COLUMNS, 2 * COLUMNS)):
-        return None
+    mma, wide = MMAS.get(types), wgmma(*types, *counts[1:])
+    if mma is not None and counts not in ((ROWS, n, mma.terms) for n in (COLUMNS, 2 * COLUMNS)):
+        mma = None
     a, b = (a, b) if rows.loop.var in names(a) else (b, a)
-    return _Product(mma, rows, columns, terms, a, b, here)
+    is_whole = mma is not None or wide is not None and counts[0] == ROWS
+    return _Product(mma, wide, rows, columns, terms, a, b, here) if is_whole else None
 
 
 @dataclass(frozen=True)
 class _Product:
-    """A tile of whole fragments: its loops, and what one iteration of all of them multiplies and adds to."""
+    """A tile of whole fragments: the instruction of a warp or of a warpgroup that computes it, its loops, and what one
+    iteration of all of them multiplies and adds to."""
 
-    mma: Mma
+    mma: Mma | None
+    wgmma: Wgmma | None
     rows: _Side
     columns: _Side
     terms: For
@@ -110,43 +161,77 @@ class _Product:
     b: Expr
     c: Load
 
-    def by_instructions(self, shared: SharedMatrices) -> Stmt:
+    @property
+    def lanes(self) -> dict[Digit, Var]:
+        return {x.digit: x.lane for x in (self.rows, self.columns)}
+
+    @property
+    def begin(self) -> dict[str, Expr]:
+        return {x.var: x.min for x in (self.rows.loop, self.columns.loop, self.terms)}
+
+    def in_lanes(self, body: Stmt) -> Stmt:
+        for side in (self.columns, self.rows):
+            body = side.in_lanes(const(side.digit.size, INDEX), body)
+        return body
+
+    def by_instructions(self, mma: Mma, shared: SharedMatrices) -> Stmt:
         """An instruction for each 8 columns."""
         rows, columns, terms = self.rows.loop, self.columns.loop, self.terms
-        lanes, begin = (
-            {x.digit: x.lane for x in (self.rows, self.columns)},
-            {x.var: x.min for x in (rows, columns, terms)},
-        )
+        lanes, begin = self.lanes, self.begin
         count = _count(columns) // COLUMNS
-        a = Fragment(self.mma.a, (rows.var, terms.var), begin, lanes, shared).vector(self.a)
-        b = Fragment(self.mma.b(count), (terms.var, columns.var), begin, lanes, shared).vector(self.b)
+        a = Fragment(mma.a, (rows.var, terms.var), begin, lanes, shared).vector(self.a)
+        b = Fragment(mma.b(count), (terms.var, columns.var), begin, lanes, shared).vector(self.b)
         stmts, each = list[Stmt](), b.lanes // count
         for k in range(count):
             part = Shuffle(b.dtype, each, (b,), tuple(range(k * each, (k + 1) * each)))
             here = {**begin, columns.var: columns.min + k * COLUMNS}
-            stmts.append(self.instruction(a, part, Fragment(self.mma.c, (rows.var, columns.var), here, lanes, shared)))
-        made = block(*stmts)
-        for side in (self.columns, self.rows):
-            made = side.in_lanes(const(side.digit.size, INDEX), made)
-        return made
+            c = Fragment(mma.c, (rows.var, columns.var), here, lanes, shared)
+            before = c.vector(self.c)
+            stmts.append(self.stored(Instruction(before.dtype, before.lanes, mma.name, (a, part, before)), c))
+        return self.in_lanes(block(*stmts))
 
-    def instruction(self, a: Expr, b: Expr, c: Fragment) -> Stmt:
-        """An instruction, and the stores of its result."""
-        before, stores, first = c.vector(self.c), list[Stmt](), 0
-        result = Var(self.c.dtype, before.lanes, of_buffer(self.c.buffer, "value"))
+    def by_warpgroup(self, of: Wgmma, a: MatrixInSharedMemory, b: MatrixInSharedMemory, shared: SharedMatrices) -> Stmt:
+        """An instruction of four warps, and the wait for it."""
+        c = Fragment(of.fragment, (self.rows.loop.var, self.columns.loop.var), self.begin, self.lanes, shared)
+        before = c.vector(self.c)
+        begun = self.stored(warpgroup_product(of, *a, *b, before), c)
+        return self.in_lanes(block(begun, self.stored(wait_matrices(before, 0), c)))
+
+    def stored(self, value: Instruction, c: Fragment) -> Stmt:
+        """The stores of an instruction's result."""
+        stores, first = list[Stmt](), 0
+        result = Var(value.dtype, value.lanes, of_buffer(self.c.buffer, "value"))
         for place in c.parts(self.c):
             assert isinstance(place, Load)
-            value = Shuffle(result.dtype, place.lanes, (result,), tuple(range(first, first + place.lanes)))
-            stores.append(Store(place.buffer, place.indices, value))
+            part = Shuffle(result.dtype, place.lanes, (result,), tuple(range(first, first + place.lanes)))
+            stores.append(Store(place.buffer, place.indices, part))
             first += place.lanes
-        return Let(result.name, Instruction(result.dtype, result.lanes, self.mma.name, (a, b, before)), block(*stores))
+        return Let(result.name, value, block(*stores))
 
 
 # Other tiles: for terms: for turn: for lane: for own: iteration turn*8 + lane*each + own
 
 
 _EIGHT = COLUMNS  # rows or columns that lanes share in a turn
-_MOST = 2 * COLUMNS  # rows or columns of a tile
+_MOST = COLUMNS_OF_WARPGROUPS[-1]  # rows or columns of a tile
+
+
+def _left_over(sides: list[_Side], terms: For | None, body: Stmt, around: SharedMatrices) -> Stmt:
+    """A tile that is not whole. Along a dim in which the sums are shorter than a fragment, the lanes of a warp do not
+    share them, and each computes all."""
+    store = next(i for i in walk(body) if isinstance(i, Store))
+    realized = around.realized.get(store.buffer)
+    layout = None if realized is None else realized.layout
+    shared = list[_Side]()
+    for side in reversed(sides):
+        dims = zip(store.indices, layout.dims if layout is not None else (), strict=False)
+        digits = [d for i, of_dim in dims if side.loop.var in names(i) for d in of_dim if d.unit is Unit.THREAD]
+        if digits:
+            is_so = digits[0].size == side.digit.size
+            shared.insert(0, side._replace(digit=digits[0]) if is_so else side)
+        else:
+            body = replace(side.loop, kind=Kind.SERIAL, digit=None, body=body)
+    return _by_lanes(shared, terms, body)
 
 
 def _by_lanes(sides: list[_Side], terms: For | None, body: Stmt) -> Stmt:
@@ -156,7 +241,7 @@ def _by_lanes(sides: list[_Side], terms: For | None, body: Stmt) -> Stmt:
     for side in reversed(sides):
         body = side.in_lanes(_working(side), body)
     for side in reversed(sides):
-        turns = -(-_count(side.loop) // _EIGHT) or _MOST // _EIGHT
+        turns = -(-_most(side.loop.extent) // _EIGHT)
         body = For(_turn(side).name, _ZERO, const(turns, INDEX), Kind.UNROLL, body)
     return body if terms is None else replace(terms, kind=Kind.SERIAL, body=body)
 
@@ -188,6 +273,14 @@ def _each(side: _Side) -> int:
 
 def _turn(side: _Side) -> Var:
     return var(of_loop(side.loop.var, "turn"))
+
+
+def _most(extent: Expr) -> int:
+    """The most iterations that a loop of a tile may have."""
+    if isinstance(extent, Const):
+        return int(extent.value)
+    parts = extent.args if isinstance(extent, Op) and extent.op == "min" else ()
+    return min([_MOST, *map(_most, parts)])
 
 
 def _count(loop: For) -> int:

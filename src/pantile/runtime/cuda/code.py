@@ -26,6 +26,7 @@ from .device import Device
 from .driver import checked, failure, launch_failure
 
 _LOG = 8192  # bytes of the driver's message about refused PTX
+_OF_HOPPER = ".target sm_90a"
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,10 @@ def image(device: Device, ptx: str) -> bytes:
 def _link(device: Device, ptx: str) -> bytes:
     cu, option = device.cu, device.cu.CUjit_option
     log = bytes(_LOG)  # written by the driver
-    options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
-    state = checked(cu.cuLinkCreate(len(options), options, [log, _LOG]))
+    options: dict[Any, Any] = {option.CU_JIT_ERROR_LOG_BUFFER: log, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: _LOG}
+    if _OF_HOPPER in ptx:
+        options[option.CU_JIT_TARGET] = cu.CUjit_target.CU_TARGET_COMPUTE_90A
+    state = checked(cu.cuLinkCreate(len(options), [*options], [*options.values()]))
     try:
         text = ptx.encode() + b"\0"
         (error,) = cu.cuLinkAddData(

@@ -12,7 +12,7 @@ from ...errors import UserError
 from ...forks import Lock
 from ...target import named
 from ...target.description import CUDA_GPU
-from ...target.gpu import compute_capability
+from ...target.gpu import OF_ONE_GENERATION, compute_capability
 from .driver import MissingDriver, checked, driver
 
 _NO_TIMING = 2  # of an event
@@ -96,9 +96,9 @@ class Device:
         return not error and bool(int(status))
 
     def check(self, capability: str) -> None:
-        """Raise an error for code that needs a newer GPU."""
+        """Raise an error for code that needs a newer GPU, or an older one."""
         needed = compute_capability(capability)
-        if needed > self.capability:
+        if needed > self.capability or capability.endswith(OF_ONE_GENERATION) and needed != self.capability:
             mine = "sm_{}{}".format(*self.capability)
             raise UserError(
                 f"the pipeline is compiled for {capability}, which {self} ({mine}) cannot run; leave the number out "

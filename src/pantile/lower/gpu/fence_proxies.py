@@ -1,0 +1,36 @@
+"""Fence proxies: what threads write to shared memory is there for the matrix instructions of warpgroups.
+
+before:  barrier                           after:  fence_proxy
+         let c.value = wgmma(f[...], ...)          barrier
+                                                   let c.value = wgmma(f[...], ...)
+
+Tensor cores read matrices through a proxy of their own, which need not see what went through that of threads. Each
+thread fences what it has written, and behind the barrier all have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...expr.nodes import Instruction
+from ...expr.visit import walk as parts
+from ...ir.instructions import FENCE_PROXY, Effect, effect_of, spec_of
+from ...ir.nodes import Kernel, Program, Stmt
+from ...ir.visit import block, expressions, transform, walk
+
+
+def fence_proxies(program: Program) -> Program:
+    """Put fences before the barriers of kernels that have such instructions."""
+    return replace(program, kernels=tuple([_fenced(k) if _reads_matrices(k.body) else k for k in program.kernels]))
+
+
+def _fenced(kernel: Kernel) -> Kernel:
+    def change(s: Stmt) -> Stmt | None:
+        return block(FENCE_PROXY, s) if effect_of(s) is Effect.BARRIER else None
+
+    return replace(kernel, body=transform(kernel.body, change))
+
+
+def _reads_matrices(body: Stmt) -> bool:
+    instructions = (e for s in walk(body) for root in expressions(s) for e in parts(root) if isinstance(e, Instruction))
+    return any(spec_of(e.name).effect is Effect.READ_MATRICES for e in instructions)
