@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pantile.apps import APPS
+from pantile.apps.tensor_cores import OF_WARPGROUPS, OF_WARPS, Tiles, product
 from pantile.backends import LaunchReport
 from pantile.expr.build import cast
 from pantile.expr.nodes import Expr, Number, Var, var
@@ -90,14 +91,12 @@ def test_numbers_of_a_call_decide() -> None:
     assert moved(k, 3, *arrays, scalars=(1.0,)) == (0, 0, False)
 
 
-@pytest.mark.parametrize("pipe", [Pipe.MATRIX, Pipe.WARPGROUP_MATRIX])
-def test_products_by_tensor_cores(pipe: Pipe) -> None:
+@pytest.mark.parametrize(("pipe", "tiles"), [(Pipe.MATRIX, OF_WARPS), (Pipe.WARPGROUP_MATRIX, OF_WARPGROUPS)])
+def test_products_by_tensor_cores(pipe: Pipe, tiles: Tiles) -> None:
     """Each is 16 by 8 sums of 16 products."""
     sizes: dict[str, Any] = {"a": (256, 512), "b": (512, 384)}
-    app = APPS["matmul_half"]
-    by_hand = app.on_tensor_cores if pipe is Pipe.MATRIX else app.on_warpgroups
-    assert by_hand is not None
-    report = app.build().with_options(target="cuda-sim").with_schedule(by_hand()).predict(**sizes)
+    pipeline = APPS["matmul_half"].build().with_options(target="cuda-sim")
+    report = pipeline.with_schedule(product("sums", "out", tiles=tiles)).predict(**sizes)
     assert isinstance(report, LaunchReport)
     (launch,) = report.kernels
     assert launch.work is not None and launch.time is not None

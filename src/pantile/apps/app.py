@@ -178,7 +178,6 @@ class App:
     photo: Photo | None = None  # for an app that works on pictures
     on_gpu: Callable[[], By] | None = None  # a schedule by hand for GPUs
     on_tensor_cores: Callable[[], By] | None = None  # another one, for GPUs whose tensor cores it uses
-    on_warpgroups: Callable[[], By] | None = None  # another one, for those with matrix instructions of warpgroups
     params: Mapping[str, Any] = field(default_factory=dict)  # of calls, where they are not the defaults
 
     def called(self, how: str) -> str:
@@ -188,8 +187,7 @@ class App:
     def schedule(self, how: str, target: Target, cores: int | None = None) -> By | str:
         """What `with_schedule` takes for one of SCHEDULES. `cores`: that share the work, by default this machine's."""
         if target.has_blocks:
-            of_warpgroups = self.on_warpgroups if target.has_wgmma else None
-            by_hand = of_warpgroups or (self.on_tensor_cores if target.has_mma else None) or self.on_gpu
+            by_hand = self.on_tensor_cores if target.has_mma and self.on_tensor_cores is not None else self.on_gpu
             if how == "expert" and by_hand is not None:
                 return by_hand()
             how = "auto" if how == "expert" else how

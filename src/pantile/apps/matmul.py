@@ -48,6 +48,5 @@ APPS = (
         _halves,
         on_gpu=partial(product, "sums", "out"),
         on_tensor_cores=partial(tensor_cores.product, "sums", "out"),
-        on_warpgroups=partial(tensor_cores.product, "sums", "out", tiles=tensor_cores.OF_WARPGROUPS),
     ),
 )
