@@ -16,6 +16,7 @@ from pantile.expr.types import BFLOAT16, FLOAT16, DType, dtype
 from pantile.ir.instructions import BARRIER, matrix_load
 from pantile.ir.nodes import Block, Let, Program
 from pantile.target import GPUS, named
+from pantile.target.gpu import REGISTERS
 from pantile.target.layout import Layout, Unit
 from pantile.target.mma import MMAS, Mma
 
@@ -125,16 +126,16 @@ def hot_loop(capability: str) -> str:
 
 
 def test_the_hot_loop_of_a_product() -> None:
-    """64 rows by 32 columns by 32 terms: an instruction for each 16 by 8 by 16, and a load for each 16 by 16."""
+    """64 rows by 64 columns by 64 terms: an instruction for each 16 by 8 by 16, and a load for each 16 by 16."""
     loop = hot_loop("sm_90")
-    assert loop.count("mma.sync") == (64 // 16) * (32 // 8) * (32 // 16)
-    assert loop.count("ldmatrix.sync.aligned.m8n8.x4") == (64 // 16 + 32 // 16) * (32 // 16)
-    assert len(re.findall(r"cp\.async\.cg\.shared\.global \[.*\], \[.*\], 16;", loop)) == 2 * 128 * 32 // 8 // 256
+    assert loop.count("mma.sync") == (64 // 16) * (64 // 8) * (64 // 16)
+    assert loop.count("ldmatrix.sync.aligned.m8n8.x4") == (64 // 16 + 64 // 16) * (64 // 16)
+    assert len(re.findall(r"cp\.async\.cg\.shared\.global \[.*\], \[.*\], 16;", loop)) == 2 * 128 * 64 // 8 // 128
     assert loop.count("bar.sync") == 1 and loop.count("cp.async.wait_group") == 1
     assert not re.search(r"\.local|ld\.global|ld\.shared|st\.|cvt\.\w+\.f|div|rem", loop)
     lines = [line for line in loop.splitlines() if re.match(r"\t(@%p\d+ )?[a-z]", line)]
     others = [line for line in lines if not re.search(r"mma\.sync|ldmatrix|cp\.async", line)]
-    assert len(others) <= 50, others  # places of copies, slots, counting
+    assert len(others) <= 110, others  # places and guards of 16 copies per thread, slots, counting
 
 
 @needs_assembler
@@ -142,4 +143,4 @@ def test_the_hot_loop_of_a_product() -> None:
 def test_two_blocks_of_a_product_have_registers(capability: str) -> None:
     said = assembled(app_code(capability), named(capability))
     assert spilled(said) == {"0"}
-    assert all(int(n) <= 128 for n in re.findall(r"Used (\d+) registers", said))
+    assert all(int(n) <= REGISTERS // (2 * 128) for n in re.findall(r"Used (\d+) registers", said))

@@ -9,6 +9,7 @@ import pytest
 
 import pantile as pt
 from pantile.apps import APPS
+from pantile.apps.tensor_cores import OF_WARPGROUPS, product
 from pantile.expr.nodes import Expr, Shuffle, Var, const
 from pantile.expr.types import BFLOAT16, FLOAT16, FLOAT32, DType
 from pantile.ir.instructions import BARRIER, FENCE_PROXY, wait_matrices, warpgroup_product
@@ -86,10 +87,8 @@ def test_only_products_by_warpgroups_are_for_one_generation() -> None:
 
 
 def app_code() -> str:
-    app = APPS["matmul_half"]
-    assert app.on_warpgroups is not None
-    p: pt.Pipeline = app.build().with_options(target="sm_90").with_schedule(app.on_warpgroups())
-    return p.asm()
+    p: pt.Pipeline = APPS["matmul_half"].build().with_options(target="sm_90")
+    return p.with_schedule(product("sums", "out", tiles=OF_WARPGROUPS)).asm()
 
 
 def test_the_hot_loop_of_a_product() -> None:
