@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pantile.expr.build import maximum, minimum
 from pantile.expr.linear import simplify
@@ -57,6 +59,31 @@ def test_bounds(extent: Expr, bound: int) -> None:
 )
 def test_what_has_none(extent: Expr) -> None:
     assert most(extent, {}) is None
+
+
+_parts = st.recursive(
+    st.sampled_from([t, n]) | st.integers(-9, 9).map(lambda k: const(k, INDEX)),
+    lambda e: st.one_of(
+        st.tuples(e, e).map(lambda ab: ab[0] + ab[1]),
+        st.tuples(e, e).map(lambda ab: ab[0] - ab[1]),
+        st.tuples(e, e).map(lambda ab: minimum(*ab)),
+        st.tuples(e, e).map(lambda ab: maximum(*ab)),
+        st.tuples(e, st.integers(2, 6)).map(lambda ek: ek[0] * ek[1]),
+        st.tuples(e, st.integers(2, 6)).map(lambda ek: ek[0] // ek[1]),
+        st.tuples(e, st.integers(2, 6)).map(lambda ek: ek[0] % ek[1]),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200)
+@given(_parts, st.integers(1, 9), st.integers(1, 9))
+def test_bounds_of_differences_hold_everywhere(e: Expr, apart: int, n_apart: int) -> None:
+    """The expression at one place minus itself at another, as the length of what lies between two others."""
+    extent = substitute(e, {"t": t + apart, "n": n + n_apart}) - e
+    found = most(extent, {})
+    if found is not None:
+        assert max(_value(extent, a, b) for a, b in itertools.product((-40, -7, -1, 0, 1, 2, 5, 40), repeat=2)) <= found
 
 
 def _value(e: Expr, tile: int, size: int) -> int:

@@ -9,7 +9,7 @@ from math import floor
 
 from ..analysis.interval import EVERYTHING, Scope, interval
 from ..expr.linear import NO_FACTS, Linear, Simplifier, linear, simplify
-from ..expr.nodes import Const, Expr, Op, var
+from ..expr.nodes import Const, Expr, Op, node, var
 from ..expr.visit import Key, key, names, substitute, variables
 from ..ir.nodes import Let
 from .footprint import bound_by
@@ -60,22 +60,43 @@ def _memoized_bound(e: Expr) -> int | None:
 
 
 class _BoundSearch:
-    """Upper bounds of linear forms, each computed once: nested clamps have many cases, but few distinct ones."""
+    """Upper bounds of linear forms, each computed once: nested clamps have many cases, but few distinct ones, and forms
+    that differ only in their constants have bounds that differ as much."""
 
     def __init__(self) -> None:
-        self.known: dict[Key, int | None] = {}
+        self.known: dict[frozenset[tuple[Key, int]], int | None] = {}  # by terms, of forms without constants
         self.simplifier = Simplifier(NO_FACTS)  # cases share most of their operands
         self.cases: dict[Key, tuple[str, tuple[Expr, ...]]] = {}  # by term, which many forms share
+        self.parts: dict[tuple[Key, bool], _WithoutFloors] = {}  # by term, and whether its coefficient is positive
 
     def most(self, form: Linear) -> int | None:
         if not form.terms:
             return form.constant
-        canonical = key(form.expr())
+        canonical = frozenset([(k, c) for k, (_, c) in form.terms.items()])
         if canonical not in self.known and len(self.known) < _MOST_FORMS:
             self.known[canonical] = None
-            bounds = [*_without_floors(form), *_apart(form), *self.in_each_case(form)]
+            terms = Linear(0, form.terms)
+            bounds = [*self.without_floors(terms), *_apart(terms), *self.in_each_case(terms)]
             self.known[canonical] = min(bounds, default=None)
-        return self.known.get(canonical)
+        bound = self.known.get(canonical)
+        return None if bound is None else bound + form.constant
+
+    def without_floors(self, form: Linear) -> Iterator[int]:
+        """A bound, if all terms cancel once there are no quotients and remainders."""
+        if not any(_divisor(atom) or _divisor(atom, "mod") for atom, _ in form.terms.values()):
+            return
+        left: dict[Key, Fraction] = {}
+        parts = [(self.part(k, atom, c), abs(c)) for k, (atom, c) in form.terms.items()]
+        for part, times in parts:
+            _add(left, part.terms, times)
+        if not any(left.values()):
+            yield floor(form.constant + sum(part.constant * times for part, times in parts))
+
+    def part(self, k: Key, atom: Expr, c: int) -> _WithoutFloors:
+        query = k, c > 0
+        if query not in self.parts:
+            self.parts[query] = _term_without_floors(k, atom, 1 if c > 0 else -1)
+        return self.parts[query]
 
     def in_each_case(self, form: Linear) -> Iterator[int]:
         """Split minima and maxima into cases. Where the whole grows with a minimum, either operand bounds it."""
@@ -133,26 +154,36 @@ def _written_out(e: Expr, scope: Scope) -> Expr:
     return e
 
 
-def _without_floors(form: Linear) -> Iterator[int]:
-    """Bounds, if all other terms cancel: x//n is at most x/n, and less by at most (n - 1)/n; x%n is at most n - 1."""
-    constant, rest = Fraction(0), dict[Key, Fraction]()
+@node()
+class _WithoutFloors:
+    """A bound of a term times 1 or -1 in which no quotient and no remainder by a constant is left: a constant plus so
+    many times other terms."""
 
-    def add(part: Linear, times: Fraction) -> None:
-        nonlocal constant
-        constant += times * part.constant
-        for k, (atom, coefficient) in part.terms.items():
-            if n := _divisor(atom):
-                assert isinstance(atom, Op)
-                add(linear(atom.args[0]), times * coefficient / n)
-                constant -= min(times * coefficient, Fraction(0)) * (n - 1) / n
-            elif n := _divisor(atom, "mod"):
-                constant += max(times * coefficient, Fraction(0)) * (n - 1)
-            else:
-                rest[k] = rest.get(k, Fraction(0)) + times * coefficient
+    constant: Fraction
+    terms: dict[Key, Fraction]
 
-    add(form, Fraction(1))
-    if not any(rest.values()):
-        yield floor(constant)
+
+def _term_without_floors(k: Key, atom: Expr, sign: int) -> _WithoutFloors:
+    """x//n is at most x/n, and less by at most (n - 1)/n; x%n is at most n - 1, and at least 0."""
+    if n := _divisor(atom, "mod"):
+        return _WithoutFloors(Fraction(max(sign, 0) * (n - 1)), {})
+    n = _divisor(atom)
+    if not n:
+        return _WithoutFloors(Fraction(0), {k: Fraction(sign)})
+    assert isinstance(atom, Op)
+    dividend = linear(atom.args[0])
+    constant = Fraction(sign * dividend.constant - min(sign, 0) * (n - 1), n)
+    terms: dict[Key, Fraction] = {}
+    for j, (inner, c) in dividend.terms.items():
+        part = _term_without_floors(j, inner, sign if c > 0 else -sign)
+        constant += part.constant * abs(c) / n
+        _add(terms, part.terms, Fraction(abs(c), n))
+    return _WithoutFloors(constant, terms)
+
+
+def _add(terms: dict[Key, Fraction], others: dict[Key, Fraction], times: Fraction | int) -> None:
+    for k, c in others.items():
+        terms[k] = terms.get(k, 0) + c * times
 
 
 def _apart(form: Linear) -> Iterator[int]:
