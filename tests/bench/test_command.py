@@ -282,6 +282,14 @@ def test_scheduling_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "(0.25)" in told[-2] and told[-1].startswith("longest")
 
 
+def test_scheduling_times_for_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    """A GPU need not be at hand, nor an app have a size for one."""
+    assert main(["twice", "--scheduling", "--target", "cuda"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert "for H" in told[0] and told[-3].split() == ["s", *scheduling.FOR_GPUS]
+    assert {"auto", "greedy", "autogpu", "polymage_gpu", "posttile"} == set(scheduling.FOR_GPUS)
+
+
 def test_scheduling_is_timed_though_it_was_found_before(monkeypatch: pytest.MonkeyPatch) -> None:
     find, searches = Greedy.find, []
     monkeypatch.setattr(Greedy, "find", lambda self, problem: searches.append(problem) or find(self, problem))

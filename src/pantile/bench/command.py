@@ -20,6 +20,7 @@ import pantile as pt
 from .. import tuning_results
 from ..apps import APPS, GROUPS, SCHEDULES, App
 from ..apps.named import app_in_file, is_in_file
+from ..runtime.cuda.machine import at_hand
 from . import ablation, machine, plot, predictions, scheduling
 from .console import Console
 from .contender import ON_GPU, Rival, Unavailable
@@ -190,9 +191,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
+    gpu = None if args.target == CPU else at_hand() or pt.machine.GPUS["H200"]
+    strategies = args.schedule or (scheduling.STRATEGIES if gpu is None else scheduling.FOR_GPUS)
     with _cache_at(os.devnull):  # what was found before is not searched again
-        results = scheduling.measure(_of_size(args), args.schedule or scheduling.STRATEGIES, args.size, console)
-    heading = f"{host['cpu']}; size: {args.size}; seconds of one core to find a schedule (published in brackets)"
+        results = scheduling.measure(_of_size(args), strategies, args.size, gpu, console)
+    where = f"{host['cpu']}" if gpu is None else f"{host['cpu']}, for {gpu.name}"
+    heading = f"{where}; size: {args.size}; seconds of one core to find a schedule (published in brackets)"
     lines = chain([heading, ""], scheduling.table(results))
     return _finish(args, host, console, "scheduling", lines, [r.to_json() for r in results])
 
@@ -238,7 +242,7 @@ def _finish(
 
 def _of_size(args: argparse.Namespace) -> list[App]:
     """The apps that are named, or all of the literature, as far as they have the size."""
-    return [app for app in args.apps or _ungrouped() if args.size in app.sizes]
+    return [app for app in args.apps or _ungrouped() if app.size_called(args.size) in app.sizes]
 
 
 def _ungrouped() -> list[App]:
