@@ -15,9 +15,7 @@
        are copied before (`search.transposes`), and groups that wait for memory prefetch what they read next
        (`search.prefetch`).
 
-On a GPU, kernels are lowered to predict what they cost, which takes longer. There the cheapest of the proposals, one of
-which is the plain schedule, takes the parts of the others that cost less, and that is all. Of many stages nothing is
-predicted: they run by what `greedy` finds.
+On a GPU, step 3 follows on step 1 (`search.on_gpus`).
 
 Where the plain schedule takes hardly longer than an empty call, it is taken at once: nothing would be gained. A change
 must promise more than the error of the cost model among neighbours (`worth`). The search ends after `steps`, so that
@@ -26,12 +24,11 @@ large graphs stay fast, and finds the same schedule every time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import count
-from math import inf, isfinite
+from math import inf
 from typing import Annotated, ClassVar
 
 from ..dataclass import dataclass
@@ -45,19 +42,20 @@ from .naive import Naive
 from .reuse import Reuse
 from .search.bands import bands
 from .search.boxes import boxes
-from .search.candidates import Candidate, CostedSchedules, alternatives, together
+from .search.candidates import Candidate
 from .search.cells import cells
-from .search.crossover import cheaper_parts, crossings
+from .search.crossover import crossings
 from .search.descent import Descent, State
 from .search.groups import groups
 from .search.passes import passes
 from .search.prefetch import prefetching
+from .search.proposals import ProposalSearch, seconds_by_stage
 from .search.resizing import even_strips, filling_lines, resizings
 from .search.siblings import siblings
 from .search.slanted_reads import in_tiles
 from .search.sums import sums
 from .search.transposes import by_copies
-from .strategy import Found, Problem, Report, Strategy
+from .strategy import Found, Problem, Strategy
 
 EQUAL_COST = 0.005  # the relative difference of costs that count as equal
 MORE_WORK = 0.2  # the part by which tiles may take longer, without traffic, if they save what the cost model ignores
@@ -72,9 +70,6 @@ _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
     (Reuse, 128),
     (Kernel, 128),
 )
-_GPU_SOURCES = ("greedy", "autogpu", "posttile")
-MOST_LOWERED = 32  # stages whose kernels are lowered several times to compare schedules for a GPU
-WORTH_ON_GPU = 0.07  # what `worth` is at least on a GPU, where predictions err by more
 SMALL = 1.5  # times as long as an empty call: for what takes no longer, there is no search
 MANY_STAGES = 4  # expensive stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes, "boxes": boxes}
@@ -100,76 +95,25 @@ class Auto(Strategy):
     without: tuple[Ingredient, ...] | None = None
 
     def find(self, problem: Problem) -> Found:
-        if problem.target.has_blocks and len(problem.graph.stages) > MOST_LOWERED:
-            return self._unpredicted(problem)
+        if problem.target.has_blocks:
+            with importing:  # what programs without a GPU do not need
+                on_gpus = import_module(".search.on_gpus", __package__)
+            found: Found = on_gpus.find(problem, self.name, self.worth, self.without or ())
+            return found
         search = _AutoSearch(problem, self.steps, self.worth, self.without or ())
-        best = search.best()
-        costs = {c.name: c.cost.seconds for c in search.proposed}
-        inlined = tuple(n for n, s in best.schedule.items() if "compute_inline" in s.verbs)
-        return Found(
-            best.schedule,
-            Report(
-                self.name,
-                problem.machine.name,
-                {"steps": self.steps, "worth": self.worth},
-                together(best),
-                inlined,
-                {"schedules evaluated": len(search.candidates.known), **_predicted(best)},
-                (
-                    f"derivation: {best.name}",
-                    f"proposals: {', '.join(f'{n} {s * 1e3:.3g} ms' for n, s in costs.items())}",
-                ),
-                alternatives(search.candidates.known.values(), best),
-            ),
-        )
-
-    def _unpredicted(self, problem: Problem) -> Found:
-        """What greedy finds, where predictions would take long."""
-        found = Greedy().find(problem)
-        why = f"more than {MOST_LOWERED} stages, so that no times were predicted: the schedule of {Greedy.name}"
-        return replace(found, report=replace(found.report, strategy=self.name, remarks=(why, *found.report.remarks)))
+        return search.found(self.name, {"steps": self.steps, "worth": self.worth})
 
 
-def _for_gpus() -> list[type[Strategy]]:
-    """The strategies that propose on GPUs, which programs without one do not need."""
-    with importing:
-        strategies: Mapping[str, type[Strategy]] = import_module(__package__).STRATEGIES
-    return [strategies[name] for name in _GPU_SOURCES]
-
-
-class _AutoSearch:
+class _AutoSearch(ProposalSearch):
     def __init__(self, problem: Problem, steps: int, worth: float, without: Collection[str] = ()) -> None:
-        self.problem, self.steps, self.without = problem, steps, without
-        self.is_on_gpu = problem.target.has_blocks
-        self.worth = max(worth, WORTH_ON_GPU) if self.is_on_gpu else worth
-        self.candidates = CostedSchedules(problem)
-        self.proposed = list(self._proposals())
+        sources = [s for s, most in _SOURCES if len(problem.graph.stages) <= most and s.name not in without]
+        super().__init__(problem, sources or [Naive], worth, without)
+        self.steps = steps
         self.uncounted = len(self.proposed)  # schedules that no step is kept for
         self.descent = Descent(problem, self.candidates, self.is_over, worth)
 
-    def _proposals(self) -> Iterator[Candidate]:
-        seen: set[Schedule] = set()
-        for name, schedule in self._proposed_schedules():
-            candidate = self.candidates.candidate(name, schedule)
-            if candidate is not None and candidate.schedule not in seen:
-                seen.add(candidate.schedule)
-                yield candidate
-                if self._is_small(candidate):
-                    return
-
-    def _proposed_schedules(self) -> Iterator[tuple[str, Schedule]]:
-        strategies = [
-            s for s, most in _SOURCES if len(self.problem.graph.stages) <= most and s.name not in self.without
-        ]
-        if self.is_on_gpu:
-            self.problem.check_predicted()
-            yield "plain", Schedule()
-            strategies = [s for s in _for_gpus() if s.name not in self.without]
-        for source in strategies or [Naive]:
-            yield source.name, source().find(self.problem).schedule
-
-    def _is_small(self, proposed: Candidate) -> bool:
-        return not self.is_on_gpu and proposed.cost.seconds <= SMALL * self.problem.cpu.costs.call_s
+    def is_enough(self, proposed: Candidate) -> bool:
+        return proposed.cost.seconds <= SMALL * self.problem.cpu.costs.call_s
 
     def is_over(self) -> bool:
         """Whether all steps are spent. A graph of more stages than steps gets a proposal. Illegal schedules do not
@@ -180,27 +124,18 @@ class _AutoSearch:
         return each > self.steps or looked_at * each >= self.steps
 
     def best(self) -> Candidate:
-        if self._is_small(self.proposed[-1]):
+        if self.is_enough(self.proposed[-1]):
             return self.proposed[-1]
-        if self.is_on_gpu:
-            return self._take_parts(self.proposed, self._first_cheapest())
         rolled = list(self._rolling_starts())
         candidates = [*self.proposed, *(s.candidate for s in rolled), *self._in_strips()]
         if rolled and "descent" not in self.without:
             candidates.append(self.descent.descend(self._start(rolled)).candidate)
-        best = self._take_parts(candidates, min(candidates, key=lambda c: c.seconds))
+        best = self.take_parts(candidates, min(candidates, key=lambda c: c.seconds))
         best = self._improve(best, partial(self._crossovers, candidates))
         for kind in LOOPS:
             best = self._in_other_loops(best, kind)
         best = self._filling_lines(self._in_even_strips(self._improve(best, self._resizings)))
         return self._prefetching(self._by_copies(self._in_tiles(self._with_siblings(best))))
-
-    def _first_cheapest(self) -> Candidate:
-        """The cheapest proposal; an earlier one unless a later one is worth it."""
-        best = self.proposed[0]
-        for c in self.proposed[1:]:
-            best = c if c.seconds < best.seconds * (1 - self.worth) else best
-        return best
 
     def _rolling_starts(self) -> Iterator[State]:
         """The proposals, cheapest first, with all their groups rolling."""
@@ -236,24 +171,10 @@ class _AutoSearch:
             for name, schedule in changes(best):
                 if self.is_over():
                     return cheaper
-                cheaper = self._if_cheaper(cheaper, name, schedule, self.worth)
+                cheaper = self.if_cheaper(cheaper, name, schedule, self.worth)
             if cheaper is best:
                 return best
             best = cheaper
-
-    def _take_parts(self, candidates: list[Candidate], best: Candidate) -> Candidate:
-        """The best schedule with all parts of each other one that cost less there. Each costs one prediction, which
-        does not count as a step."""
-        graph = self.problem.graph
-        for other in sorted(candidates, key=lambda c: c.seconds) if "crossover" not in self.without else ():
-            schedule = cheaper_parts(graph, best.schedule, other.schedule, partial(_gain, best, other))
-            best = self._if_cheaper(best, f"{best.name} with parts of {other.name}", schedule, self.worth)
-        return best
-
-    def _if_cheaper(self, best: Candidate, name: str, schedule: Schedule | None, by: float) -> Candidate:
-        """The candidate of a schedule if it is cheaper than the best one, by a part of its time; else the best one."""
-        candidate = None if schedule is None else self.candidates.candidate(name, schedule)
-        return candidate if candidate is not None and candidate.seconds < best.seconds * (1 - by) else best
 
     def _crossovers(self, candidates: list[Candidate], best: Candidate) -> Iterator[tuple[str, Schedule]]:
         for other in candidates if "crossover" not in self.without else ():
@@ -272,7 +193,7 @@ class _AutoSearch:
                 for schedule in self._all_alike(LOOPS[kind], best.schedule, some)
             ]
             cheapest = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
-            seconds = _by_stage(best)
+            seconds = seconds_by_stage(best)
             of_these = sum(seconds[name] for name in some)  # changes before inline only what comes before these
             if best.seconds - cheapest.seconds > max(self.worth * of_these, EQUAL_COST * best.seconds):
                 best = cheapest
@@ -312,14 +233,14 @@ class _AutoSearch:
 
     def _may_matter(self, best: Candidate) -> Callable[[Collection[str]], bool]:
         """Whether a change of some stages can be worth it: if they took no time at all, would that be seen?"""
-        seconds = _by_stage(best)
+        seconds = seconds_by_stage(best)
         return lambda names: sum(seconds.get(n, 0.0) for n in names) >= self.worth * best.cost.seconds
 
     def _in_even_strips(self, best: Candidate) -> Candidate:
         """The schedule with expensive stages in strips of other lengths, where that is cheaper at all."""
         for name in self._expensive(best, "strips"):
             for schedule in even_strips(self.problem, best.schedule, name):
-                best = self._if_cheaper(best, f"{best.name}, {name}: even strips", schedule, EQUAL_COST)
+                best = self.if_cheaper(best, f"{best.name}, {name}: even strips", schedule, EQUAL_COST)
         return best
 
     def _filling_lines(self, best: Candidate) -> Candidate:
@@ -375,7 +296,7 @@ class _AutoSearch:
         for chains in siblings(self.problem, best.schedule) if "siblings" not in self.without else ():
             if may_matter([c.name for c in chains]):
                 name = f"{best.name}, {chains[0].name}: loops shared with siblings"
-                best = self._if_cheaper(best, name, best.schedule.replace(*chains), EQUAL_COST)
+                best = self.if_cheaper(best, name, best.schedule.replace(*chains), EQUAL_COST)
         return best
 
     def _prefetching(self, best: Candidate) -> Candidate:
@@ -389,23 +310,7 @@ class _AutoSearch:
         return best
 
 
-def _predicted(best: Candidate) -> dict[str, float]:
-    """The predicted seconds, unless data decide them."""
-    return {"predicted seconds": best.cost.seconds} if isfinite(best.cost.seconds) else {}
-
-
 def _work(candidate: Candidate) -> float:
     """The seconds of all cores without memory traffic."""
     causes = candidate.cost.causes
     return causes.seconds - causes.traffic
-
-
-def _gain(mine: Candidate, other: Candidate, names: Collection[str]) -> float:
-    """The seconds by which some stages are cheaper in another schedule."""
-    before, after = _by_stage(mine), _by_stage(other)
-    return sum(before.get(n, 0.0) - after.get(n, 0.0) for n in names)
-
-
-def _by_stage(candidate: Candidate) -> dict[str, float]:
-    """What each stage costs; inlined ones cost nothing."""
-    return {s.name: s.seconds for s in candidate.cost.stages}

@@ -20,7 +20,6 @@ import pantile as pt
 from .. import tuning_results
 from ..apps import APPS, GROUPS, SCHEDULES, App
 from ..apps.named import app_in_file, is_in_file
-from ..runtime.cuda.machine import at_hand
 from . import ablation, machine, plot, predictions, scheduling
 from .console import Console
 from .contender import ON_GPU, Rival, Unavailable
@@ -191,14 +190,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
-    gpu = None if args.target == CPU else at_hand() or pt.machine.GPUS["H200"]
-    strategies = args.schedule or (scheduling.STRATEGIES if gpu is None else scheduling.FOR_GPUS)
+    strategies, target, where = scheduling.STRATEGIES, None, f"{host['cpu']}"
+    if args.target != CPU:
+        strategies, (target, gpu) = scheduling.FOR_GPUS, _gpu(host)
+        where = f"{where}, for {gpu}"
     with _cache_at(os.devnull):  # what was found before is not searched again
-        results = scheduling.measure(_of_size(args), strategies, args.size, gpu, console)
-    where = f"{host['cpu']}" if gpu is None else f"{host['cpu']}, for {gpu.name}"
+        results = scheduling.measure(_of_size(args), args.schedule or strategies, args.size, target, console)
     heading = f"{where}; size: {args.size}; seconds of one core to find a schedule (published in brackets)"
     lines = chain([heading, ""], scheduling.table(results))
     return _finish(args, host, console, "scheduling", lines, [r.to_json() for r in results])
+
+
+def _gpu(host: dict[str, object]) -> tuple[str, object]:
+    """The target and the name of the GPU to find schedules for: of the one at hand, or else of an H200."""
+    if host["gpu"] != machine.UNKNOWN_GPU:
+        return "cuda", host["gpu"]
+    usual = pt.machine.GPUS["H200"]
+    return usual.target.cpu, usual.name
 
 
 def _predictions_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:

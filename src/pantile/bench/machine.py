@@ -16,6 +16,7 @@ import pantile as pt
 from ..machine.host import governor
 
 GPU_PACKAGES = ("torch", "triton", "cupy-cuda13x", "cuda-bindings", "halide")
+UNKNOWN_GPU = "unknown GPU"
 PACKAGES = ("pantile", "llvmlite", "numpy")
 
 
@@ -59,7 +60,7 @@ def gpu() -> dict[str, object]:
     try:
         fields = subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
     except (OSError, subprocess.CalledProcessError, IndexError):
-        fields = ["unknown GPU"]
+        fields = [UNKNOWN_GPU]
     name, *more = fields
     return {
         "gpu": name,

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import pantile as pt
 
 from ..apps import App
-from ..machine import Gpu
 from .console import Console
 from .result import aligned
 
@@ -60,11 +59,11 @@ class SchedulingTime:
 
 
 def measure(
-    apps: Sequence[App], strategies: Sequence[str], size: str, gpu: Gpu | None, console: Console
+    apps: Sequence[App], strategies: Sequence[str], size: str, target: str | None, console: Console
 ) -> list[SchedulingTime]:
-    """Every strategy on every app, for sizes of that name; for a GPU, which need not be at hand, or for this CPU."""
+    """Every strategy on every app, for sizes of that name; for a GPU if a target is given, or else for this CPU."""
     results = []
-    published = PUBLISHED if gpu is None else PUBLISHED_FOR_GPUS
+    published = PUBLISHED if target is None else PUBLISHED_FOR_GPUS
     for name in strategies:
         if name in UNSEARCHED:
             console.error(f"{name} is {UNSEARCHED[name]}: there is nothing to find")
@@ -73,21 +72,21 @@ def measure(
         for strategy in strategies:
             console.begin(f"{app.name}: {strategy}")
             try:
-                seconds = _seconds(app, strategy, app.size_called(size), gpu)
+                seconds = _seconds(app, strategy, app.size_called(size), target)
                 results.append(SchedulingTime(app.name, strategy, seconds, published.get(strategy, {}).get(app.name)))
             except pt.PantileError as error:
                 console.error(f"{app.name}: {strategy}: {error}")
     return results
 
 
-def _seconds(app: App, strategy: str, size: str, gpu: Gpu | None) -> float:
+def _seconds(app: App, strategy: str, size: str, target: str | None) -> float:
     pipeline = app.build()
-    if gpu is not None:
-        pipeline = pipeline.with_options(target=gpu.target.cpu)
+    if target is not None:
+        pipeline = pipeline.with_options(target=target)
     best = float("inf")
     for _ in range(3):
         start = time.process_time()
-        pipeline.with_schedule(strategy, estimates=app.sizes[size], machine=gpu)
+        pipeline.with_schedule(strategy, estimates=app.sizes[size])
         best = min(best, time.process_time() - start)
         if best > QUICK_S:
             break
