@@ -7,7 +7,7 @@ call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import backends
-from . import machine as machines
 from .algebra import RewrittenGraph, rewritten
 from .analysis.bounds import check_regions, region_scalars
 from .analysis.channels import LEAST_AXES, few_along
@@ -33,6 +31,7 @@ from .errors import UserError
 from .graph.known_extents import with_extents
 from .graph.nodes import Graph, InputInfo
 from .graph.outputs import with_crops
+from .launched_call import LaunchedCall
 from .machine import Cpu
 from .reference.stages import StageEvaluator
 from .runtime.arguments import (
@@ -42,12 +41,11 @@ from .runtime.arguments import (
     NDArray,
     Number,
     check_array,
-    element_strides,
     is_far,
     known_strides,
 )
 from .runtime.arrays import Arrays, New
-from .runtime.launches import LaunchPlan, WideIndicesNeeded, check_near, launches, resident_blocks, scalars_of
+from .runtime.launches import WideIndicesNeeded
 from .runtime.outputs import Shape, check_output, check_shape, stated_shape
 from .runtime.threads import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
@@ -326,49 +324,17 @@ class Calls:
         strict = self.options.strict
         return predict_cost(scheduled.graph, scheduled.schedule, sizes, machine, strict=strict, threads=threads)
 
-    def run_by(self, given: Mapping[str, Any]) -> ScheduledPipeline:
-        """The scheduled pipeline that runs such a call; a shape may stand for an array."""
-        inputs, numbers = self._match(given)
-        return self._runner_of(inputs, numbers)[0]._scheduled_for(inputs)
-
-    def launched(
-        self, given: Mapping[str, Any], gpu: machines.Gpu, asked: Collection[str] | None = None
-    ) -> backends.LaunchReport:
-        """The report of the launches of such a call on a GPU, or of those of some stages at root; a shape may stand for
-        an array."""
+    def launched(self, given: Mapping[str, Any]) -> LaunchedCall:
+        """Such a call on a GPU, after its arguments have been checked; a shape may stand for an array."""
         inputs, numbers = self._match(given)
         by, shapes = self._runner_of(inputs, numbers)
-        scheduled = by._scheduled_for(inputs)
         outputs = [_stand_in(o, s) for o, s in zip(by.outputs, shapes, strict=True)]
-        arrays = self.arrays.in_code([*inputs, *outputs])
-        plan = LaunchPlan((), ())
-        if not all(0 in shape for shape in shapes):
-            try:
-                plan = by._plan(scheduled, inputs, arrays, numbers, asked, far=False)
-            except WideIndicesNeeded:
-                plan = by._plan(scheduled, inputs, arrays, numbers, asked, far=True)
         names = [a.name for a in (*by.arguments.arrays, *by.outputs)]
-        sizes = {name: a.size * a.dtype.itemsize for name, a in zip(names, arrays, strict=True)}
-        return backends.launched(self.graph.name, self.options.target, gpu, plan, sizes)
-
-    def _plan(
-        self,
-        scheduled: ScheduledPipeline,
-        inputs: Sequence[AnyArray],
-        arrays: Sequence[AnyArray],
-        numbers: Values,
-        asked: Collection[str] | None,
-        far: bool,
-    ) -> LaunchPlan:
-        """The launch plan of the code for such a call, or of some of its stages."""
-        variant = self._variant(scheduled, inputs, arrays, far)
-        program = scheduled.kernels(variant, asked)
-        strides = [element_strides(a) for a in arrays]
-        scalars = scalars_of(program, [a.shape for a in arrays], strides, numbers)
-        plan = launches(program, scalars, partial(resident_blocks, machines.of_target(self.options.target)))
-        if not variant.far:
-            check_near(plan)
-        return plan
+        arrays = dict(zip(names, by.arrays.in_code([*inputs, *outputs]), strict=True))
+        scheduled = by._scheduled_for(inputs)
+        variant = partial(by._variant, scheduled, inputs, list(arrays.values()))
+        is_empty = all(0 in shape for shape in shapes)
+        return LaunchedCall(self.graph.name, scheduled, arrays, numbers, variant, is_empty)
 
     # ---- one kind of call
 

@@ -36,10 +36,10 @@ class LaunchPredictions:
 
     def cost(self, schedule: Schedule) -> Cost:
         """The predicted cost of a schedule; an error if it is not legal."""
-        calls = Calls(self.graph, schedule, replace(self.options, algebra=False))
-        keys = calls.run_by(self.arguments).kernel_keys
+        call = Calls(self.graph, schedule, replace(self.options, algebra=False)).launched(self.arguments)
+        keys = call.scheduled.kernel_keys
         new = {name for name, key in keys.items() if key not in self.known}
         if new:
-            report = calls.launched(self.arguments, self.gpu, new)
+            report = call.report(self.gpu, new)
             self.known |= {keys[name]: report.of_stage(name) for name in new}
         return LaunchReport.joined([self.known[key] for key in keys.values()], self.gpu).cost

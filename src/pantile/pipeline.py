@@ -251,7 +251,7 @@ class Pipeline:
             return member.predict(num_threads, **given)
         self._scheduling.find(given)
         if self.options.target.has_blocks:
-            return self._calls.launched(given, self._scheduling.for_gpu)
+            return self._calls.launched(given).report(self._scheduling.for_gpu)
         machine = self._scheduling.for_cpu
         threads = machine.threads if num_threads is None else checked_num_threads(num_threads)
         return self._calls.predict_cost(given, machine, threads)
@@ -347,7 +347,7 @@ class Pipeline:
         if not given and latest is None:
             return Explanation(self.graph.name, self._scheduled(), self.report, self._calls.rewritten, None)
         self._scheduling.find(given)
-        call_class, launched = self._calls.class_of(given), self._calls.launched(given, self._scheduling.for_gpu)
+        call_class, launched = self._calls.class_of(given), self._calls.launched(given).report(self._scheduling.for_gpu)
         found, shown = self._scheduling.results.get(call_class), self._calls.scheduled(call_class)
         measured = None if latest is None or self.options.target.architecture != CUDA else latest.clock.measured
         measured = measured if measured is not None and measured.calls else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from pantile.autoschedule.search.crossover import crossings
 from pantile.backends import LaunchReport
 from pantile.calls import Calls
 from pantile.launch_predictions import LaunchPredictions
+from pantile.launched_call import LaunchedCall
 from pantile.machine import Gpu, named
 from tests.autoschedule.problems import problem_of
 
@@ -30,7 +30,7 @@ def test_they_are_those_of_whole_calls(name: str) -> None:
     mixed = [s for other in found[1:] for s in crossings(pipeline.graph, found[0], other)]
     predictions = LaunchPredictions(pipeline.graph, pipeline.options, H200, shapes)
     for schedule in [pt.Schedule(), *found, *mixed[:2]]:
-        whole = Calls(pipeline.graph, schedule, pipeline.options).launched(shapes, H200).cost
+        whole = Calls(pipeline.graph, schedule, pipeline.options).launched(shapes).report(H200).cost
         cost = predictions.cost(schedule)
         assert cost.seconds == pytest.approx(whole.seconds, rel=0.02)
         assert {s.name for s in cost.stages} == {s.name for s in whole.stages}
@@ -38,13 +38,13 @@ def test_they_are_those_of_whole_calls(name: str) -> None:
 
 def test_what_is_known_is_not_lowered_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[set[str]]()
-    launched = Calls.launched
+    report = LaunchedCall.report
 
-    def noted(self: Calls, given: Any, gpu: Gpu, stages: Collection[str] | None = None) -> LaunchReport:
+    def noted(self: LaunchedCall, gpu: Gpu, stages: Collection[str] | None = None) -> LaunchReport:
         asked.append(set(stages or ()))
-        return launched(self, given, gpu, stages)
+        return report(self, gpu, stages)
 
-    monkeypatch.setattr(Calls, "launched", noted)
+    monkeypatch.setattr(LaunchedCall, "report", noted)
     y, x = pt.vars("y x")
     img = pt.Input("img", "float32", ndim=2)
     a, b, c = pt.Func("a"), pt.Func("b"), pt.Func("c")
