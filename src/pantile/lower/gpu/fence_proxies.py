@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...expr.nodes import Instruction
-from ...expr.visit import walk as parts
 from ...ir.instructions import FENCE_PROXY, Effect, effect_of, spec_of
 from ...ir.nodes import Kernel, Program, Stmt
 from ...ir.visit import block, expressions, transform, walk
@@ -32,5 +31,6 @@ def _fenced(kernel: Kernel) -> Kernel:
 
 
 def _reads_matrices(body: Stmt) -> bool:
-    instructions = (e for s in walk(body) for root in expressions(s) for e in parts(root) if isinstance(e, Instruction))
-    return any(spec_of(e.name).effect is Effect.READ_MATRICES for e in instructions)
+    """Whether there are such instructions, whose results are stored as they are."""
+    values = (e for s in walk(body) for e in expressions(s))
+    return any(isinstance(e, Instruction) and spec_of(e.name).effect is Effect.READ_MATRICES for e in values)

@@ -20,8 +20,8 @@ from ...expr.build import cast
 from ...expr.nodes import COMPARISON, Broadcast, Cast, Const, Expr, Op, Ramp, Shuffle, Var, const
 from ...expr.types import INDEX, INT32, INT64
 from ...expr.visit import children as operands
+from ...expr.visit import each_once, names, rebuild_op
 from ...expr.visit import rebuild as rebuilt
-from ...expr.visit import rebuild_op, walk
 from ...ir.nodes import Let, Program, Stmt
 from ...ir.visit import children, expressions, rebuild
 
@@ -56,38 +56,35 @@ class _Ranged(NamedTuple):
 
 def widen_indices(program: Program) -> Program:
     """Compute indices that depend on data in 64 bits, so that they are right whatever the data is."""
-    return replace(program, kernels=tuple([replace(k, body=_visit(k.body, {})) for k in program.kernels]))
+    far: dict[int, bool] = {}  # whether data, or a constant of large magnitude, is part of an index of an expression
+    return replace(program, kernels=tuple([replace(k, body=_visit(k.body, {}, far)) for k in program.kernels]))
 
 
-def _visit(s: Stmt, known: Mapping[str, _Range]) -> Stmt:
+def _visit(s: Stmt, known: Mapping[str, _Range], far: dict[int, bool]) -> Stmt:
     """Visit a statement; `known` has the lets of 64 bits."""
-    made = [_Expressions(known).made(e) if _concerns(e, known) else _Ranged(e) for e in expressions(s)]
+    visit = _Expressions(known, far)
+    made = [visit.made(e) if visit.concerns(e) else _Ranged(e) for e in expressions(s)]
     if isinstance(s, Let) and s.value.dtype is INDEX and made[0].e.dtype is INT64:
-        return Let(s.name, made[0].e, _visit(s.body, {**known, s.name: made[0].numbers}))
+        return Let(s.name, made[0].e, _visit(s.body, {**known, s.name: made[0].numbers}, far))
     if isinstance(s, Let) and s.name in known:
         known = {name: r for name, r in known.items() if name != s.name}
     new = [m.narrow() if e.dtype is INDEX else m.e for e, m in zip(expressions(s), made, strict=True)]
-    return rebuild(s, tuple(new), tuple([_visit(c, known) for c in children(s)]))
-
-
-def _concerns(e: Expr, known: Mapping[str, _Range]) -> bool:
-    """Whether data, or a constant of large magnitude, is part of an index."""
-    return any(
-        isinstance(n, Cast)
-        and n.dtype is INDEX
-        or isinstance(n, Const)
-        and n.dtype is INDEX
-        and abs(int(n.value)) > _NEAR
-        or isinstance(n, Var)
-        and n.name in known
-        for n in walk(e)
-    )
+    return rebuild(s, tuple(new), tuple([_visit(c, known, far) for c in children(s)]))
 
 
 class _Expressions:
-    def __init__(self, known: Mapping[str, _Range]) -> None:
-        self.known = known
+    def __init__(self, known: Mapping[str, _Range], far: dict[int, bool]) -> None:
+        self.known, self.far = known, far
         self.memo: dict[int, _Ranged] = {}
+
+    def concerns(self, e: Expr) -> bool:
+        """Whether an index of the expression may need 64 bits."""
+        return not self.known.keys().isdisjoint(names(e)) or each_once(e, self.far, self._is_far)
+
+    def _is_far(self, e: Expr) -> bool:
+        if e.dtype is INDEX and (isinstance(e, Cast) or isinstance(e, Const) and abs(int(e.value)) > _NEAR):
+            return True
+        return any(self.far[id(c)] for c in operands(e))
 
     def made(self, e: Expr) -> _Ranged:
         if id(e) not in self.memo:
@@ -95,6 +92,8 @@ class _Expressions:
         return self.memo[id(e)]
 
     def of_data(self, e: Expr) -> _Ranged:
+        if not self.concerns(e):
+            return _Ranged(e)
         parts = [self.made(c) for c in operands(e)]
         if isinstance(e, Op) and e.op in COMPARISON and any(p.e.dtype is INT64 for p in parts):
             return _Ranged(rebuild_op(e.op, tuple([cast(INT64, p.e) for p in parts])))
