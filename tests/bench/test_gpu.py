@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,8 +17,10 @@ import pytest
 
 from pantile import machine
 from pantile.apps import APPS
-from pantile.bench import gpu, main, session
+from pantile.bench import gpu, main, predictions, session
+from pantile.bench.console import Console
 from pantile.bench.contender import ON_GPU, Label, Task, Unavailable
+from pantile.bench.predictions import compare, variations
 from pantile.bench.rivals import gpu_timing, gpu_worker
 from pantile.bench.rivals.gpu_timing import TimedWork
 from pantile.bench.rivals.gpu_worker import GpuWorker
@@ -64,6 +67,22 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
     made = FakeDevice()
     monkeypatch.setattr(gpu, "library", lambda: made)
     return made
+
+
+def test_predictions_are_compared_on_it(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each schedule is predicted, compiled and timed, unless it is predicted to take long."""
+    app = replace(APPS["blur"], sizes={"small": {"img": (40, 64)}})
+    found = compare([app], 1, Console(), partial(gpu.OnGpu, size="small", target="cuda-sim"))
+    assert {"expert", "plain"} <= {r.schedule for r in found}
+    assert all(r.predicted_ms > 0 and r.measured_ms == 0.5 for r in found)
+    monkeypatch.setattr(predictions, "LONGEST_S", 0.0)
+    assert not compare([app], 1, Console(), partial(gpu.OnGpu, size="small", target="cuda-sim"))
+
+
+def test_schedules_for_gpus_are_changed() -> None:
+    found = [how for how, _ in variations(APPS["blur"], {"img": (300, 400)}, 12, "sm_90")]
+    assert len(found) == 12 and {"expert", "plain", "greedy"} <= set(found)
+    assert any(how.endswith(", changed") for how in found)
 
 
 # ---- timing

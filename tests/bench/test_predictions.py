@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pantile.apps import APPS
 from pantile.bench.console import Console
 from pantile.bench.predictions import (
     MOST_POINTS,
+    OnOneThread,
     PredictionResult,
     compare,
     draw,
@@ -51,7 +53,7 @@ def test_schedules_differ_and_are_the_same_every_time() -> None:
 
 def test_comparing(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib").use("Agg")
-    found = compare([APPS["blur"]], "small", 8, Console())
+    found = compare([APPS["blur"]], 8, Console(), partial(OnOneThread, size="small"))
     assert len(found) == 8 and all(r.predicted_ms > 0 and r.measured_ms > 0 for r in found)
     draw(tmp_path / "chart.png", found, "blur")
     assert (tmp_path / "chart.png").stat().st_size > 0

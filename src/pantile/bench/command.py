@@ -7,10 +7,11 @@ import os
 import shutil
 import tempfile
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from difflib import get_close_matches
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import pantile as pt
 from .. import tuning_results
 from ..apps import APPS, GROUPS, SCHEDULES, App
 from ..apps.named import app_in_file, is_in_file
-from . import ablation, machine, plot, predictions, scheduling
+from . import ablation, gpu, machine, plot, predictions, scheduling
 from .console import Console
 from .contender import ON_GPU, Rival, Unavailable
 from .matrix import Matrix
@@ -192,8 +193,8 @@ def run(args: argparse.Namespace) -> int:
 def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
     strategies, target, where = scheduling.STRATEGIES, None, f"{host['cpu']}"
     if args.target != CPU:
-        strategies, (target, gpu) = scheduling.FOR_GPUS, _gpu(host)
-        where = f"{where}, for {gpu}"
+        strategies, (target, name) = scheduling.FOR_GPUS, _gpu(host)
+        where = f"{where}, for {name}"
     with _cache_at(os.devnull):  # what was found before is not searched again
         results = scheduling.measure(_of_size(args), args.schedule or strategies, args.size, target, console)
     heading = f"{where}; size: {args.size}; seconds of one core to find a schedule (published in brackets)"
@@ -210,14 +211,18 @@ def _gpu(host: dict[str, object]) -> tuple[str, object]:
 
 
 def _predictions_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
+    on: Callable[[App], predictions.Runner] = partial(predictions.OnOneThread, size=args.size)
+    where = f"{host['cpu']}, one thread"
+    if args.target != CPU:
+        on, where = partial(gpu.OnGpu, size=args.size, target=args.target), f"{host['gpu']}"
     with _empty_cache():
-        results = predictions.compare(_of_size(args), args.size, args.predictions, console)
+        results = predictions.compare(_of_size(args), args.predictions, console, on)
     if args.plot and results:
         try:
-            predictions.draw(args.plot, results, f"{host['cpu']}, one thread; rank correlation per app")
+            predictions.draw(args.plot, results, f"{where}; rank correlation per app")
         except Unavailable as reason:
             console.note(f"no chart: {reason}")
-    heading = f"{host['cpu']}; one thread; predicted and measured times of schedules"
+    heading = f"{where}; predicted and measured times of schedules"
     lines = chain([heading, ""], predictions.table(results))
     return _finish(args, host, console, "predictions", lines, [asdict(r) for r in results])
 

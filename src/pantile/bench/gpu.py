@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+import pantile as pt
+
 from ..apps import App
 from ..runtime.cuda import graphs
 from .contender import ON_GPU, Array, Label, Unavailable, several
@@ -81,6 +83,27 @@ def prepare_on_gpu(app: App, schedule: str, target: str, inputs: Mapping[str, Ar
     work()
     device.wait()
     return GpuContender(Label(SYSTEM, schedule, ON_GPU), schedule_s, compile_s, device, work, results)
+
+
+class OnGpu:
+    """Runs an app on the GPU, for comparing predicted times with measured ones."""
+
+    def __init__(self, app: App, size: str, target: str) -> None:
+        self.target: str | None = target
+        self.device = library()
+        made = app.random(app.sizes[app.size_called(size)])
+        self.arguments: Mapping[str, Any] = {name: a.shape for name, a in made.items()} | dict(app.params)
+        self._given = {name: self.device.put(a) for name, a in made.items()} | dict(app.params)
+        self._out: tuple[Any, ...] | None = None
+
+    def predicted(self, pipeline: pt.Pipeline) -> float:
+        return pipeline.predict(**self.arguments).seconds
+
+    def timed(self, pipeline: pt.Pipeline) -> Callable[[], float]:
+        out = self._out = several(pipeline(out=self._out, **self._given))
+        self.device.wait()
+        timed = TimedWork(self.device, lambda: pipeline(out=out, **self._given))
+        return lambda: min(better(timed.called_ms(1), timed.captured_ms(1))) / 1e3
 
 
 def library() -> Any:

@@ -1,7 +1,7 @@
 """Predicted and measured times of many schedules of each app: does the cost model put them in the right order?
 
-Each app runs under schedules of its own and of strategies, and under random changes of these, at sizes that take
-milliseconds; on one thread, in seconds of the processor, so that other processes disturb little.
+Each app runs under schedules of its own and of strategies, and under random changes of these. On CPUs, sizes are such
+that a run takes milliseconds on one thread, in seconds of the processor, so that other processes disturb little.
 
 A change takes another factor for a split, a vector or an unrolled loop, or another place for a stage; one that is not
 legal is not made.
@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,12 +35,15 @@ FAR = 2.0  # a prediction is near that is off by less than this factor
 WIDE = 50.0  # times as long as the shortest: times that only powers of ten are marked for
 
 
+LONGEST_S = 2.0  # what is predicted to take longer is not tried
+
+
 Results = np.ndarray | tuple[np.ndarray, ...] | None
-NAMED = ("expert", "plain", *(n for n, s in pt.autoschedule.STRATEGIES.items() if s.for_cpus and not s.measures))
 MOST_POINTS = 1 << 21  # of an input: enough to leave the caches of a core, and quick to run
 SHORT = 80  # axes that are left as they are
 LARGEST_VECTOR = 64
 _ATTEMPTS = 40  # per schedule that is wanted
+_CHANGED = ", changed"
 _WITH_FACTORS = ("split", "tile", "vectorize", "unroll", "parallel")
 _PLACES = ("compute_at", "store_at", "compute_root", "compute_inline", "store_root", "compute_with")
 
@@ -59,27 +63,57 @@ class PredictionResult:
         return self.predicted_ms / self.measured_ms
 
 
-def compare(apps: Sequence[App], size: str, count: int, console: Console) -> list[PredictionResult]:
+class Runner(Protocol):
+    """Runs an app where its times are measured."""
+
+    target: str | None  # that of pipelines; None if it is the one they have
+    arguments: Mapping[str, Any]  # of calls; shapes may stand for arrays
+
+    def predicted(self, pipeline: pt.Pipeline) -> float:
+        """The predicted seconds of a call."""
+
+    def timed(self, pipeline: pt.Pipeline) -> Callable[[], float]:
+        """Compile a pipeline and run it once. What is returned runs it again, and tells the seconds of a call."""
+
+
+class OnOneThread:
+    """Runs an app on this CPU, at a size like the one that is named."""
+
+    target: str | None = None
+
+    def __init__(self, app: App, size: str) -> None:
+        self.arguments: Mapping[str, Any] = app.random(reduced(app.sizes[size])) | dict(app.params)
+        self._out: Results = None
+
+    def predicted(self, pipeline: pt.Pipeline) -> float:
+        return pipeline.predict(num_threads=1, **self.arguments).seconds
+
+    def timed(self, pipeline: pt.Pipeline) -> Callable[[], float]:
+        self._out = pipeline(num_threads=1, **self.arguments)
+        return partial(_seconds, pipeline, self.arguments, self._out)
+
+
+def compare(apps: Sequence[App], count: int, console: Console, on: Callable[[App], Runner]) -> list[PredictionResult]:
     """So many schedules of each app."""
     results: list[PredictionResult] = []
     for app in console.each(apps):
         console.begin(f"{app.name}: making inputs")
-        arguments = app.random(reduced(app.sizes[size])) | dict(app.params)
-        ready: list[tuple[str, float, pt.Pipeline]] = []
-        out: Results = None
-        for how, pipeline in variations(app, arguments, count):
+        runner = on(app)
+        ready: list[tuple[str, float, Callable[[], float]]] = []
+        for how, pipeline in variations(app, runner.arguments, count, runner.target):
             console.begin(f"{app.name}: {how} ({len(ready) + 1} of {count})")
             try:
-                predicted = pipeline.predict(num_threads=1, **arguments).seconds
-                out = pipeline(num_threads=1, **arguments)
-                ready.append((how, predicted, pipeline))
+                predicted = runner.predicted(pipeline)
+                if predicted <= LONGEST_S:
+                    ready.append((how, predicted, runner.timed(pipeline)))
             except pt.PantileError as error:
-                console.error(f"{app.name}: {how}: {error}")
+                if not (how.endswith(_CHANGED) and isinstance(error, pt.UserError)):  # not every change is legal
+                    console.error(f"{app.name}: {how}: {error}")
         times: list[list[float]] = [[] for _ in ready]
         for number_of_round in range(1, ROUNDS + 1):
             console.begin(f"{app.name}: round {number_of_round} of {ROUNDS}")
-            for k, (_, _, pipeline) in enumerate(ready):
-                times[k].append(_seconds(pipeline, arguments, out))
+            for k, (_, _, seconds) in enumerate(ready):
+                times[k].append(seconds())
         mine = [
             PredictionResult(app.name, how, 1e3 * p, 1e3 * min(t)) for (how, p, _), t in zip(ready, times, strict=True)
         ]
@@ -89,7 +123,7 @@ def compare(apps: Sequence[App], size: str, count: int, console: Console) -> lis
     return results
 
 
-def _seconds(pipeline: pt.Pipeline, arguments: dict[str, np.ndarray], out: Results) -> float:
+def _seconds(pipeline: pt.Pipeline, arguments: Mapping[str, Any], out: Results) -> float:
     """Of the processor, at best."""
     times: list[float] = []
     while len(times) < RUNS or (sum(times) < ENOUGH_S and len(times) < MOST_RUNS):
@@ -185,13 +219,18 @@ def reduced(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]
     return result
 
 
-def variations(app: App, arguments: Mapping[str, Any], wanted: int, seed: int = 0) -> Iterator[tuple[str, pt.Pipeline]]:
+def variations(
+    app: App, arguments: Mapping[str, Any], wanted: int, target: str | None = None
+) -> Iterator[tuple[str, pt.Pipeline]]:
     """So many pipelines under different schedules, each with the name of the one it is a change of."""
-    draw = random.Random(f"{app.name} {seed}")
-    plain = app.build()
+    draw = random.Random(f"{app.name} 0")
+    plain = app.build() if target is None else app.build().with_options(target=target)
+    on_gpu = plain.options.target.has_blocks
+    strategies = pt.autoschedule.STRATEGIES.items()
+    named = [n for n, s in strategies if (s.for_gpus if on_gpu else s.for_cpus) and not s.measures]
     bases: list[tuple[str, pt.Pipeline]] = []
     seen: set[pt.Schedule] = set()
-    for how in dict.fromkeys(map(app.called, NAMED)):
+    for how in dict.fromkeys(["expert" if on_gpu else app.called("expert"), "plain", *named]):
         p = plain.with_schedule(app.schedule(how, plain.options.target), estimates=arguments)
         if p.schedule not in seen:
             seen.add(p.schedule)
@@ -211,7 +250,7 @@ def variations(app: App, arguments: Mapping[str, Any], wanted: int, seed: int = 
         except pt.PantileError:
             continue
         seen.add(schedule)
-        yield f"{how}, changed", other
+        yield f"{how}{_CHANGED}", other
 
 
 def changed(draw: random.Random, schedule: pt.Schedule) -> pt.Schedule:
