@@ -41,6 +41,7 @@ def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
         chosen_by = frozenset[str]().union(*(names(e.args[0]) for e in choices))
         moving = [None if stage.updates or dim in chosen_by else _moving(stage, dim) for dim in stage.dims]
         usual = _reads(stage, _here(stage)) if None in moving else {}
+        everything: dict[str, Box] = {}  # that one point requires, once a dim asks for it
         for k, along in enumerate(moving):
             if _reads_where(stage, k) or _selects(stage, k, choices):
                 continue
@@ -48,7 +49,10 @@ def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
                 follows = _follows(graph, stage, k, usual, computable, facts)
             else:
                 follows = _moves(graph, along, computable)
-            if follows or follows is None and _follows_from_inputs(graph, stage, k, facts):
+            if follows is None:
+                everything = everything or required(graph, {stage.name: _here(stage)}, {})
+                follows = _follows_from_inputs(graph, stage, k, everything, facts)
+            if follows:
                 computable.add((stage.name, k))
     return computable
 
@@ -132,9 +136,10 @@ def _follows(
     return None if limited else True
 
 
-def _follows_from_inputs(graph: Graph, stage: Stage, k: int, facts: Facts) -> bool:
-    """Whether bounds inference from the stage to the inputs shows that it is computable anywhere along dim k."""
-    usual, boxes = (required(graph, {stage.name: box}, {}) for box in (_here(stage), _along(stage, k)))
+def _follows_from_inputs(graph: Graph, stage: Stage, k: int, usual: Mapping[str, Box], facts: Facts) -> bool:
+    """Whether bounds inference from the stage to the inputs shows that it is computable anywhere along dim k. `usual`
+    has what one point requires."""
+    boxes = required(graph, {stage.name: _along(stage, k)}, {})
     return all(_inside(boxes[i.name], usual[i.name], i, facts) for i in graph.inputs if i.name in boxes)
 
 
