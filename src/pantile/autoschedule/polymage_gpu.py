@@ -110,7 +110,7 @@ def _scheduled(
     problem: Problem, left: Problem, before: tuple[str, ...], models: Sequence[WarpTileModel], sets: Sequence[Group]
 ) -> tuple[LegalSchedule, list[WarpTiledGroup]]:
     """The schedule of all groups, each in the first form that is not refused."""
-    groups = [models[0].evaluated(group, is_last=True) for group in sets]
+    groups = [models[0].evaluated(group) for group in sets]
     parts = [_part(left, group) for group in groups]
     untried, remarks, lowered = [iter(models[1:]) for _ in sets], list[str](), tuple[Part, ...]()
     while True:
@@ -127,7 +127,7 @@ def _scheduled(
 
 def _next(models: Iterator[WarpTileModel], stages: Group, refused: WarpTiledGroup) -> WarpTiledGroup | None:
     """A group in the next form in which it has other valid tiles."""
-    found = (model.evaluated(stages, is_last=True) for model in models)
+    found = (model.evaluated(stages) for model in models)
     return next((group for group in found if group.tile and group != refused), None)
 
 

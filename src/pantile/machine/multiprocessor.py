@@ -112,13 +112,19 @@ def _by_registers(has: Multiprocessor, warps: int, registers: int) -> int:
 
 def blocks_by_shared_memory(has: Multiprocessor, shared: Numbers) -> Numbers:
     """How many blocks of so many bytes, one at least, a multiprocessor has shared memory for."""
-    return has.shared // (_units(shared + has.shared_reserved, has.shared_unit) * has.shared_unit)
+    return quotient(has.shared, _units(shared + has.shared_reserved, has.shared_unit) * has.shared_unit)
 
 
 def blocks_by_registers(has: Multiprocessor, warps: Numbers, registers: Numbers) -> Numbers:
     """How many blocks of so many warps, whose threads have so many registers, it has registers for."""
     of_warp = _registers_of_warp(has, registers)
-    return has.registers // has.sub_partitions // of_warp * has.sub_partitions // warps
+    return quotient(quotient(has.registers // has.sub_partitions, of_warp) * has.sub_partitions, warps)
+
+
+def quotient(a: Numbers, b: Numbers) -> Numbers:
+    """How many times `b` goes into `a`, neither of which is negative. NumPy divides integers several times as fast as
+    floats, which are exact up to 2**53."""
+    return a // b if isinstance(b, int) else (a / b).astype(int)
 
 
 def _registers_of_warp(has: Multiprocessor, registers: Numbers) -> Numbers:

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from ...dataclass import cached_property, dataclass
+from ...dataclass import cached_property, dataclass, hashed_once
 from .warp_tiles import Numbers, TileShapes
 
 WORD = 4  # bytes of a register
@@ -20,6 +20,7 @@ WORD = 4  # bytes of a register
 Transactions = tuple[tuple[tuple[int, ...], tuple[float, ...]], ...]  # warp sizes, and those by GLMemTxSz
 
 
+@hashed_once
 @dataclass(frozen=True)
 class FusedStage:
     """One stage of a group. Its tile has `fixed` points at each point of the dims of blocks, of which it has some."""
@@ -155,21 +156,21 @@ class GroupTiles:
     @cached_property
     def transactions(self) -> Numbers:
         """The transactions of a warp, by GLMemTxSz and shapes (lines 13-16)."""
-        each = zip(self._kinds.values(), self._redundancy, strict=True)
-        return sum(self._transactions(places) * redundancy for places, redundancy in each)
+        each = np.array([self._transactions(places) for places in self._kinds.values()])
+        return (np.take(each, self.shapes.warp_kind, axis=-1) * self._redundancy[:, None]).sum(axis=0)
 
     @property
     def plain_transactions(self) -> Numbers:
         """The transactions of a warp without overlap."""
-        return self._transactions(range(len(self.group.stages)))
+        return np.take(self._transactions(range(len(self.group.stages))), self.shapes.warp_kind, axis=-1)
 
     def _transactions(self, places: Sequence[int]) -> Numbers:
-        """Those of some stages, without overlap."""
-        return self._transactions_of_warps[places].sum(axis=0).T[:, self.shapes.warp_kind]
+        """Those of some stages, without overlap, by GLMemTxSz and kinds of warps."""
+        return self._transactions_of_stages[places].sum(axis=0).T
 
     @cached_property
-    def _transactions_of_warps(self) -> Numbers:
-        """Those of each stage, without overlap, by kinds of warps."""
+    def _transactions_of_stages(self) -> Numbers:
+        """Those of each stage, without overlap, by kinds of warps and GLMemTxSz."""
         of_stages = [dict(stage.transactions) for stage in self.group.stages]
         each = np.array([[of_warp[warp] for warp in self.shapes.warp_kinds] for of_warp in of_stages])
         return np.array([stage.points for stage in self.group.stages])[:, None, None] * each
@@ -177,8 +178,8 @@ class GroupTiles:
     @cached_property
     def seconds(self) -> Numbers:
         """The time of a thread (line 27)."""
-        each = zip(self._kinds.values(), self._redundancy, strict=True)
-        return sum(self._seconds(places) * redundancy for places, redundancy in each)
+        each = np.array([self._seconds(places) for places in self._kinds.values()])
+        return (each[:, None] * self._redundancy).sum(axis=0)
 
     @property
     def plain_seconds(self) -> float:

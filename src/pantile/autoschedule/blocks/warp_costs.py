@@ -21,19 +21,33 @@ decides here is mended; `printed` follows the lines as far as they go:
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from functools import wraps
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from ...dataclass import cached_property, dataclass
-from ...machine.multiprocessor import Gpu, blocks_by_registers, blocks_by_shared_memory
+from ...machine.multiprocessor import Gpu, blocks_by_registers, blocks_by_shared_memory, quotient
 from ...parameters import Weight
 from ...schedule.limits import MOST_COPIES
 from ...target.gpu import LINE, SECTOR, WARP_SIZE
 from .group_tiles import FusedGroup, GroupTiles
 from .warp_tiles import Blocks, Numbers
 
+# What the size of the picture does not matter to.
+OF_STAGES = (
+    "shared_per_block",
+    "transactions",
+    "registers",
+    "room",
+    "memory_time",
+    "compute_time",
+    "overlap",
+    "fits",
+)
 TRANSACTION_SIZES = (SECTOR, LINE)  # GLMemTxSz, for L2 and for L1
 
 
@@ -62,6 +76,16 @@ def weights_of(gpu: str, *, printed: bool) -> Weights:
     return of_paper or (Weights() if printed else OF_H200)
 
 
+def _of_stages(compute: Callable[[Algorithm2], Numbers]) -> Any:
+    """A property that the size of the picture does not matter to."""
+
+    @wraps(compute)
+    def found(costs: Algorithm2) -> Numbers:
+        return costs.known[compute.__name__] if costs.known else compute(costs)
+
+    return cached_property(found)
+
+
 @dataclass(frozen=True, eq=False)
 class Algorithm2:
     """COST(G, ...): axes are transaction sizes, fractions in registers, and blocks."""
@@ -70,8 +94,19 @@ class Algorithm2:
     weights: Weights
     tiles: GroupTiles  # in the shapes of the tiles of these blocks
     blocks: Blocks
-    fractions: tuple[float, ...] = (0.0,)
+    fractions: Numbers = (0.0,)  # a column of those for all blocks, or a row with one for each
     printed: bool = False
+    known: Mapping[str, Numbers] = field(default_factory=dict)  # of the same stages in a picture of another size
+
+    @property
+    def in_any_picture(self) -> Algorithm2:
+        """The same costs, with nothing kept but what does not matter to the size of the picture."""
+        known = {name: getattr(self, name) for name in OF_STAGES}
+        return replace(self, tiles=replace(self.tiles), blocks=replace(self.blocks), known=known)
+
+    def in_picture(self, group: FusedGroup) -> Algorithm2:
+        """The costs of the same stages in a picture of another size."""
+        return replace(self, tiles=GroupTiles(group, self.tiles.shapes))
 
     @property
     def group(self) -> FusedGroup:
@@ -84,7 +119,7 @@ class Algorithm2:
     @cached_property
     def fraction(self) -> Numbers:
         """The fracRegTile of the algorithm."""
-        return np.array(self.fractions)[:, None]
+        return np.atleast_2d(self.fractions)
 
     @cached_property
     def tx_size(self) -> Numbers:
@@ -127,7 +162,7 @@ class Algorithm2:
             return self.blocks.points * self.threads * (len(self.group.stages) - 1)
         return self._of_blocks(self.tiles.bytes)
 
-    @cached_property
+    @_of_stages
     def shared_per_block(self) -> Numbers:
         if self.printed or not self.fraction.any():
             return self.tile_bytes * (1 - self.fraction)  # line 10
@@ -146,11 +181,11 @@ class Algorithm2:
 
     # ---- lines 13-17: transactions
 
-    @cached_property
+    @_of_stages
     def transactions(self) -> Numbers:
         """The transactions of a warp for one point of each thread, and for what of the overlap is beside it."""
         of_shapes = self.tiles.plain_transactions if self.printed else self.tiles.transactions
-        return of_shapes[:, None, self.blocks.shape]
+        return np.array([of_size[self.blocks.shape] for of_size in of_shapes])[:, None]
 
     @cached_property
     def total_transactions(self) -> Numbers:
@@ -165,7 +200,7 @@ class Algorithm2:
         with np.errstate(divide="ignore"):
             return np.minimum(np.floor(has.shared / self.shared_per_block), has.blocks)
 
-    @cached_property
+    @_of_stages
     def registers(self) -> Numbers:
         """The regPerTh of line 20."""
         return np.ceil(self.register_tile).astype(np.int64) + sum(s.registers for s in self.group.stages)
@@ -182,13 +217,16 @@ class Algorithm2:
     @cached_property
     def running_blocks(self) -> Numbers:
         """The blocks that a multiprocessor runs at a time."""
-        if self.printed:
-            return np.maximum(self.most_blocks, 1)
+        return np.maximum(self.most_blocks, 1) if self.printed else np.minimum(self.room, self.blocks_per_sm)
+
+    @_of_stages
+    def room(self) -> Numbers:
+        """The blocks that a multiprocessor has room for."""
         has = self.gpu.multiprocessor
         by_shared = blocks_by_shared_memory(has, np.maximum(self.shared_per_block, 1).astype(np.int64))
         by_registers = blocks_by_registers(has, self.warps_per_block, self.registers)
-        fitting = np.minimum(np.minimum(by_shared, by_registers), has.warps // self.warps_per_block)
-        return np.minimum(np.minimum(fitting, has.blocks), self.blocks_per_sm)
+        by_warps = np.minimum(quotient(has.warps, self.warps_per_block), has.blocks)
+        return np.minimum(np.minimum(by_shared, by_registers), by_warps)
 
     # ---- lines 25-28: time
 
@@ -199,11 +237,11 @@ class Algorithm2:
             return gpu.bandwidth * WARP_SIZE / gpu.multiprocessors * has.cores
         return gpu.bandwidth / gpu.multiprocessors / (has.cores / WARP_SIZE)  # line 25
 
-    @cached_property
+    @_of_stages
     def memory_time(self) -> Numbers:
         return self.tx_size * self.total_transactions / self.warp_bandwidth  # line 26
 
-    @cached_property
+    @_of_stages
     def compute_time(self) -> Numbers:
         per_point = self.tiles.plain_seconds if self.printed else self.tiles.seconds[self.blocks.shape]
         return per_point * self.blocks.points  # lines 27-28
@@ -220,7 +258,7 @@ class Algorithm2:
         has = self.gpu.multiprocessor
         return 1 - self.registers * has.warps * WARP_SIZE * self.occupancy / has.registers  # lines 31-32
 
-    @cached_property
+    @_of_stages
     def overlap(self) -> Numbers:
         """The fracOverlap of line 33."""
         threads = self.blocks.count if self.printed else self.blocks.threads
@@ -228,7 +266,8 @@ class Algorithm2:
 
     @cached_property
     def extra_blocks(self) -> Numbers:
-        return self.blocks_per_sm % np.maximum(self.running_blocks, 1)  # line 34
+        running = np.maximum(self.running_blocks, 1)
+        return self.blocks_per_sm - quotient(self.blocks_per_sm, running) * running  # line 34
 
     # ---- lines 12, 21, 35, 36
 
@@ -250,25 +289,33 @@ class Algorithm2:
         """Those of one candidate."""
         return {name: float(np.broadcast_to(n, self.sum.shape)[at]) for name, n in self.terms.items()}
 
-    @cached_property
+    @_of_stages
     def fits(self) -> Numbers:
-        """Whether a block fits (lines 12 and 21) and, mended, whether there is one for each multiprocessor."""
+        """Whether a block fits (lines 12 and 21)."""
         has = self.gpu.multiprocessor
         fits = (self.shared_per_block <= has.shared_per_block) & (self.registers <= has.registers_per_thread)
         points = self.blocks.points * self.group.stages[-1].fixed
         fits &= (self.fraction == 0) | (points <= MOST_COPIES)  # loops around registers are unrolled
-        fits &= self.group.is_stored | (self.tile_bytes <= has.shared_per_block)  # where all of it must be
-        return fits if self.printed else fits & (self.total_blocks >= self.gpu.multiprocessors)
+        return fits & (self.group.is_stored | (self.tile_bytes <= has.shared_per_block))  # where all of it must be
 
     @cached_property
     def of_fitting(self) -> Algorithm2:
-        """Algorithm 2 for those of its blocks that fit with some fraction in registers."""
-        return replace(self, blocks=self.blocks[self.fits.any(axis=0)])
+        """Algorithm 2 for blocks and fractions that fit, in a row. Mended, of fractions that put the same points of a
+        block in registers it is the first."""
+        fits = np.broadcast_to(self.fits, (len(self.fraction), len(self.blocks.points)))
+        if not self.printed:
+            is_another = self._whole_tiles[1:] != self._whole_tiles[:-1]
+            fits = np.concatenate([fits[:1], fits[1:] & is_another])
+        block, share = np.nonzero(fits.T)
+        return replace(self, blocks=self.blocks[block], fractions=self.fraction[share].T)
 
     @cached_property
     def is_valid(self) -> Numbers:
-        """Whether a block fits and, mended, runs."""
-        return self.fits if self.printed else self.fits & (self.running_blocks >= 1)
+        """Whether a block fits and is smaller than the picture and, mended, runs, with one for each multiprocessor."""
+        is_valid = self.fits & self.blocks.are_smaller(self.group.extents)
+        if self.printed:
+            return is_valid
+        return is_valid & (self.running_blocks >= 1) & (self.total_blocks >= self.gpu.multiprocessors)
 
     @cached_property
     def sum(self) -> Numbers:
@@ -282,5 +329,6 @@ class Algorithm2:
     @cached_property
     def cheapest(self) -> tuple[int, int, int]:
         """The place of the least cost: of several, that of the first block, and then of the first fraction."""
-        k, share, size = np.unravel_index(int(np.argmin(self.cost.T)), self.cost.T.shape)
-        return int(size), int(share), int(k)
+        k = int(np.argmin(self.cost.min(axis=(0, 1))))
+        share, size = np.unravel_index(int(np.argmin(self.cost[:, :, k].T)), self.cost.shape[1::-1])
+        return int(size), int(share), k

@@ -12,7 +12,7 @@ from dataclasses import field
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from math import inf, prod
+from math import inf, isinf, prod
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ...machine.multiprocessor import Gpu
 from ...target.gpu import WARP_SIZE
 from ..fusion.aligned_group import AlignedGroup, Memoized
 from ..fusion.alignment import SHORT, StageGraph
-from ..fusion.dag import Group
+from ..fusion.dag import Group, size
 from ..fusion.expression_inlining import NONE
 from ..fusion.overlapped_tiles import OverlappedTiles
 from .group_tiles import WORD, FusedGroup, FusedStage, GroupTiles, Transactions
@@ -83,10 +83,28 @@ class WarpTileModel:
     weights: Weights
     form: Form
     printed: bool = False
-    _found: dict[Group, WarpTiledGroup] = field(default_factory=dict)
 
+    @memoized
     def cost(self, group: Group) -> float:
-        return self.costed(group).cost
+        """That of a group in the best of few tiles."""
+        if self._is_alone(group):
+            return 0.0
+        space = self._space(group)
+        if space is None:
+            return inf  # line 2
+        least = self._least_cost(self._fused(space)) if space.tiled else inf
+        return self._untiled(space).cost if isinf(least) else least
+
+    def evaluated(self, group: Group) -> WarpTiledGroup:
+        """A group in the best of all tiles."""
+        if self._is_alone(group):
+            (name,) = self.stages.members(group)
+            return WarpTiledGroup(0.0, name, remark="a reduction, or no function: scheduled on its own")
+        space = self._space(group)
+        if space is None:
+            return WarpTiledGroup(inf)
+        best = self._best(self._fused(space)) if space.tiled else None
+        return self._untiled(space) if best is None else self._tiled(space, best)
 
     def is_hopeless(self, group: Group) -> bool:
         return bool(group & self._unfused) or self.stages.is_hopeless(group)
@@ -99,33 +117,27 @@ class WarpTileModel:
         sums = [any(d.domain for d in graph.stage[n].definitions) for n in self.stages.names]
         return sum(1 << v for v, (a, s) in enumerate(zip(able, sums, strict=True)) if s or not a)
 
-    def costed(self, group: Group) -> WarpTiledGroup:
-        if group not in self._found:
-            self._found[group] = self.evaluated(group, is_last=False)
-        return self._found[group]
+    def _is_alone(self, group: Group) -> bool:
+        """Whether it is one stage that is in no tiles."""
+        return size(group) == 1 and bool(group & self._unfused)
 
-    def evaluated(self, group: Group, *, is_last: bool) -> WarpTiledGroup:
-        """A group in the best of few tiles, or in the last pass of all."""
-        names = self.stages.members(group)
-        if len(names) == 1 and group & self._unfused:
-            return WarpTiledGroup(0.0, names[0], remark="a reduction, or no function: scheduled on its own")
+    def _space(self, group: Group) -> _TiledSpace | None:
+        """The space of what can be a group."""
         # One stage at most can be read from outside: others would have to be computed both in tiles and as a whole.
-        is_whole = self.stages.live_outs(group) == names[-1:] and len(self.stages.separate(group)) == 1
-        aligned = None if not is_whole or self.is_hopeless(group) else self.stages.aligned(group)
-        return WarpTiledGroup(inf) if aligned is None else self._tiled(aligned, is_last)  # line 2
+        is_whole = self.stages.live_outs(group) == self.stages.members(group)[-1:]
+        if not is_whole or len(self.stages.separate(group)) > 1 or self.is_hopeless(group):
+            return None
+        aligned = self.stages.aligned(group)
+        return None if aligned is None else _TiledSpace(aligned)
 
-    def _tiled(self, group: AlignedGroup, is_last: bool) -> WarpTiledGroup:
+    def _tiled(self, space: _TiledSpace, best: _BestTiles) -> WarpTiledGroup:
         """A group in its best tiles, by dims of its output."""
-        space = _TiledSpace(group)
-        best = self._best(self._fused(space), is_last) if space.tiled else None
-        if best is None:
-            return self._untiled(group, space)
         tile, block, warp = map(space.by_dim, (best.tile, best.block, best.warp))
-        *members, output = group.names
+        *members, output = space.group.names
         if not self.form.per_warp:
             return WarpTiledGroup(best.cost, output, tuple(members), tile, block, terms=best.terms)
         stages, registers = self.stages.problem.graph.stage, dict[str, tuple[str, int]]()
-        lanes = {name: space.lanes(name, stages[name].dims, warp) for name in group.names}
+        lanes = {name: space.lanes(name, stages[name].dims, warp) for name in space.group.names}
         if best.whole_tiles:
             each = {name: space.dim(name, space.tiled[best.split_dim]) for name in members}
             registers = {name: (dim, best.whole_tiles * lanes[name][dim]) for name, dim in each.items()}
@@ -135,43 +147,62 @@ class WarpTileModel:
         )
 
     @memoized
-    def _best(self, group: FusedGroup, is_last: bool) -> _BestTiles | None:
-        """The minimum of §6 over tiles, blocks, fractions and transaction sizes."""
-        blocks = self._candidates(group.extents, group.planes, group.overlapping, is_last)
-        fractions = self.form.fractions if group.is_of_one_size else (0.0,)
-        if len(group.stages) == 1:
-            fractions = fractions[:1]  # there is no buffer to be in registers
-        tiles = GroupTiles(group, blocks.shapes)
-        found = Algorithm2(self.gpu, self.weights, tiles, blocks, fractions, self.printed).of_fitting
-        blocks = found.blocks
-        if not len(blocks.points):
+    def _least_cost(self, group: FusedGroup) -> float:
+        """The minimum of §6 over few tiles, blocks, fractions and transaction sizes."""
+        rounded = tuple(1 << (n - 1).bit_length() for n in group.extents)
+        larger = FusedGroup(group.stages, rounded, group.planes, group.is_stored)
+        costs = self._in_any_picture(larger)
+        return inf if costs is None else float(costs.in_picture(group).cost.min())
+
+    @memoized
+    def _in_any_picture(self, group: FusedGroup) -> Algorithm2 | None:
+        """Algorithm 2 for the same stages in pictures up to that size, if any tiles fit."""
+        found = self._fitting(group, is_last=False)
+        return found.in_any_picture if len(found.blocks.points) else None
+
+    @memoized
+    def _best(self, group: FusedGroup) -> _BestTiles | None:
+        """The minimum of §6 over all tiles, blocks, fractions and transaction sizes."""
+        found = self._fitting(group, is_last=True)
+        if not len(found.blocks.points):
             return None
-        at = size, share, k = found.cheapest
+        at = *_, k = found.cheapest
         if np.isinf(found.cost[at]):
             return None
-        tile, block, warp = (tuple(int(n[k]) for n in of) for of in (blocks.tile, blocks.block, blocks.warp))
+        best, fraction = found.blocks[k], float(found.fraction[0, k])
+        tile, block, warp = (tuple(map(int, of)) for of in (best.tile, best.block, best.warp))
         terms = found.terms_at(at) | {
-            "transaction bytes": TRANSACTION_SIZES[size],
+            "transaction bytes": TRANSACTION_SIZES[at[0]],
             "occupancy": float(np.broadcast_to(found.occupancy, found.cost.shape)[at]),
             "registers": int(np.broadcast_to(found.registers, found.cost.shape)[at]),
             "shared bytes": int(np.broadcast_to(found.shared_per_block, found.cost.shape)[at]),
         }
-        split_dim, whole_tiles = int(blocks.split_dim[k]), int(blocks.whole_tiles(fractions[share])[k])
-        return _BestTiles(float(found.cost[at]), tile, block, warp, split_dim, whole_tiles, fractions[share], terms)
+        split_dim, whole_tiles = int(best.split_dim), int(best.whole_tiles(fraction))
+        return _BestTiles(float(found.cost[at]), tile, block, warp, split_dim, whole_tiles, fraction, terms)
 
-    def _untiled(self, group: AlignedGroup, space: _TiledSpace) -> WarpTiledGroup:
+    def _fitting(self, group: FusedGroup, *, is_last: bool) -> Algorithm2:
+        """Algorithm 2 for the tiles, blocks and fractions that fit."""
+        blocks = self._candidates(group.extents, group.planes, group.overlapping, is_last)
+        fractions = self.form.fractions if group.is_of_one_size else (0.0,)
+        if len(group.stages) == 1:
+            fractions = fractions[:1]  # there is no buffer to be in registers
+        tiles, column = GroupTiles(group, blocks.shapes), np.array(fractions)[:, None]
+        return Algorithm2(self.gpu, self.weights, tiles, blocks, column, self.printed).of_fitting
+
+    def _untiled(self, space: _TiledSpace) -> WarpTiledGroup:
         """A stage that has no valid tile, by itself, at the cost of one that leaves multiprocessors idle."""
-        if len(group.names) > 1:
+        output = space.group.output
+        if len(space.names) > 1:
             return WarpTiledGroup(inf)
         why = "no valid tile: scheduled as without a strategy"
         if not space.tiled:
-            return WarpTiledGroup(0.0, group.output, remark=why)
+            return WarpTiledGroup(0.0, output, remark=why)
         block = tuple(np.array([n]) for n in (WARP_SIZE, *(1 for _ in space.tiled[1:])))
         blocks = Blocks(tuple(np.ones_like(n) for n in block), block, per_warp=False)
         tiles = GroupTiles(self._fused(space), blocks.shapes)
         found = Algorithm2(self.gpu, self.weights, tiles, blocks, printed=self.printed)
         at = np.unravel_index(int(np.argmin(found.sum)), found.sum.shape)
-        return WarpTiledGroup(float(found.sum[at]), group.output, terms=found.terms_at(at), remark=why)
+        return WarpTiledGroup(float(found.sum[at]), output, terms=found.terms_at(at), remark=why)
 
     @memoized
     def _candidates(
@@ -181,6 +212,7 @@ class WarpTileModel:
         blocks = candidates(extents, is_last=is_last, per_warp=self.form.per_warp)
         if self.form.per_warp:
             blocks = blocks.of_single_warps(overlapping)
+        blocks = blocks.with_own_shapes()
         least = 0 if self.printed else self.gpu.multiprocessors
         return blocks[planes * blocks.in_picture(extents) >= least]
 
@@ -191,18 +223,34 @@ class WarpTileModel:
         return self._fused(_TiledSpace(group))
 
     def _fused(self, space: _TiledSpace) -> FusedGroup:
-        stages = tuple(self._stage(space, name) for name in space.group.names)
+        stages = tuple(
+            self._stage(
+                name,
+                self._sources[name] - space.names,
+                space.positions(name),
+                space.density(name),
+                space.overlap(name),
+                space.fixed(name),
+            )
+            for name in space.group.names
+        )
         is_stored = space.group.output in self.stages.problem.graph.output
         return FusedGroup(stages, space.extents, space.plane_count, is_stored)
 
-    def _stage(self, space: _TiledSpace, name: str) -> FusedStage:
+    @memoized
+    def _stage(
+        self,
+        name: str,
+        outside: frozenset[str],
+        along: tuple[int | None, ...],
+        density: tuple[float | None, ...],
+        overlap: tuple[float, ...],
+        fixed: int,
+    ) -> FusedStage:
+        """A stage that reads some stages and inputs of others than the group's, and whose dims are these of x, y, z."""
+        loads = self._loads(name, outside, along, len(density))
         return FusedStage(
-            self.stages.facts.bytes_per_point(name),
-            self._loads(space, name),
-            space.density(name),
-            space.overlap(name),
-            space.fixed(name),
-            *self._estimates[name],
+            self.stages.facts.bytes_per_point(name), loads, density, overlap, fixed, *self._estimates[name]
         )
 
     @cached_property
@@ -220,30 +268,24 @@ class WarpTileModel:
             cycles += runs * (facts.arithmetic(name, k) + sum(reads.values())) * CYCLES
         return min(MOST_REGISTERS, REGISTERS + words), max(float(CYCLES), cycles) / (self.gpu.ghz * 1e9)
 
-    def _loads(self, space: _TiledSpace, name: str) -> Transactions:
-        """The transactions for what a stage reads of others than the group's (lines 14-16)."""
-        along = tuple(space.position(name, dim) for dim in self.stages.problem.graph.stage[name].dims)
-        sources = frozenset(self.stages.facts.source(access.buffer) for access, _ in self._reads[name])
-        return self._loads_of(name, sources - space.names, along, len(space.extents))
-
     @memoized
-    def _loads_of(self, name: str, sources: frozenset[str], along: tuple[int | None, ...], dims: int) -> Transactions:
-        """Those for what it reads of some stages and inputs, where its dims are these of x, y and z."""
+    def _loads(self, name: str, sources: frozenset[str], along: tuple[int | None, ...], dims: int) -> Transactions:
+        """The transactions for what a stage reads of others than the group's (lines 14-16)."""
         total = np.zeros((len(_warps(dims)), len(TRANSACTION_SIZES)))
         place = dict(zip(self.stages.problem.graph.stage[name].dims, along, strict=True))
         for access, runs in self._reads[name]:
             if self.stages.facts.source(access.buffer) in sources:
-                total += runs * self._transactions(self._moves(access, place), access.load.dtype.bytes, dims)
+                total += runs * _transactions(self._moves(access, place), dims)
         return tuple(zip(_warps(dims), map(tuple, total.tolist()), strict=True))
-
-    @memoized
-    def _transactions(self, moves: _Moves | None, size: int, dims: int) -> Numbers:
-        """The transactions of loads of values of so many bytes, by warp sizes."""
-        return np.array([_coalesced(moves, warp) for warp in _warps(dims)])
 
     @cached_property
     def _reads(self) -> Memoized[str, list[tuple[Access, float]]]:
         return Memoized(lambda name: list(self._global_loads(name)))
+
+    @cached_property
+    def _sources(self) -> Memoized[str, frozenset[str]]:
+        """The stages and inputs that a stage reads."""
+        return Memoized(lambda name: frozenset(self.stages.facts.source(a.buffer) for a, _ in self._reads[name]))
 
     def _global_loads(self, name: str) -> Iterator[tuple[Access, float]]:
         """GET_GLOBAL_MEM_LOADS: the different reads of a stage, with how often a point does each."""
@@ -279,14 +321,21 @@ def _warps(dims: int) -> list[tuple[int, ...]]:
     return [tuple(int(w) for w in warp_sizes(b)) for b in blocks]
 
 
-def _coalesced(moves: _Moves | None, warp: tuple[int, ...]) -> tuple[float, ...]:
-    """MIN_GL_TXS: the fewest transactions that bring what the threads of a warp read, by their sizes."""
+@cache
+def _lanes(dims: int) -> Numbers:
+    """The places of the lanes along each dim, by warp sizes."""
+    lanes = np.arange(WARP_SIZE)
+    return np.array([[lanes // prod(warp[:k]) % warp[k] for warp in _warps(dims)] for k in range(dims)])
+
+
+def _transactions(moves: _Moves | None, dims: int) -> Numbers:
+    """MIN_GL_TXS: the fewest transactions of each size that bring what the threads of a warp read, by warp sizes."""
     if moves is None:
-        return (float(WARP_SIZE),) * len(TRANSACTION_SIZES)
-    lanes = np.arange(prod(warp))
-    places = [lanes // prod(warp[:k]) % n for k, n in enumerate(warp)]
-    address = sum((places[at] * s.numerator // s.denominator * far for at, s, far in moves), 0 * lanes)
-    return tuple(float(len(np.unique(address // size))) for size in TRANSACTION_SIZES)
+        return np.full((len(_warps(dims)), len(TRANSACTION_SIZES)), float(WARP_SIZE))
+    lanes = _lanes(dims)
+    address = sum((lanes[at] * s.numerator // s.denominator * far for at, s, far in moves), 0 * lanes[0])
+    touched = np.sort([address // size for size in TRANSACTION_SIZES])
+    return 1.0 + np.count_nonzero(np.diff(touched), axis=-1).T
 
 
 class _TiledSpace:
@@ -314,10 +363,11 @@ class _TiledSpace:
         along = dict(zip(self.tiled, sizes, strict=True)) | dict.fromkeys(self.planes, 1)
         return {self.group.dims[k]: along[k] for k in sorted(along)}
 
-    def position(self, name: str, dim: str) -> int | None:
-        """Which of x, y and z a dim of a stage goes along."""
-        k = self.group.output_space.axes[name].get(dim)
-        return self.tiled.index(k) if k in self.tiled else None
+    def positions(self, name: str) -> tuple[int | None, ...]:
+        """Which of x, y and z the dims of a stage go along."""
+        axes = self.group.output_space.axes[name]
+        tiled = [axes.get(dim) for dim in self.group.stages.problem.graph.stage[name].dims]
+        return tuple(self.tiled.index(k) if k in self.tiled else None for k in tiled)
 
     def dim(self, name: str, k: int) -> str:
         """The dim of a stage that goes along one of the output."""

@@ -9,7 +9,8 @@ tiles of the same shape, which `group_tiles` looks at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, wraps
 from itertools import compress, product
 from math import prod
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...dataclass import cached_property, dataclass
+from ...machine.multiprocessor import quotient
 from ...target.gpu import MOST_THREADS, WARP_SIZE
 
 Numbers = Any
@@ -66,6 +68,24 @@ class TileShapes:
     def _kinds(self) -> tuple[Numbers, Numbers]:
         return _kinds(self.warp)
 
+    def __getitem__(self, which: Numbers) -> TileShapes:
+        """Some of them."""
+        extents, warp = (tuple(n[which] for n in sizes) for sizes in (self.extents, self.warp))
+        return TileShapes(extents, warp, self.split_dim[which])
+
+
+def _of_each(compute: Callable[[Blocks], Numbers]) -> Any:
+    """A property of each block that is computed once, for all blocks that others are chosen from."""
+
+    @wraps(compute)
+    def found(blocks: Blocks) -> Numbers:
+        if blocks.chosen is None:
+            return compute(blocks)
+        source, which = blocks.chosen
+        return getattr(source, compute.__name__)[which]
+
+    return cached_property(found)
+
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
@@ -75,17 +95,18 @@ class Blocks:
     tile: Sizes
     block: Sizes
     per_warp: bool = True
+    chosen: tuple[Blocks, Numbers] | None = None  # the blocks that these were chosen from, and which of them they are
     known: tuple[TileShapes, Numbers] | None = None  # `shapes` and `shape`, if they have been found
 
     @cached_property
     def warp(self) -> tuple[Numbers, ...]:
         return warp_sizes(self.block)
 
-    @cached_property
+    @_of_each
     def threads(self) -> Numbers:
         return prod(self.block)
 
-    @cached_property
+    @_of_each
     def points(self) -> Numbers:
         """The points that one thread computes, of a tile without its overlap."""
         return prod(self.tile)
@@ -124,15 +145,27 @@ class Blocks:
     def _shapes(self) -> tuple[TileShapes, Numbers]:
         if self.known is not None:
             return self.known
+        if self.chosen is not None:
+            source, which = self.chosen
+            return source.shapes, source.shape[which]
         first, shape = _kinds((*self.extents, *self.warp, self.split_dim))
         extents, warp = (tuple(n[first] for n in sizes) for sizes in (self.extents, self.warp))
         return TileShapes(extents, warp, self.split_dim[first]), shape
 
+    @cached_property
+    def _sizes(self) -> list[Numbers]:
+        """The points of a block along each dim, without overlap."""
+        return [t * b for t, b in zip(self.tile, self.block, strict=True)]
+
+    def are_smaller(self, extents: Sequence[int]) -> Numbers:
+        """Whether they are smaller than a picture along each dim."""
+        return np.logical_and.reduce([size < n for n, size in zip(extents, self._sizes, strict=True)])
+
     def in_picture(self, extents: Sequence[int]) -> Numbers:
         """How many blocks the output has, those of the rest along each dim included."""
-        return prod(-(-n // (t * b)) for n, t, b in zip(extents, self.tile, self.block, strict=True))
+        return prod(quotient(n - 1, size) + 1 for n, size in zip(extents, self._sizes, strict=True))
 
-    @cached_property
+    @_of_each
     def count(self) -> Numbers:
         """The overlapped tiles of a block."""
         return prod(self.tiles)
@@ -140,9 +173,15 @@ class Blocks:
     def __getitem__(self, which: Numbers) -> Blocks:
         """Some of them."""
         tile, block = (tuple(n[which] for n in sizes) for sizes in (self.tile, self.block))
-        return Blocks(tile, block, self.per_warp, (self.shapes, self.shape[which]))
+        return Blocks(tile, block, self.per_warp, (self, which))
 
-    @cached_property
+    def with_own_shapes(self) -> Blocks:
+        """The same blocks, whose `shapes` are no others than theirs."""
+        used, shape = np.unique(self.shape, return_inverse=True)
+        shapes = self.shapes if len(used) == len(self.shapes.split_dim) else self.shapes[used]
+        return Blocks(self.tile, self.block, self.per_warp, known=(shapes, shape))
+
+    @_of_each
     def split_dim(self) -> Numbers:
         """The first dim along which a thread has more than one point; how many dims there are where none is."""
         several = np.stack([points > 1 for points in self.tile])
@@ -151,8 +190,12 @@ class Blocks:
     def whole_tiles(self, fraction: Numbers) -> Numbers:
         """R of Algorithm 1: the points of a thread that are in registers along the split dim, for such a fraction of
         them."""
-        points = np.select([self.split_dim == k for k in range(len(self.tile))], self.tile, 0)
-        return np.floor(points * fraction + TINY)
+        return np.floor(self._split_points * fraction + TINY)
+
+    @_of_each
+    def _split_points(self) -> Numbers:
+        """The points of a thread along the split dim."""
+        return np.select([self.split_dim == k for k in range(len(self.tile))], self.tile, 0)
 
 
 def _kinds(columns: Sequence[Numbers]) -> tuple[Numbers, Numbers]:
@@ -164,24 +207,26 @@ def _kinds(columns: Sequence[Numbers]) -> tuple[Numbers, Numbers]:
 
 
 def candidates(extents: Sequence[int], *, per_warp: bool, is_last: bool) -> Blocks:
-    """Tiles and blocks to try for such extents, those with few points per thread first: tile sizes from 1 to 32, powers
-    of two while grouping or where three dims are tiled, and blocks of whole warps, powers of two along each dim."""
-    each = [_tile_sizes(n, every=is_last and len(extents) < MOST_DIMS) for n in extents]
-    tiles = np.array(sorted(product(*each), key=lambda tile: (prod(tile), tile[::-1])), dtype=np.int64)
-    blocks = np.array(list(_block_sizes(extents)), dtype=np.int64).reshape(-1, len(extents))
+    """Tiles and blocks to try for such extents: those that are smaller. The last pass has every tile size, unless three
+    dims are tiled."""
+    every = _all_candidates(len(extents), per_warp, every_size=is_last and len(extents) < MOST_DIMS)
+    return every[every.are_smaller(extents)]
+
+
+@cache
+def _all_candidates(dims: int, per_warp: bool, every_size: bool) -> Blocks:
+    """Tiles and blocks, those with few points per thread first: tile sizes from 1 to 32, every one or powers of two;
+    blocks of whole warps, powers of two along each dim."""
+    sizes = range(1, LARGEST + 1) if every_size else [1 << k for k in range(LARGEST.bit_length())]
+    tiles = np.array(sorted(product(sizes, repeat=dims), key=lambda tile: (prod(tile), tile[::-1])), dtype=np.int64)
+    blocks = np.array(list(_block_sizes(dims)), dtype=np.int64)
     tile, block = np.repeat(tiles, len(blocks), axis=0), np.tile(blocks, (len(tiles), 1))
-    smaller = np.all(tile * block < np.array(extents), axis=1)
-    return Blocks(tuple(tile[smaller].T), tuple(block[smaller].T), per_warp)
+    return Blocks(tuple(np.ascontiguousarray(tile.T)), tuple(np.ascontiguousarray(block.T)), per_warp)
 
 
-def _tile_sizes(extent: int, *, every: bool) -> list[int]:
-    sizes = range(1, LARGEST + 1) if every else [1 << k for k in range(LARGEST.bit_length())]
-    return [n for n in sizes if n <= extent]
-
-
-def _block_sizes(extents: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def _block_sizes(dims: int) -> Iterator[tuple[int, ...]]:
     """Long rows of threads first."""
-    powers = [[1 << k for k in range(MOST_THREADS.bit_length()) if 1 << k < max(2, n)] for n in extents]
-    for block in product(*(p[::-1] for p in powers)):
+    powers = [1 << k for k in reversed(range(MOST_THREADS.bit_length()))]
+    for block in product(powers, repeat=dims):
         if WARP_SIZE <= prod(block) <= MOST_THREADS:
             yield block

@@ -36,6 +36,8 @@ class ExpressionInlining:
         self.stages = group.stages
         self.dependences: dict[tuple[str, str], Distance] = dict(group.dependences)
         self.inlined: dict[str, None] = {}
+        if how == NONE:
+            return
         self._plain = {n: n in self.stages.pointwise for n in group.names}
         self._operations = {n: self.stages.operations[n] + 1 for n in group.names}
         self._loads = {pair: self.stages.loads[pair] for pair in self.dependences}
@@ -43,8 +45,7 @@ class ExpressionInlining:
         self._producers: dict[str, dict[str, None]] = {n: {} for n in group.names}
         for p, c in self.dependences:
             self._consumers[p][c] = self._producers[c][p] = None
-        if how != NONE:
-            self._inline_pointwise()
+        self._inline_pointwise()
         if how == FULL:
             self._inline_what_is_read_once()
 
