@@ -15,8 +15,9 @@ thread's own anyhow gets constant indices where these are known (`own_registers`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 
-from ...dataclass import dataclass
+from ...dataclass import value
 from ...expr.nodes import Expr, Load, var
 from ...expr.visit import loaded, transform, walk_loads
 from ...ir.nodes import For, If, Let, Realize, Stmt, Store
@@ -48,7 +49,7 @@ def distribute_registers(body: Stmt, of_threads: Refuse, of_lanes: Refuse, small
     return distribution.rewritten(body, around, {}) if distribution.found else body
 
 
-@dataclass(frozen=True)
+@value()
 class _Around:
     """The context of a statement: among the threads of its block, and among the lanes of its warp."""
 
@@ -56,9 +57,15 @@ class _Around:
     is_thread: bool = False  # whether it is in a loop of threads
     warp: At | None = None  # None outside of the loop over a warp's threads
     lane: Expr | None = None  # the number of a thread in its warp
+    known: dict[int, list[tuple[Stmt, _Around]]] = field(default_factory=dict)  # `inside`, by statement
 
-    def inside(self, s: Stmt) -> Iterator[tuple[Stmt, _Around]]:
-        """The statements directly inside of another, each with its context."""
+    def inside(self, s: Stmt) -> list[tuple[Stmt, _Around]]:
+        """The statements directly inside of another, each with its context: the same whenever they are visited."""
+        if id(s) not in self.known:
+            self.known[id(s)] = list(self._inside(s))
+        return self.known[id(s)]
+
+    def _inside(self, s: Stmt) -> Iterator[tuple[Stmt, _Around]]:
         for c, scope in step(s, self.block.scope):
             if not isinstance(s, (For, If, Let)):
                 yield c, self

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import NamedTuple
 
 from ...analysis.interval import Interval, Scope
-from ...dataclass import dataclass
+from ...dataclass import value
 from ...expr.build import logical_and
 from ...expr.linear import Linear, linear
 from ...expr.nodes import Broadcast, Const, Expr, Ramp, Var, var
 from ...expr.types import INDEX
 from ...expr.visit import depends, loaded, names
-from ...ir.nodes import For, If, Stmt
+from ...ir.nodes import For, If, Let, Stmt
 from ...ir.visit import children
 from ...target.gpu import WARP_SIZE
 from ...target.kinds import Kind
@@ -69,7 +69,7 @@ class ThreadLoop(NamedTuple):
         return number if is_outermost else number % self.lanes
 
 
-@dataclass(frozen=True)
+@value()
 class At:
     """The context of a statement: the loops of the given kinds around it are those of threads."""
 
@@ -104,19 +104,21 @@ class At:
 
     def inside(self, s: Stmt, scope: Scope) -> At:
         """The context of a statement directly inside of another, in its scope."""
+        if not isinstance(s, (For, If, Let)):
+            return self
         alike = self.alike and self.decides_alike(s)
         if isinstance(s, For) and s.kind in self.kinds:
             begin, extent = self.named.form(s.min), self.named.form(s.extent).expr()
             loops = self.loops[:-1] if s.kind is Kind.LANE and self.loops and self.loops[-1].is_warp else self.loops
             loop = ThreadLoop(s.var, begin, s.extent, thread_digit(s, extent), s.kind is Kind.LANE)
-            return replace(self, scope=scope, loops=(*loops, loop), alike=alike)
+            return At(self.named, scope, self.kinds, (*loops, loop), alike, self.turns)
         if isinstance(s, For) and self.differs(s.min):
             turn, count = var(of_loop(s.var, "turn")), most(s.extent, self.scope)
             named = self.named.where(s.var, self.named.form(s.min).plus(linear(turn)))
             scope = {**scope, turn.name: Interval(0, None if count is None else count - 1)}
             turns = {**self.turns, turn.name: Turn(var(s.var) - s.min, count)}
-            return replace(self, named=named, scope=scope, alike=alike, turns=turns)
-        return replace(self, named=self.named.inside(s), scope=scope, alike=alike)
+            return At(named, scope, self.kinds, self.loops, alike, turns)
+        return At(self.named.inside(s), scope, self.kinds, self.loops, alike, self.turns)
 
     def decides_alike(self, s: Stmt) -> bool:
         """Whether control flow in a statement is uniform: all threads take the same branch and the same number of
