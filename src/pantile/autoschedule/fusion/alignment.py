@@ -107,7 +107,7 @@ class StageGraph(SingleStages):
 
     @cached_property
     def _spaces(self) -> list[tuple[Group, AlignedSpace]]:
-        """One space for all stages that are connected by constant dependences: their subsets need none of their own."""
+        """Spaces of stages that are connected by constant dependences: their subsets need none of their own."""
         at = {name: v for v, name in enumerate(self.names)}
 
         def constant(stage: Stage, definition: Definition) -> Sequence[Access]:
@@ -116,8 +116,25 @@ class StageGraph(SingleStages):
             return [a for name, accesses in sources if name not in at or not apart >> at[name] & 1 for a in accesses]
 
         near = [close & ~apart for close, apart in zip(self._neighbours, self._apart, strict=True)]
-        spaces = [(part, self._space(self.members(part), constant)) for part in _components(self._able, near)]
-        return [(part, space) for part, space in spaces if space is not None]
+        spaces = []
+        for left in _components(self._able, near):
+            while left:
+                part, space = self._part_in_one_space(left, near, constant)
+                spaces.append((part, space))
+                left &= ~part
+        return spaces
+
+    def _part_in_one_space(self, group: Group, near: Sequence[Group], reads: Reads) -> tuple[Group, AlignedSpace]:
+        """What of a group is in one space: all of it, or its first stage and neighbours that are added one by one."""
+        if whole := self._space(self.members(group), reads):
+            return group, whole
+        part, *others = (1 << v for v in vertices(group))
+        space = self._space(self.members(part), reads)
+        assert space is not None, "a stage alone is in a space"
+        for other in others:
+            if union(near, other) & part and (larger := self._space(self.members(part | other), reads)):
+                part, space = part | other, larger
+        return part, space
 
     def _space(self, names: tuple[str, ...], reads: Reads | None = None) -> AlignedSpace | None:
         alignment = align(self.problem.graph, names, reads or self._along_axes)
