@@ -37,17 +37,6 @@ from ...target.gpu import LINE, SECTOR, WARP_SIZE
 from .group_tiles import FusedGroup, GroupTiles
 from .warp_tiles import Blocks, Numbers
 
-# What the size of the picture does not matter to.
-OF_STAGES = (
-    "shared_per_block",
-    "transactions",
-    "registers",
-    "room",
-    "memory_time",
-    "compute_time",
-    "overlap",
-    "fits",
-)
 TRANSACTION_SIZES = (SECTOR, LINE)  # GLMemTxSz, for L2 and for L1
 
 
@@ -76,8 +65,12 @@ def weights_of(gpu: str, *, printed: bool) -> Weights:
     return of_paper or (Weights() if printed else OF_H200)
 
 
+_OF_STAGES = list[str]()  # names of properties that are the same in pictures of all sizes
+
+
 def _of_stages(compute: Callable[[Algorithm2], Numbers]) -> Any:
-    """A property that the size of the picture does not matter to."""
+    """A property that is the same in pictures of all sizes."""
+    _OF_STAGES.append(compute.__name__)
 
     @wraps(compute)
     def found(costs: Algorithm2) -> Numbers:
@@ -96,12 +89,12 @@ class Algorithm2:
     blocks: Blocks
     fractions: Numbers = (0.0,)  # a column of those for all blocks, or a row with one for each
     printed: bool = False
-    known: Mapping[str, Numbers] = field(default_factory=dict)  # of the same stages in a picture of another size
+    known: Mapping[str, Numbers] = field(default_factory=dict)  # what is the same in pictures of all sizes, by name
 
     @property
     def in_any_picture(self) -> Algorithm2:
-        """The same costs, with nothing kept but what does not matter to the size of the picture."""
-        known = {name: getattr(self, name) for name in OF_STAGES}
+        """The same costs, of which nothing is kept but what is the same in pictures of all sizes."""
+        known = {name: getattr(self, name) for name in _OF_STAGES}
         return replace(self, tiles=replace(self.tiles), blocks=replace(self.blocks), known=known)
 
     def in_picture(self, group: FusedGroup) -> Algorithm2:

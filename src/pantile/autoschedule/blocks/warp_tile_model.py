@@ -247,7 +247,7 @@ class WarpTileModel:
         overlap: tuple[float, ...],
         fixed: int,
     ) -> FusedStage:
-        """A stage that reads some stages and inputs of others than the group's, and whose dims are these of x, y, z."""
+        """A stage that reads these stages and inputs from outside of its group, and whose dims are these of x, y, z."""
         loads = self._loads(name, outside, along, len(density))
         return FusedStage(
             self.stages.facts.bytes_per_point(name), loads, density, overlap, fixed, *self._estimates[name]
