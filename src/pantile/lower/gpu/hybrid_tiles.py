@@ -111,9 +111,11 @@ class _HybridTile:
 
     def stored(self, s: Stmt, at: At) -> Stmt:
         """Statements with the loops that store the buffer, of both parts."""
-        if isinstance(s, For) and s.kind is Kind.LANE and self.is_stored_in(s):
+        if not self.is_stored_in(s):
+            return s
+        if isinstance(s, For) and s.kind is Kind.LANE:
             return self.in_parts(s, at)
-        if isinstance(s, Store) and s.buffer in self.buffers:
+        if isinstance(s, Store):
             raise self.split.refuse("it is stored outside of its lane loops")
         return rebuild(s, expressions(s), tuple([self.stored(c, at.inside(s, i)) for c, i in step(s, at.scope)]))
 
