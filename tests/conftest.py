@@ -22,7 +22,7 @@ from .long import LONG
 providers._get_local_constants = lambda: providers.Constants()
 
 _COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
-settings.register_profile("ci", max_examples=10, derandomize=True, database=None, phases=[Phase.generate], **_COMMON)
+settings.register_profile("ci", max_examples=8, derandomize=True, database=None, phases=[Phase.generate], **_COMMON)
 settings.register_profile("long", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("PANTILE_FUZZ", "ci"))
 

@@ -92,7 +92,7 @@ def scope_of(at: dict[str, int], box: Box) -> dict[str, Interval]:
 SEEDS = st.integers(0, 1 << 20)
 
 
-@cases(200)
+@cases(150)
 @given(indices(), ranges(), SEEDS)
 def test_ranges_of_a_call_hold_what_is_computed(e: Expr, box: Box, seed: int) -> None:
     for at, pixels in points(seed, box):
@@ -101,7 +101,7 @@ def test_ranges_of_a_call_hold_what_is_computed(e: Expr, box: Box, seed: int) ->
         assert holds(interval(e, scope), evaluated(e, at, pixels)), (str(e), at, pixels)
 
 
-@cases(200)
+@cases(150)
 @given(indices(), ranges(), SEEDS)
 def test_ranges_in_code_hold_what_is_computed(e: Expr, box: Box, seed: int) -> None:
     """Ends as expressions of params and of where the coordinates begin and end."""
@@ -126,7 +126,7 @@ def assert_held_in_code(e: Expr, box: Box, seed: int) -> None:
         assert holds(Interval(*ends), evaluated(e, at, pixels)), (str(e), str(found.low), str(found.high), at, pixels)
 
 
-@cases(200)
+@cases(150)
 @given(indices() | values(), ranges(), SEEDS)
 def test_simplifying_keeps_what_is_computed(e: Expr, box: Box, seed: int) -> None:
     simpler = simplify(e, Facts({n: box[n] for n in COORDINATES}))
@@ -145,7 +145,7 @@ def test_bounds_of_facts_are_those_of_the_type() -> None:
     assert names(widened.index(param + 1)) == {"n"}
 
 
-@cases(200)
+@cases(150)
 @given(indices() | values(), ranges(), SEEDS)
 def test_magnitudes_bound_what_is_computed(e: Expr, box: Box, seed: int) -> None:
     most = Magnitudes().of(e) if e.dtype.is_int else None

@@ -39,13 +39,15 @@ CHECKED = [(name, how) for name, how in QUICK if name != "guided_filter" or LONG
 
 
 def odd_sizes(name: str, how: str) -> Iterator[Shapes]:
-    """Each of the odd sizes under one of the schedules, by turns. Some app has its smallest under each of them; the
-    largest is under every schedule where accesses are checked, or here where they are not."""
+    """The largest of the odd sizes and one of the others under one of the schedules, by turns: some app has its
+    smallest under each of them. The largest is under every schedule where accesses are checked, or here where they are
+    not."""
     sizes, schedules = app_and_case(name)[1].odd, [h for n, h in EVERY if n == name]
     first, last = list(APPS).index(name), len(sizes) - 1
     for k, shapes in enumerate(sizes):
         is_under_every = LONG or (k == last and (name, how) not in CHECKED)
-        if (k == last or name not in SLOW) and (is_under_every or schedules[(first + k) % len(schedules)] == how):
+        is_tried = LONG or k == last or name not in SLOW and k == first % last
+        if is_tried and (is_under_every or schedules[(first + k) % len(schedules)] == how):
             yield shapes
 
 

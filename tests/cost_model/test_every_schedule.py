@@ -21,7 +21,7 @@ from tests.fuzz.kinds import KINDS
 MACHINES = (named("neoverse-n1"), named("sapphire-rapids-8480"), TINY)
 QUICK = ("blur", "unsharp", "harris", "hist_eq", "iir_blur", "conv_layer", "bilateral_grid", "tp", "equake", "gemver")
 FEW_OF_MANY = [name for name in APPS if not name.startswith("multigrid")] + ["multigrid_2d_v444"]  # all are alike
-EXAMPLES = 5
+EXAMPLES = 4
 
 
 def assert_sound(found: Cost) -> None:

@@ -18,8 +18,8 @@ from .pipelines import pipelines
 
 PARTS = range(2)
 # Of the ways to run a case, each has some; campaigns have tens of thousands.
-EXAMPLES = settings().max_examples if LONG else 8
-FEWER = EXAMPLES if LONG else 6  # where it takes longer, or the same cases are drawn elsewhere, too
+EXAMPLES = settings().max_examples if LONG else 6
+FEWER = EXAMPLES if LONG else 5  # where it takes longer, or the same cases are drawn elsewhere, too
 MOST = 3  # Funcs of a pipeline, as in campaigns: more of them are longer to compile, and find no more
 
 

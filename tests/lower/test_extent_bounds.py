@@ -76,7 +76,7 @@ _parts = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(_parts, st.integers(1, 9), st.integers(1, 9))
 def test_bounds_of_differences_hold_everywhere(e: Expr, apart: int, n_apart: int) -> None:
     """The expression at one place minus itself at another, as the length of what lies between two others."""

@@ -82,7 +82,7 @@ def pipelines(draw: st.DrawFn) -> tuple[pt.Pipeline, int, np.ndarray[Any, Any]]:
     return scans(ndim, dtype, steps, offset), len(steps) - whole, array(tuple(shape), dtype)
 
 
-@settings(max_examples=100 if LONG else 8)
+@settings(max_examples=100 if LONG else 5)
 @given(pipelines())
 def test_random_scans(case: tuple[pt.Pipeline, int, np.ndarray[Any, Any]]) -> None:
     p, count, img = case
