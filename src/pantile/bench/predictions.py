@@ -33,8 +33,6 @@ RUNS, MOST_RUNS = 2, 8  # of each schedule in a round
 ENOUGH_S = 0.06  # of running it
 FAR = 2.0  # a prediction is near that is off by less than this factor
 WIDE = 50.0  # times as long as the shortest: times that only powers of ten are marked for
-
-
 LONGEST_S = 2.0  # what is predicted to take longer is not tried
 
 
@@ -43,7 +41,7 @@ MOST_POINTS = 1 << 21  # of an input: enough to leave the caches of a core, and 
 SHORT = 80  # axes that are left as they are
 LARGEST_VECTOR = 64
 _ATTEMPTS = 40  # per schedule that is wanted
-_CHANGED = ", changed"
+_CHANGED = ", changed"  # after the name of what was changed
 _WITH_FACTORS = ("split", "tile", "vectorize", "unroll", "parallel")
 _PLACES = ("compute_at", "store_at", "compute_root", "compute_inline", "store_root", "compute_with")
 
@@ -89,7 +87,7 @@ class OnOneThread:
         return pipeline.predict(num_threads=1, **self.arguments).seconds
 
     def timed(self, pipeline: pt.Pipeline) -> Callable[[], float]:
-        self._out = pipeline(num_threads=1, **self.arguments)
+        self._out = pipeline(num_threads=1, out=self._out, **self.arguments)
         return partial(_seconds, pipeline, self.arguments, self._out)
 
 

@@ -93,7 +93,7 @@ class Algorithm2:
 
     @property
     def in_any_picture(self) -> Algorithm2:
-        """The same costs, of which nothing is kept but what is the same in pictures of all sizes."""
+        """These costs, of which nothing is kept but what is equal in pictures of all sizes."""
         known = {name: getattr(self, name) for name in _OF_STAGES}
         return replace(self, tiles=replace(self.tiles), blocks=replace(self.blocks), known=known)
 

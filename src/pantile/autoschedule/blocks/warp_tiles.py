@@ -176,7 +176,7 @@ class Blocks:
         return Blocks(tile, block, self.per_warp, (self, which))
 
     def with_own_shapes(self) -> Blocks:
-        """The same blocks, whose `shapes` are no others than theirs."""
+        """These blocks, without `shapes` that none of them has."""
         used, shape = np.unique(self.shape, return_inverse=True)
         shapes = self.shapes if len(used) == len(self.shapes.split_dim) else self.shapes[used]
         return Blocks(self.tile, self.block, self.per_warp, known=(shapes, shape))

@@ -63,7 +63,7 @@ def tensorize(body: Stmt, storage: Mapping[str, Storage], refuse: Refuse, small:
 
 @dataclass(frozen=True)
 class _Tensorizer:
-    """Replaces tiles."""
+    """Replaces the tiles of products in a statement by matrix instructions."""
 
     refuse: Refuse
     small: bool
