@@ -1,14 +1,15 @@
-"""Listing 6.1 of sioutas-thesis (lines 4546-4588): what a group costs as one kernel, for many tile sizes at once.
+"""Listing 6.1 of sioutas-thesis (lines 4546-4588): the cost of a group as one kernel, for many tile sizes at once.
 
     Z reads five rows of W, in tiles of 4 x 4    ->    blocks of 8 x 4 threads, W[8, 4] in shared memory
 
-All of a group's stages but its output lie in shared memory. A block has as many threads along each dim as the stage
-that needs most; occupancy, active threads and active multiprocessors follow from threads, shared memory and an
+All stages of a group except its output are in shared memory. Along each dim, a block has as many threads as the stage
+that needs the most. Occupancy, active threads and active multiprocessors follow from threads, shared memory and an
 estimate of registers by the rules of NVIDIA's calculator (`machine.multiprocessor`).
 
-The listing leaves open what a load costs. Here as in the source that its author published, and as in the autoscheduler
-of Halide that it extends: what comes from outside of the group costs `global_load` once per element of the footprint,
-and for each access between 1 and that, as the footprint fills the L1 cache. Shared memory costs `shared_load`.
+The listing leaves open what a load costs. The costs here are those of the source that its author published, and of the
+Halide autoscheduler that it extends. Loading from outside of the group costs between 1 and `global_load`: once per
+element of the footprint, more the larger the source is compared with the L1 cache, and once per access, more the larger
+the footprint is compared with it. A load from shared memory costs `shared_load`.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ TRANSACTION = 64
 
 @dataclass(frozen=True)
 class CostParameters:
-    """The constants of Listing 6.1 that no GPU decides."""
+    """The constants of Listing 6.1 that do not depend on the GPU."""
 
     occupancy_threshold: Weight = 0.1
-    blocks_per_multiprocessor: Count = 2  # at the least: "2-4 times the number of SMs" (line 4513)
-    registers: Count = 64  # of a thread, as §6.3 assumes; lines 4690-4697 give the most that there may be
+    blocks_per_multiprocessor: Count = 2  # at least: "2-4 times the number of SMs" (line 4513)
+    registers: Count = 64  # of a thread, as §6.3 assumes; lines 4690-4697 give the maximum
     global_load: Weight = 200.0
     shared_load: Weight = 1.0
 
@@ -73,7 +74,7 @@ def occupancies(gpu: Gpu, threads: Numbers, shared: Numbers, most_registers: int
 
 
 class GroupCosts:
-    """A group, of which the last member is the output, in tiles of many sizes."""
+    """A group, whose last member is the output, in tiles of many sizes."""
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class GroupCosts:
     def _each(self, numbers: Numbers) -> Numbers:
         return np.broadcast_to(np.asarray(numbers, dtype=np.int64), self.shape)
 
-    # ---- lines 3-7: loads, and what lies in shared memory
+    # ---- lines 3-7: loads, and the contents of shared memory
 
     @cached_property
     def shared(self) -> Numbers:
@@ -122,7 +123,7 @@ class GroupCosts:
         return needed * first + accesses * np.minimum(1 + needed / cache * most, most)
 
     def _consecutive(self, source: str) -> Numbers:
-        """The elements of a row that neighbouring threads load, up to those of one transaction."""
+        """The consecutive elements of a row that neighbouring threads load, at most those of one transaction."""
         box, of_value = self.boxes[source], max(1, self.facts.bytes_per_point(source))
         row = self._each(footprint.points(box[self.problem.row(source) :]))
         return np.clip(row, 1, max(1, TRANSACTION // of_value))
@@ -143,7 +144,7 @@ class GroupCosts:
 
     @cached_property
     def threads(self) -> Mapping[str, Mapping[str, Numbers]]:
-        """thread_block of each stage, by dims of the output: its dims that move with those that are tiled."""
+        """thread_block of each stage, by dims of the output: the extents of its dims that move with tiled dims."""
         moving = motions(self.problem.graph, self.members, self.output)
         return {name: dict(self._threads(name, self.boxes[name], moving[name])) for name in self.members}
 
@@ -159,7 +160,7 @@ class GroupCosts:
 
     @cached_property
     def thread_count(self) -> Numbers:
-        """The product along all dims: as many threads are launched (lines 4660-4663)."""
+        """The number of threads that are launched: the product along all dims (lines 4660-4663)."""
         return self._each(prod(self.thread_block.values()))
 
     @cached_property
@@ -171,19 +172,19 @@ class GroupCosts:
 
     @cached_property
     def least_occupancy(self) -> Numbers:
-        """The occupancy of the stage that has least (line 30)."""
+        """The least occupancy of any stage (line 30)."""
         return np.min([o.share for o in self.occupancy.values()], axis=0)
 
     @cached_property
     def active_threads(self) -> Numbers:
-        """The active threads of the stage that has fewest (line 31)."""
+        """The fewest active threads of any stage (line 31)."""
         return np.min([o.active_threads for o in self.occupancy.values()], axis=0)
 
     @cached_property
     def blocks(self) -> Numbers:
         return self._each(footprint.tiles(self.facts, self.output, self.tiles))
 
-    # ---- lines 25-41: costs, and configurations that are none
+    # ---- lines 25-41: costs, and which configurations are valid
 
     @cached_property
     def arithmetic(self) -> Numbers:
@@ -208,7 +209,7 @@ class GroupCosts:
         return self.fits & busy & (active >= self.gpu.multiprocessors)
 
     def costs(self, *, is_last: bool) -> Numbers:
-        """The cost of the whole group (line 40). Only the last pass scales its memory cost by occupancy, and wants
+        """The cost of the whole group (line 40). Only the last pass scales its memory cost by occupancy, and requires
         whole warps (lines 4735-4747)."""
         if not is_last:
             return np.where(self.is_valid, self.blocks * (self.arithmetic + self.memory), np.inf)

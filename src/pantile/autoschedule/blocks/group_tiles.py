@@ -1,8 +1,8 @@
-"""What a group of stages has in overlapped tiles of different shapes: sizes, loads and work of polymage-gpu (§4, §6).
+"""The sizes, loads and work of a group of stages in overlapped tiles of many shapes (polymage-gpu §4, §6).
 
     tiles of 128 x 8, a stage that overlaps by 2 x 4    ->    130 x 12 points, 1.52 times those without overlap
 
-How many such tiles a block has, and how many blocks run, is up to `warp_costs`.
+`warp_costs` decides how many such tiles a block has, and how many blocks run.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from .warp_tiles import Numbers, TileShapes
 
 WORD = 4  # bytes of a register
 
-Transactions = tuple[tuple[tuple[int, ...], tuple[float, ...]], ...]  # warp sizes, and those by GLMemTxSz
+Transactions = tuple[tuple[tuple[int, ...], tuple[float, ...]], ...]  # warp size -> transactions by GLMemTxSz
 
 
 @hashed_once
 @dataclass(frozen=True)
 class FusedStage:
-    """One stage of a group. Its tile has `fixed` points at each point of the dims of blocks, of which it has some."""
+    """One stage of a group. Its tile has `fixed` points for each point along those dims of a block that the stage
+    has."""
 
     bytes: int  # of a point
     transactions: Transactions  # of a point
@@ -35,34 +36,35 @@ class FusedStage:
 
     @property
     def points(self) -> float:
-        """Its points at each point of the output."""
+        """Its points per point of the output."""
         return self.fixed * prod(d for d in self.density if d is not None)
 
 
 @dataclass(frozen=True)
 class FusedGroup:
-    """Stages that are fused, the output last, whose extents are those along x, y, z."""
+    """Fused stages, the output last. `extents` are those of the output along x, y, z."""
 
     stages: tuple[FusedStage, ...]
     extents: tuple[int, ...]
     planes: int = 1  # tiles along other dims of the output
-    is_stored: bool = True  # whether the output is one of the pipeline: others may have blocks that are not whole
+    is_stored: bool = True  # whether the output is one of the pipeline; others may have partial blocks
 
     @property
     def is_of_one_size(self) -> bool:
-        """Whether all stages have a point for each point of the output, so that lanes have the same ones of each."""
+        """Whether all stages have one point per point of the output, so that a lane has the same points of every
+        stage."""
         return all(each == 1 for stage in self.stages for each in stage.density)
 
     @property
     def overlapping(self) -> tuple[bool, ...]:
-        """Along which of x, y and z some stages overlap."""
+        """Whether some stage overlaps along x, y and z."""
         return tuple(any(far) for far in zip(*(stage.overlap for stage in self.stages), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class GroupTiles:
-    """The tiles of all stages of a group, in overlapped tiles of many shapes. Stages that are as dense and overlap as
-    far have tiles of one kind."""
+    """The tiles of all stages of a group, for many shapes of overlapped tiles. Stages with equal density and overlap
+    have tiles of one kind."""
 
     group: FusedGroup
     shapes: TileShapes
@@ -71,7 +73,7 @@ class GroupTiles:
 
     @cached_property
     def _kinds(self) -> dict[tuple[tuple[float | None, ...], tuple[float, ...]], list[int]]:
-        """The places of the stages of each kind."""
+        """The indices of the stages of each kind."""
         kinds: dict[tuple[tuple[float | None, ...], tuple[float, ...]], list[int]] = {}
         for place, stage in enumerate(self.group.stages):
             kinds.setdefault((stage.density, stage.overlap), []).append(place)
@@ -79,41 +81,40 @@ class GroupTiles:
 
     @cached_property
     def _density(self) -> Numbers:
-        """Of stages along each dim; 0 along dims that they lack, where they have one point."""
+        """The density of each kind of stage along each dim; 0 along dims that it lacks, where it has one point."""
         return np.array([[dense or 0.0 for dense in density] for density, _ in self._kinds])
 
     @cached_property
     def _inside(self) -> list[Numbers]:
-        """The points of stages along each dim, without overlap."""
+        """The points of each kind of stage along each dim, without overlap."""
         dims = zip(self.shapes.extents, self._density.T, strict=True)
         return [np.maximum(np.ceil(extent * dense[:, None]), 1) for extent, dense in dims]
 
     @cached_property
     def _along(self) -> list[Numbers]:
-        """The points of stages along each dim."""
+        """The points of each kind of stage along each dim."""
         beyond = np.ceil(np.array([overlap for _, overlap in self._kinds]) * self._density)
         return [inside + further[:, None] for inside, further in zip(self._inside, beyond.T, strict=True)]
 
     @cached_property
     def computed(self) -> Numbers:
-        """COMPUTE_TILE_VOL: the points of stages, the sizes of their scratchpads."""
+        """COMPUTE_TILE_VOL: the points of each kind of stage, which are the sizes of its scratchpads."""
         return prod(self._along)
 
     @cached_property
     def _plain(self) -> Numbers:
-        """The points of stages without overlap."""
+        """The points of each kind of stage without overlap."""
         return prod(self._inside)
 
     @cached_property
     def _redundancy(self) -> Numbers:
-        """The points of stages over those without overlap."""
+        """The points of each kind of stage divided by those without overlap."""
         return self.computed / self._plain
 
     @cached_property
     def in_registers(self) -> tuple[Numbers, Numbers]:
-        """The points of stages that are in registers for each of the points of a thread that are there, and the
-        registers for them, of which lanes share whole ones. What a tile overlaps along the split dim is in shared
-        memory."""
+        """The points of each kind of stage that are in registers, and the registers for them, per point of a thread
+        along the split dim. Registers are those of whole warps. The overlap along the split dim is in shared memory."""
         points, registers = np.ones_like(self.computed), np.ones_like(self.computed)
         for k, (each, width, dense) in enumerate(zip(self._along, self.shapes.warp, self._density.T, strict=True)):
             is_split = self.shapes.split_dim == k
@@ -127,23 +128,23 @@ class GroupTiles:
 
     @cached_property
     def bytes(self) -> Numbers:
-        """All of them, wherever they are (lines 7-9)."""
+        """The bytes of all buffers, in shared memory and in registers (lines 7-9)."""
         return self._of_buffers([stage.bytes * stage.fixed for stage in self.group.stages], self.computed)
 
     @cached_property
     def bytes_in_registers(self) -> Numbers:
-        """The bytes that are in registers, for each of the points of a thread that are there."""
+        """The bytes in registers, per point of a thread along the split dim."""
         return self._of_buffers([stage.bytes * stage.fixed for stage in self.group.stages], self.in_registers[0])
 
     @cached_property
     def registers(self) -> Numbers:
-        """The registers that hold them."""
+        """The registers that hold these bytes."""
         words = [-(-stage.bytes // WORD) * stage.fixed for stage in self.group.stages]
         return self._of_buffers(words, self.in_registers[1])
 
     @cached_property
     def redone(self) -> Numbers:
-        """The points that neighbours compute too."""
+        """The points that neighbouring tiles compute too."""
         return self._of_buffers([stage.fixed for stage in self.group.stages], self.computed - self._plain)
 
     def _of_buffers(self, factors: Sequence[int], points: Numbers) -> Numbers:
@@ -151,11 +152,11 @@ class GroupTiles:
         each = [sum(factors[place] for place in places if place != output) for places in self._kinds.values()]
         return (np.array(each)[:, None] * points).sum(axis=0)
 
-    # ---- of all stages, for one point of each thread and what of the overlap is beside it
+    # ---- of all stages, for one point of each thread with its share of the overlap
 
     @cached_property
     def transactions(self) -> Numbers:
-        """The transactions of a warp, by GLMemTxSz and shapes (lines 13-16)."""
+        """The transactions of a warp, by GLMemTxSz and shape (lines 13-16)."""
         each = np.array([self._transactions(places) for places in self._kinds.values()])
         return (np.take(each, self.shapes.warp_kind, axis=-1) * self._redundancy[:, None]).sum(axis=0)
 
@@ -165,12 +166,12 @@ class GroupTiles:
         return np.take(self._transactions(range(len(self.group.stages))), self.shapes.warp_kind, axis=-1)
 
     def _transactions(self, places: Sequence[int]) -> Numbers:
-        """Those of some stages, without overlap, by GLMemTxSz and kinds of warps."""
+        """The transactions of some stages without overlap, by GLMemTxSz and kind of warp."""
         return self._transactions_of_stages[places].sum(axis=0).T
 
     @cached_property
     def _transactions_of_stages(self) -> Numbers:
-        """Those of each stage, without overlap, by kinds of warps and GLMemTxSz."""
+        """The transactions of each stage without overlap, by kind of warp and GLMemTxSz."""
         of_stages = [dict(stage.transactions) for stage in self.group.stages]
         each = np.array([[of_warp[warp] for warp in self.shapes.warp_kinds] for of_warp in of_stages])
         return np.array([stage.points for stage in self.group.stages])[:, None, None] * each

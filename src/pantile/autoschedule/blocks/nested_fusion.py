@@ -1,15 +1,15 @@
-"""Listing 6.2 of sioutas-thesis (lines 4776-4804): stages of a group move from the block into the threads of what reads
-them, as far as nothing is computed twice there.
+"""Listing 6.2 of sioutas-thesis (lines 4776-4804): stages of a group move from the block into the threads of their
+consumer, as far as that computes nothing twice.
 
     K[c, y, x] -> W[y, x] = K[0, y, x] + K[1, y, x] -> Z[y, x] = W[y - 2, x] + ... + W[y + 2, x]
 
     W overlaps along y: it stays at the block, in shared memory    pt.on("W").compute_at("Z", "x_o").thread("y", "x")
     K overlaps along no loop of W                                  pt.on("K").compute_at("W", "x").unroll("c")
 
-A stage goes one level above the outermost loop of its last consumer along which iterations share its values. Threads
-share nothing without memory of the block, so above a thread loop is the block. Unlike the listing, a stage that several
-members read stays at the block: in the last one of them, the others would not see it. A stage that reads itself stays
-there in the listing, too (lines 20, 25).
+A stage is computed one level above the outermost loop of its last consumer along which iterations share its values.
+Threads share values only in memory of the block, so the level above a thread loop is the block. Unlike in the listing,
+a stage that several members read stays at the block: if it were computed in the last of them, the others could not read
+it. A stage that reads itself stays at the block in the listing, too (lines 20, 25).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_REGISTERS = 32  # values of a stage that one thread keeps
 
 @dataclass(frozen=True)
 class Nested:
-    """The directives of a group, and which of its stages are computed in threads, at which stage."""
+    """The directives of a group, and the stages that are computed in threads, each with the stage of that thread."""
 
     part: Part
     stages: Mapping[str, str]
@@ -40,7 +40,8 @@ class Nested:
 
 @dataclass(frozen=True)
 class _Thread:
-    """A thread of a stage that is computed at the block, or of the group's output: the innermost of its loops, the dims
+    """A thread of the group's output, or of a stage that is computed at the block: its innermost loop, the dims that
+    are shared among threads, and the stages that are computed in it.
     that threads share, and what is computed in it."""
 
     stage: str
@@ -50,8 +51,8 @@ class _Thread:
 
 
 def nested(problem: Problem, group: TiledGroup, part: Part, *, with_updates: bool = False) -> Nested:
-    """Move stages of a group into the threads of their only reader (`optimize_granularity` of Listing 6.2), with
-    updates too if that is asked for."""
+    """Move stages of a group into the threads of their only reader (`optimize_granularity` of Listing 6.2). Stages with
+    updates move only if `with_updates`."""
     chains = {chain.name: chain for chain in part}
     threads: dict[str, _Thread] = {}  # of the stages that are in one
     for name in reversed(group.members):
@@ -68,7 +69,7 @@ def nested(problem: Problem, group: TiledGroup, part: Part, *, with_updates: boo
 
 
 def _in_thread(stage: Stage, at: _Thread, extents: Mapping[str, int]) -> StageSchedule:
-    """All values that the thread needs are written out, so that they are in registers."""
+    """Compute a stage in a thread, with its loops unrolled so that all values the thread needs are in registers."""
     chain = on(stage.name).compute_at(at.stage, at.loop).store_in("register")
     for k, definition in enumerate(stage.definitions):
         loops = loop_names(stage, definition)
@@ -83,7 +84,8 @@ def _in_thread(stage: Stage, at: _Thread, extents: Mapping[str, int]) -> StageSc
 
 
 def _thread(problem: Problem, chain: StageSchedule) -> _Thread | None:
-    """A thread of a stage under such directives, in the innermost loop over its points if it has several."""
+    """The thread of a stage with these directives, in the innermost loop over its points if it has several; None if the
+    stage has no thread loops."""
     said = {d.verb: [str(a) for a in d.args] for d in chain.directives if d.verb in ("thread", "reorder")}
     stage = problem.graph.stage[chain.name]
     if "thread" not in said or stage.updates:
@@ -98,7 +100,8 @@ def _thread(problem: Problem, chain: StageSchedule) -> _Thread | None:
 
 
 def _extents(problem: Problem, at: _Thread, name: str, consumer: str) -> Mapping[str, int] | None:
-    """What one thread needs of a stage; None if the next thread needs some of it, too, or it is much."""
+    """The extents of a stage that one thread needs; None if other threads need some of it too, or if it is too
+    large."""
     graph, members = problem.graph, (*at.inside, at.stage)
     moving = motions(graph, members, at.stage)[consumer]
     shared = overlaps(graph.stage[name], graph.stage[consumer])

@@ -18,11 +18,11 @@ FEW = 64  # iterations: shorter loops are not tiled
 MANY = 1024
 MOST_DIMS = 3  # that a grid of blocks has
 
-Sizes = Mapping[str, np.ndarray[Any, Any]]  # one per tile to try, by dim
+Sizes = Mapping[str, np.ndarray[Any, Any]]  # sizes by dim, one per tile to try
 
 
 def tiled_dims(facts: PipelineFacts, output: str) -> tuple[str, ...]:
-    """The dims that are not short; the longest one if all are."""
+    """Return the dims that are not short, or the longest one if all are."""
     extents = dict(zip(facts.graph.stage[output].dims, facts.extents(output), strict=True))
     able = facts.tileable(output)
     long = tuple(d for d in able if extents[d] >= FEW)[-MOST_DIMS:]
@@ -30,15 +30,15 @@ def tiled_dims(facts: PipelineFacts, output: str) -> tuple[str, ...]:
 
 
 def bounds(extent: int, count: int) -> tuple[int, int]:
-    """T_min and T_max along a dim, if so many dims are tiled."""
+    """Return T_min and T_max along a dim, if `count` dims are tiled."""
     low = 8 if extent >= FEW else 2
     high = extent // (128 if count == 1 else 32) if extent >= MANY else extent // 2
     return min(low, extent), min(max(low, high), extent)
 
 
 def tile_sizes(facts: PipelineFacts, output: str, *, is_last: bool) -> Sizes:
-    """All combinations that a block has enough threads for: of powers of two, in the last pass of every second
-    number."""
+    """All combinations of tile sizes for which a block has enough threads. Sizes are powers of two times T_min; in the
+    last pass, every second number."""
     dims = tiled_dims(facts, output)
     extents = dict(zip(facts.graph.stage[output].dims, facts.extents(output), strict=True))
     limits = {d: bounds(extents[d], len(dims)) for d in dims}

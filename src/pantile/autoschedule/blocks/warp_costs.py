@@ -1,22 +1,22 @@
 """The cost of a group as overlapped tiles of warps: Algorithm 2 of polymage-gpu (§6), for many tiles, blocks, fractions
 in registers and transaction sizes at once.
 
-Properties are the variables of the algorithm, in its order, with their lines. It cannot run as it is printed, so what
-decides here is mended; `printed` follows the lines as far as they go:
+The properties are the variables of the algorithm, in its order, with their line numbers. The algorithm cannot run as it
+is printed, so the costs follow a mended version; `printed` follows the printed lines as far as that is possible:
 
 | lines | printed | mended |
 | --- | --- | --- |
-| 3, 6 | threads over threads per block | blocks, that of the rest included; none may leave a multiprocessor idle |
+| 3, 6 | threads divided by threads per block | blocks, partial ones included; every multiprocessor must have one |
 | 7, 9 | elements of a tile without overlap, times the number of buffers | the bytes of §4's scratchpads |
 | 10, 11 | registers hold a part of what line 10 has left in shared memory | whole tiles without the overlap, in words |
-| 17 | transactions for the points of the tile without its overlap | for all points that stages compute there |
+| 17 | transactions for the points of the tile without its overlap | for all points that stages compute for the tile |
 | 18 | divides by no shared memory, at a fraction of 1 or for one stage: taken as no limit | no limit |
-| 18-24 | memory by the byte, single registers, parts of blocks | NVIDIA's units, whole blocks, at most tbPerSM |
+| 18-24 | memory by the byte, single registers, fractions of blocks | NVIDIA's units, whole blocks, at most tbPerSM |
 | 22, 34 | MaxThPerSM and totalTB are not defined: taken as 32 MaxWarpPerSM and as tbPerSM | likewise |
 | 25 | from left to right: times CoresPerSM | divided by NSMs and by the warps that CoresPerSM run, as the text says |
 | 27, 33 | overlap of a warp's tile over the points of a thread | over the points of the warp: 0.8 % and 0.4 % of §3 |
-| 29, 34 | blocks that shared memory has room for | those that run, "based on the occupancy" |
-| 35 | all transactions of a warp, fewest where threads have one point each | those of one point per thread |
+| 29, 34 | blocks that fit in shared memory | blocks that run, "based on the occupancy" |
+| 35 | all transactions of a warp, fewest where threads have one point each | transactions per point of a thread |
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ class Weights:
 
 
 TABLE_3 = {"GTX 1080 Ti": Weights(w3=45.0, w4=20.0), "Tesla V100": Weights()}
-# Of the mended lines: fitted by tools/fit_warp_weights to 281 schedules of six apps, timed on an H200.
+# Weights for the mended lines, fitted by tools/fit_warp_weights to 281 schedules of six apps, timed on an H200.
 OF_H200 = Weights(w1=0.105, w2=22.8, w3=6.96, w4=26.6, w5=221.0, w6=1.98, w7=1.07)
 
 
 def weights_of(gpu: str, *, printed: bool) -> Weights:
-    """Those of Table 3 for its GPUs, whose drivers add to the names. Others have those of an H200, which are for the
-    mended lines, and for the printed lines those of the V100."""
+    """Return the weights of Table 3 for its GPUs, to whose names drivers add. Other GPUs have the weights of an H200
+    for the mended lines, and those of the V100 for the printed lines."""
     of_paper = next((weights for name, weights in TABLE_3.items() if name in gpu), None)
     return of_paper or (Weights() if printed else OF_H200)
 
 
-_OF_STAGES = list[str]()  # names of properties that are the same in pictures of all sizes
+_OF_STAGES = list[str]()  # names of properties that do not depend on the size of the picture
 
 
 def _of_stages(compute: Callable[[Algorithm2], Numbers]) -> Any:
-    """A property that is the same in pictures of all sizes."""
+    """Mark a property that does not depend on the size of the picture: its value in `known` is used if there is one."""
     _OF_STAGES.append(compute.__name__)
 
     @wraps(compute)
@@ -81,24 +81,24 @@ def _of_stages(compute: Callable[[Algorithm2], Numbers]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Algorithm2:
-    """COST(G, ...): axes are transaction sizes, fractions in registers, and blocks."""
+    """COST(G, ...). The axes of arrays are transaction sizes, fractions in registers, and blocks."""
 
     gpu: Gpu
     weights: Weights
-    tiles: GroupTiles  # in the shapes of the tiles of these blocks
+    tiles: GroupTiles  # for the tile shapes of these blocks
     blocks: Blocks
-    fractions: Numbers = (0.0,)  # a column of those for all blocks, or a row with one for each
+    fractions: Numbers = (0.0,)  # a column of fractions that all blocks try, or a row of one per block
     printed: bool = False
-    known: Mapping[str, Numbers] = field(default_factory=dict)  # what is the same in pictures of all sizes, by name
+    known: Mapping[str, Numbers] = field(default_factory=dict)  # values that do not depend on the picture's size
 
     @property
     def in_any_picture(self) -> Algorithm2:
-        """These costs, of which nothing is kept but what is equal in pictures of all sizes."""
+        """These costs, with only those values computed already that do not depend on the size of the picture."""
         known = {name: getattr(self, name) for name in _OF_STAGES}
         return replace(self, tiles=replace(self.tiles), blocks=replace(self.blocks), known=known)
 
     def in_picture(self, group: FusedGroup) -> Algorithm2:
-        """The costs of the same stages in a picture of another size."""
+        """Return the costs of these stages for a picture of another size."""
         return replace(self, tiles=GroupTiles(group, self.tiles.shapes))
 
     @property
@@ -106,7 +106,7 @@ class Algorithm2:
         return self.tiles.group
 
     def _of_blocks(self, of_tiles: Numbers) -> Numbers:
-        """Of all tiles of a block together what is known of each shape."""
+        """Sum a per-shape quantity over all tiles of a block."""
         return of_tiles[self.blocks.shape] * self.blocks.count
 
     @cached_property
@@ -132,7 +132,7 @@ class Algorithm2:
 
     @cached_property
     def total_blocks(self) -> Numbers:
-        """The blocks of the kernel, the last ones along each dim included."""
+        """The blocks of the kernel, partial ones at the end of each dim included."""
         return self.group.planes * self.blocks.in_picture(self.group.extents)
 
     @cached_property
@@ -150,7 +150,7 @@ class Algorithm2:
 
     @cached_property
     def tile_bytes(self) -> Numbers:
-        """All buffers of a block, wherever they are (lines 7-9)."""
+        """The size of all buffers of a block, in shared memory and in registers (lines 7-9)."""
         if self.printed:
             return self.blocks.points * self.threads * (len(self.group.stages) - 1)
         return self._of_blocks(self.tiles.bytes)
@@ -176,7 +176,7 @@ class Algorithm2:
 
     @_of_stages
     def transactions(self) -> Numbers:
-        """The transactions of a warp for one point of each thread, and for what of the overlap is beside it."""
+        """The transactions of a warp for one point of each thread, with its share of the overlap."""
         of_shapes = self.tiles.plain_transactions if self.printed else self.tiles.transactions
         return np.array([of_size[self.blocks.shape] for of_size in of_shapes])[:, None]
 
@@ -214,7 +214,7 @@ class Algorithm2:
 
     @_of_stages
     def room(self) -> Numbers:
-        """The blocks that a multiprocessor has room for."""
+        """The number of blocks that a multiprocessor has room for."""
         has = self.gpu.multiprocessor
         by_shared = blocks_by_shared_memory(has, np.maximum(self.shared_per_block, 1).astype(np.int64))
         by_registers = blocks_by_registers(has, self.warps_per_block, self.registers)
@@ -239,7 +239,7 @@ class Algorithm2:
         per_point = self.tiles.plain_seconds if self.printed else self.tiles.seconds[self.blocks.shape]
         return per_point * self.blocks.points  # lines 27-28
 
-    # ---- lines 29-34: what is left, redone, or beyond whole rounds of blocks
+    # ---- lines 29-34: unused resources, recomputed points, and blocks beyond whole rounds
 
     @cached_property
     def unallocated_shared(self) -> Numbers:
@@ -279,7 +279,7 @@ class Algorithm2:
         }
 
     def terms_at(self, at: tuple[Numbers, ...]) -> dict[str, float]:
-        """Those of one candidate."""
+        """Return the terms of the candidate at an index."""
         return {name: float(np.broadcast_to(n, self.sum.shape)[at]) for name, n in self.terms.items()}
 
     @_of_stages
@@ -289,12 +289,12 @@ class Algorithm2:
         fits = (self.shared_per_block <= has.shared_per_block) & (self.registers <= has.registers_per_thread)
         points = self.blocks.points * self.group.stages[-1].fixed
         fits &= (self.fraction == 0) | (points <= MOST_COPIES)  # loops around registers are unrolled
-        return fits & (self.group.is_stored | (self.tile_bytes <= has.shared_per_block))  # where all of it must be
+        return fits & (self.group.is_stored | (self.tile_bytes <= has.shared_per_block))  # else all in shared memory
 
     @cached_property
     def of_fitting(self) -> Algorithm2:
-        """Algorithm 2 for blocks and fractions that fit, in a row. Mended, of fractions that put the same points of a
-        block in registers it is the first."""
+        """Algorithm 2 for the pairs of a block and a fraction that fit, along one axis. Of several fractions that put
+        the same points of a block into registers, the mended version keeps the first."""
         fits = np.broadcast_to(self.fits, (len(self.fraction), len(self.blocks.points)))
         if not self.printed:
             is_another = self._whole_tiles[1:] != self._whole_tiles[:-1]
@@ -304,7 +304,8 @@ class Algorithm2:
 
     @cached_property
     def is_valid(self) -> Numbers:
-        """Whether a block fits and is smaller than the picture and, mended, runs, with one for each multiprocessor."""
+        """Whether a block fits and is smaller than the picture. The mended version also requires that a multiprocessor
+        can run the block, and that there are blocks for all multiprocessors."""
         is_valid = self.fits & self.blocks.are_smaller(self.group.extents)
         if self.printed:
             return is_valid
@@ -312,7 +313,7 @@ class Algorithm2:
 
     @cached_property
     def sum(self) -> Numbers:
-        """The cost of what is valid."""
+        """The cost of each candidate that is valid."""
         return sum(self.terms.values())
 
     @cached_property
@@ -321,7 +322,7 @@ class Algorithm2:
 
     @cached_property
     def cheapest(self) -> tuple[int, int, int]:
-        """The place of the least cost: of several, that of the first block, and then of the first fraction."""
+        """The index of the least cost. Ties go to the first block, then to the first fraction."""
         k = int(np.argmin(self.cost.min(axis=(0, 1))))
         share, size = np.unravel_index(int(np.argmin(self.cost[:, :, k].T)), self.cost.shape[1::-1])
         return int(size), int(share), k

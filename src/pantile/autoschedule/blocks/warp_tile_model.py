@@ -1,8 +1,8 @@
-"""What groups cost as overlapped tiles of warps, and their best tiles: what Algorithm 2 of polymage-gpu is called with.
+"""The costs of groups as overlapped tiles of warps, and their best tiles, by Algorithm 2 of polymage-gpu.
 
-The paper compiles each stage and runs it on one thread of the GPU for its registers and its time per iteration. Here
-both are estimated, without a GPU: a stage has 8 registers and one for each word that a point reads, 64 at most; an
-operation or a read takes `CYCLES`, those after which an instruction may use the result of another.
+The paper compiles each stage and runs it on one thread of the GPU to measure its registers and its time per iteration.
+Here both are estimated, without a GPU: a stage has 8 registers and one for each word that a point reads, at most 64; an
+operation or a read takes `CYCLES`, the latency after which an instruction may use the result of another.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REGISTERS, MOST_REGISTERS = 8, 64
 
 @dataclass(frozen=True)
 class Form:
-    """What the tiles of a group are of, and which fractions of them may be in registers."""
+    """Whether each warp has tiles of its own, and which fractions of them may be in registers."""
 
     per_warp: bool
     fractions: tuple[float, ...]
@@ -44,39 +44,39 @@ class Form:
 
 @dataclass(frozen=True)
 class WarpTiledGroup:
-    """COST(G), and the tiles that have it: of each thread, and threads of a block, by dims of the output. Of dims with
-    neither, all belongs to every tile."""
+    """COST(G), and the tiles that have it: the points of each thread and the threads of a block, by dims of the output.
+    A dim with neither is whole in every tile."""
 
     cost: float
     output: str = ""
-    members: tuple[str, ...] = ()  # the others
+    members: tuple[str, ...] = ()  # without the output
     tile: Mapping[str, int] = field(default_factory=dict)
     block: Mapping[str, int] = field(default_factory=dict)
-    warp: Mapping[str, int] = field(default_factory=dict)  # its lanes, where tiles are those of warps
-    registers: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # stage -> the last so many entries of a dim
-    lanes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # stage -> those of a warp, by its dims
-    fraction: float = 0.0  # in registers
+    warp: Mapping[str, int] = field(default_factory=dict)  # the lanes of a warp, if warps have tiles
+    registers: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # stage -> a dim, the number of its last entries
+    lanes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # stage -> lanes of a warp, by its dims
+    fraction: float = 0.0  # of tiles, in registers
     terms: Mapping[str, float] = field(default_factory=dict)
     remark: str = ""
 
 
 @dataclass(frozen=True)
 class _BestTiles:
-    """The tiles and blocks with the least cost, along x, y and z, and where that is in registers."""
+    """The tile and block with the least cost, along x, y and z, and what of the tile is in registers."""
 
     cost: float
     tile: tuple[int, ...]
     block: tuple[int, ...]
     warp: tuple[int, ...]
     split_dim: int
-    whole_tiles: int  # along the split dim
+    whole_tiles: int  # in registers, along the split dim
     fraction: float
     terms: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class WarpTileModel:
-    """COST(G) for all sets of the same stages."""
+    """COST(G) for all groups of the stages of a pipeline."""
 
     stages: StageGraph
     gpu: Gpu
@@ -86,7 +86,7 @@ class WarpTileModel:
 
     @memoized
     def cost(self, group: Group) -> float:
-        """That of a group in the best of few tiles."""
+        """Return the cost of a group in the best of a few tiles."""
         if self._is_alone(group):
             return 0.0
         space = self._space(group)
@@ -96,7 +96,7 @@ class WarpTileModel:
         return self._untiled(space).cost if isinf(least) else least
 
     def evaluated(self, group: Group) -> WarpTiledGroup:
-        """A group in the best of all tiles."""
+        """Return a group in the best of all tiles."""
         if self._is_alone(group):
             (name,) = self.stages.members(group)
             return WarpTiledGroup(0.0, name, remark="a reduction, or no function: scheduled on its own")
@@ -111,18 +111,18 @@ class WarpTileModel:
 
     @cached_property
     def _unfused(self) -> Group:
-        """Reductions, and what is no function."""
+        """The stages that are never fused: reductions, and those that are not functions."""
         graph = self.stages.problem.graph
         able = [self.stages.can_be_fused(n) for n in self.stages.names]
         sums = [any(d.domain for d in graph.stage[n].definitions) for n in self.stages.names]
         return sum(1 << v for v, (a, s) in enumerate(zip(able, sums, strict=True)) if s or not a)
 
     def _is_alone(self, group: Group) -> bool:
-        """Whether it is one stage that is in no tiles."""
+        """Whether a group is a single stage that is not tiled."""
         return size(group) == 1 and bool(group & self._unfused)
 
     def _space(self, group: Group) -> _TiledSpace | None:
-        """The space of what can be a group."""
+        """Return the tiled space of a set of stages; None if it cannot be a group."""
         # One stage at most can be read from outside: others would have to be computed both in tiles and as a whole.
         is_whole = self.stages.live_outs(group) == self.stages.members(group)[-1:]
         if not is_whole or len(self.stages.separate(group)) > 1 or self.is_hopeless(group):
@@ -131,7 +131,7 @@ class WarpTileModel:
         return None if aligned is None else _TiledSpace(aligned)
 
     def _tiled(self, space: _TiledSpace, best: _BestTiles) -> WarpTiledGroup:
-        """A group in its best tiles, by dims of its output."""
+        """Return a group in its best tiles, by dims of its output."""
         tile, block, warp = map(space.by_dim, (best.tile, best.block, best.warp))
         *members, output = space.group.names
         if not self.form.per_warp:
@@ -156,7 +156,7 @@ class WarpTileModel:
 
     @memoized
     def _in_any_picture(self, group: FusedGroup) -> Algorithm2 | None:
-        """Algorithm 2 for the same stages in pictures up to that size, if any tiles fit."""
+        """Algorithm 2 for these stages in pictures up to the size of `group`; None if no tiles fit."""
         found = self._fitting(group, is_last=False)
         return found.in_any_picture if len(found.blocks.points) else None
 
@@ -190,7 +190,8 @@ class WarpTileModel:
         return Algorithm2(self.gpu, self.weights, tiles, blocks, column, self.printed).of_fitting
 
     def _untiled(self, space: _TiledSpace) -> WarpTiledGroup:
-        """A stage that has no valid tile, by itself, at the cost of one that leaves multiprocessors idle."""
+        """Return a single stage that has no valid tile. Its cost is that of one point per thread in blocks of one warp,
+        even if these leave multiprocessors idle."""
         output = space.group.output
         if len(space.names) > 1:
             return WarpTiledGroup(inf)
@@ -208,7 +209,8 @@ class WarpTileModel:
     def _candidates(
         self, extents: tuple[int, ...], planes: int, overlapping: tuple[bool, ...], is_last: bool
     ) -> Blocks:
-        """The blocks to try: all, or those whose warps can have tiles of their own, and one for each multiprocessor."""
+        """The blocks to try. Except as printed, there are blocks for all multiprocessors. If warps have tiles, they
+        need nothing from each other."""
         blocks = candidates(extents, is_last=is_last, per_warp=self.form.per_warp)
         if self.form.per_warp:
             blocks = blocks.of_single_warps(overlapping)
@@ -219,7 +221,7 @@ class WarpTileModel:
     # ---- the inputs of the algorithm
 
     def inputs(self, group: AlignedGroup) -> FusedGroup:
-        """What the algorithm is told of a group."""
+        """Return the inputs of the algorithm for a group."""
         return self._fused(_TiledSpace(group))
 
     def _fused(self, space: _TiledSpace) -> FusedGroup:
@@ -247,7 +249,8 @@ class WarpTileModel:
         overlap: tuple[float, ...],
         fixed: int,
     ) -> FusedStage:
-        """A stage that reads these stages and inputs from outside of its group, and whose dims are these of x, y, z."""
+        """Return a stage that reads the stages and inputs `outside` of its group. `along` says which of x, y, z its
+        dims are."""
         loads = self._loads(name, outside, along, len(density))
         return FusedStage(
             self.stages.facts.bytes_per_point(name), loads, density, overlap, fixed, *self._estimates[name]
@@ -258,7 +261,7 @@ class WarpTileModel:
         return Memoized(self._estimated)
 
     def _estimated(self, name: str) -> tuple[int, float]:
-        """The registers of a stage, and the seconds of a point of it."""
+        """Estimate the registers of a stage, and the seconds of a point of it."""
         facts = self.stages.facts
         words, cycles = 0, 0.0
         for k in range(len(facts.graph.stage[name].definitions)):
@@ -270,7 +273,7 @@ class WarpTileModel:
 
     @memoized
     def _loads(self, name: str, sources: frozenset[str], along: tuple[int | None, ...], dims: int) -> Transactions:
-        """The transactions for what a stage reads of others than the group's (lines 14-16)."""
+        """The transactions for what a stage reads from outside of its group (lines 14-16)."""
         total = np.zeros((len(_warps(dims)), len(TRANSACTION_SIZES)))
         place = dict(zip(self.stages.problem.graph.stage[name].dims, along, strict=True))
         for access, runs in self._reads[name]:
@@ -288,7 +291,7 @@ class WarpTileModel:
         return Memoized(lambda name: frozenset(self.stages.facts.source(a.buffer) for a, _ in self._reads[name]))
 
     def _global_loads(self, name: str) -> Iterator[tuple[Access, float]]:
-        """GET_GLOBAL_MEM_LOADS: the different reads of a stage, with how often a point does each."""
+        """GET_GLOBAL_MEM_LOADS: the distinct reads of a stage, with how often each is done per point."""
         facts, stage = self.stages.facts, self.stages.problem.graph.stage[name]
         for k, definition in enumerate(stage.definitions):
             runs = facts.runs(name, k) / facts.points(name)
@@ -296,7 +299,8 @@ class WarpTileModel:
             yield from ((access, runs) for access in different.values())
 
     def _moves(self, access: Access, place: Mapping[str, int | None]) -> _Moves | None:
-        """How far, in bytes, consecutive threads along x, y, z read from each other; None where data decide."""
+        """The distances, in bytes, between the reads of consecutive threads along x, y, z; None if indices depend on
+        data."""
         facts = self.stages.facts
         moves, stride = [], access.load.dtype.bytes
         extents = facts.extents(facts.source(access.buffer))
@@ -315,7 +319,7 @@ _Moves = tuple[tuple[int, Fraction, int], ...]
 
 @cache
 def _warps(dims: int) -> list[tuple[int, ...]]:
-    """All warp sizes along so many dims."""
+    """All warp sizes in this number of dims."""
     powers = [1 << k for k in range(WARP_SIZE.bit_length())]
     blocks = [b for b in product(powers, repeat=dims) if prod(b) == WARP_SIZE]
     return [tuple(int(w) for w in warp_sizes(b)) for b in blocks]
@@ -323,13 +327,13 @@ def _warps(dims: int) -> list[tuple[int, ...]]:
 
 @cache
 def _lanes(dims: int) -> Numbers:
-    """The places of the lanes along each dim, by warp sizes."""
+    """The coordinates of the lanes along each dim, by warp size."""
     lanes = np.arange(WARP_SIZE)
     return np.array([[lanes // prod(warp[:k]) % warp[k] for warp in _warps(dims)] for k in range(dims)])
 
 
 def _transactions(moves: _Moves | None, dims: int) -> Numbers:
-    """MIN_GL_TXS: the fewest transactions of each size that bring what the threads of a warp read, by warp sizes."""
+    """MIN_GL_TXS: the fewest transactions of each size that fetch what the threads of a warp read, by warp size."""
     if moves is None:
         return np.full((len(_warps(dims)), len(TRANSACTION_SIZES)), float(WARP_SIZE))
     lanes = _lanes(dims)
@@ -351,30 +355,30 @@ class _TiledSpace:
         self.plane_count = prod(group.extents[k] for k in self.planes)
 
     def _is_apart(self, k: int) -> bool:
-        """Whether a short dim, such as colour planes, may be tiled by one: it is that of all stages, and each plane
-        needs itself alone. Channels of a pixel are computed by one thread."""
+        """Whether a short dim, such as colour planes, may have tiles of 1: all stages have the dim, and a plane reads
+        only itself. In contrast, the channels of a pixel are computed by one thread."""
         group, space = self.group, self.group.output_space
         is_outer = bool(self.tiled) and k < self.tiled[0] and group.extents[k] <= SHORT
         alike = is_outer and all(space.density[n].get(k) == 1 for n in group.names)
         return alike and all(far[k] == (0, 0) for far in group.dependences.values())
 
     def by_dim(self, sizes: Sequence[int]) -> dict[str, int]:
-        """Sizes along x, y and z by dims of the output, those of planes included."""
+        """Map sizes along x, y and z to dims of the output, with size 1 for planes."""
         along = dict(zip(self.tiled, sizes, strict=True)) | dict.fromkeys(self.planes, 1)
         return {self.group.dims[k]: along[k] for k in sorted(along)}
 
     def positions(self, name: str) -> tuple[int | None, ...]:
-        """Which of x, y and z the dims of a stage go along."""
+        """Return which of x, y and z each dim of a stage goes along; None for other dims."""
         axes = self.group.output_space.axes[name]
         tiled = [axes.get(dim) for dim in self.group.stages.problem.graph.stage[name].dims]
         return tuple(self.tiled.index(k) if k in self.tiled else None for k in tiled)
 
     def dim(self, name: str, k: int) -> str:
-        """The dim of a stage that goes along one of the output."""
+        """The dim of a stage that goes along dim `k` of the output."""
         return next(dim for dim, along in self.group.output_space.axes[name].items() if along == k)
 
     def lanes(self, name: str, dims: Sequence[str], warp: Mapping[str, int]) -> dict[str, int]:
-        """The lanes of a warp by the dims of a stage."""
+        """The lanes of a warp along each dim of a stage."""
         axes = self.group.output_space.axes[name]
         along = {dim: self.group.dims[axes[dim]] for dim in dims if dim in axes}
         return {dim: warp.get(along.get(dim, ""), 1) for dim in dims}
@@ -387,7 +391,7 @@ class _TiledSpace:
         return tuple(reach[k] for k in self.tiled)
 
     def fixed(self, name: str) -> int:
-        """The points of a stage at one point of the dims that are tiled, in one tile."""
+        """The points of a stage in a tile, for each point along the tiled dims."""
         space = self.group.output_space
         whole = prod(n for k, n in space.along[name].items() if k not in self.tiled and k not in self.planes)
         reach = self._shape.reach(name)

@@ -2,9 +2,9 @@
 
     tiles of 8 x 4, blocks of 16 x 8 threads    ->    warps of 16 x 2, which have tiles of 128 x 8
 
-A tile is what one thread computes: along each dim its points are as far apart as its warp is wide, so that consecutive
+A tile is what one thread computes. Along each dim, its points are as far apart as its warp is wide, so that consecutive
 threads have consecutive points. Sizes are in the order x, y, z, the innermost dim first. Many blocks have overlapped
-tiles of the same shape, which `group_tiles` looks at once.
+tiles of the same shape; `group_tiles` evaluates each shape once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Sizes = Sequence[Numbers]  # along x, y, z
 
 MOST_DIMS = 3
 LARGEST = 32  # tile, along one dim (§7.1)
-TINY = 1e-9  # what fractions are rounded by
+TINY = 1e-9  # added before fractions are rounded down
 
 
 def warp_sizes(block: Sizes) -> tuple[Numbers, ...]:
@@ -45,9 +45,8 @@ def warp_tile(tile: Sizes, warp: Sizes) -> tuple[Numbers, ...]:
 
 @dataclass(frozen=True, eq=False)
 class TileShapes:
-    """Overlapped tiles of different shapes, many at once: their points along each dim without overlap, the lanes of
-    their warps, and the first dim along which a thread has more than one point; how many dims there are where none is.
-    """
+    """Many shapes of overlapped tiles at once: the points along each dim without overlap, the lanes of a warp along
+    each dim, and the first dim along which a thread has more than one point (the number of dims if there is none)."""
 
     extents: Sizes
     warp: Sizes
@@ -61,7 +60,7 @@ class TileShapes:
 
     @cached_property
     def warp_kind(self) -> Numbers:
-        """Which of them each shape has."""
+        """The index of each shape's warp in `warp_kinds`."""
         return self._kinds[1]
 
     @cached_property
@@ -69,13 +68,14 @@ class TileShapes:
         return _kinds(self.warp)
 
     def __getitem__(self, which: Numbers) -> TileShapes:
-        """Some of them."""
+        """Return the selected shapes."""
         extents, warp = (tuple(n[which] for n in sizes) for sizes in (self.extents, self.warp))
         return TileShapes(extents, warp, self.split_dim[which])
 
 
 def _of_each(compute: Callable[[Blocks], Numbers]) -> Any:
-    """A property of each block that is computed once, for all blocks that others are chosen from."""
+    """Mark a property of each block. Blocks that were chosen from others look it up there, so that it is computed
+    once."""
 
     @wraps(compute)
     def found(blocks: Blocks) -> Numbers:
@@ -89,13 +89,13 @@ def _of_each(compute: Callable[[Blocks], Numbers]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Blocks of threads and the tiles of their threads, many at once. Without `per_warp` all warps of a block have one
-    overlapped tile together."""
+    """Many blocks of threads at once, with the tiles of their threads. Without `per_warp`, all warps of a block share
+    one overlapped tile."""
 
     tile: Sizes
     block: Sizes
     per_warp: bool = True
-    chosen: tuple[Blocks, Numbers] | None = None  # the blocks that these were chosen from, and which of them they are
+    chosen: tuple[Blocks, Numbers] | None = None  # the blocks that these were chosen from, and the indices there
     known: tuple[TileShapes, Numbers] | None = None  # `shapes` and `shape`, if they have been found
 
     @cached_property
@@ -108,12 +108,13 @@ class Blocks:
 
     @_of_each
     def points(self) -> Numbers:
-        """The points that one thread computes, of a tile without its overlap."""
+        """The points that one thread computes, without overlap."""
         return prod(self.tile)
 
     def of_single_warps(self, overlapping: Sequence[bool]) -> Blocks:
-        """Those whose warps need nothing of each other, for stages that overlap along some dims: where warps are one
-        thread wide, there are no tiles of single warps, so that a block is one thread wide as well."""
+        """Return the blocks whose warps need nothing from each other, for stages that overlap along the `overlapping`
+        dims. Along a dim in which a warp is one thread wide, warps have no tiles of their own, so the block must be one
+        thread wide, too."""
         alone = np.ones_like(self.points, dtype=bool)
         for threads, width in compress(zip(self.block, self.warp, strict=True), overlapping):
             alone &= (width > 1) | (threads == 1)
@@ -121,24 +122,24 @@ class Blocks:
 
     @cached_property
     def tiles(self) -> tuple[Numbers, ...]:
-        """The overlapped tiles of a block along each dim. Along dims in which warps are one thread wide there are none
-        of single warps (the last paragraph of §4)."""
+        """The number of overlapped tiles of a block along each dim. Along a dim in which a warp is one thread wide,
+        warps have no tiles of their own (the last paragraph of §4)."""
         dims = zip(self.block, self.warp, strict=True)
         return tuple(np.where(self.per_warp & (w > 1), -(-b // w), 1) for b, w in dims)
 
     @cached_property
     def extents(self) -> tuple[Numbers, ...]:
-        """The points of each of them along each dim, without its overlap."""
+        """The points of each overlapped tile along each dim, without its overlap."""
         return tuple(t * b // n for t, b, n in zip(self.tile, self.block, self.tiles, strict=True))
 
     @property
     def shapes(self) -> TileShapes:
-        """The shapes of the overlapped tiles, each once."""
+        """The distinct shapes of the overlapped tiles."""
         return self._shapes[0]
 
     @property
     def shape(self) -> Numbers:
-        """Which of them each block has."""
+        """The index of each block's shape in `shapes`."""
         return self._shapes[1]
 
     @cached_property
@@ -158,38 +159,38 @@ class Blocks:
         return [t * b for t, b in zip(self.tile, self.block, strict=True)]
 
     def are_smaller(self, extents: Sequence[int]) -> Numbers:
-        """Whether they are smaller than a picture along each dim."""
+        """Whether each block is smaller than a picture along all dims."""
         return np.logical_and.reduce([size < n for n, size in zip(extents, self._sizes, strict=True)])
 
     def in_picture(self, extents: Sequence[int]) -> Numbers:
-        """How many blocks the output has, those of the rest along each dim included."""
+        """The number of blocks that cover the output, partial ones included."""
         return prod(quotient(n - 1, size) + 1 for n, size in zip(extents, self._sizes, strict=True))
 
     @_of_each
     def count(self) -> Numbers:
-        """The overlapped tiles of a block."""
+        """The number of overlapped tiles of a block."""
         return prod(self.tiles)
 
     def __getitem__(self, which: Numbers) -> Blocks:
-        """Some of them."""
+        """Return the selected blocks."""
         tile, block = (tuple(n[which] for n in sizes) for sizes in (self.tile, self.block))
         return Blocks(tile, block, self.per_warp, (self, which))
 
     def with_own_shapes(self) -> Blocks:
-        """These blocks, without `shapes` that none of them has."""
+        """Return these blocks, with only those `shapes` that some block has."""
         used, shape = np.unique(self.shape, return_inverse=True)
         shapes = self.shapes if len(used) == len(self.shapes.split_dim) else self.shapes[used]
         return Blocks(self.tile, self.block, self.per_warp, known=(shapes, shape))
 
     @_of_each
     def split_dim(self) -> Numbers:
-        """The first dim along which a thread has more than one point; how many dims there are where none is."""
+        """The first dim along which a thread has more than one point; the number of dims if there is none."""
         several = np.stack([points > 1 for points in self.tile])
         return np.where(several.any(axis=0), several.argmax(axis=0), len(self.tile))
 
     def whole_tiles(self, fraction: Numbers) -> Numbers:
-        """R of Algorithm 1: the points of a thread that are in registers along the split dim, for such a fraction of
-        them."""
+        """R of Algorithm 1: the number of points of a thread along the split dim that are in registers, if this
+        fraction of them is."""
         return np.floor(self._split_points * fraction + TINY)
 
     @_of_each
@@ -199,7 +200,8 @@ class Blocks:
 
 
 def _kinds(columns: Sequence[Numbers]) -> tuple[Numbers, Numbers]:
-    """One row of each kind, and the kind of each row, of columns of numbers that are not negative."""
+    """Group equal rows of a table, given by its columns of non-negative numbers. Return the index of one row of each
+    group, and the group of each row."""
     kind = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         _, kind = np.unique(kind * (column.max(initial=0) + 1) + column, return_inverse=True)
@@ -207,16 +209,16 @@ def _kinds(columns: Sequence[Numbers]) -> tuple[Numbers, Numbers]:
 
 
 def candidates(extents: Sequence[int], *, per_warp: bool, is_last: bool) -> Blocks:
-    """Tiles and blocks to try for such extents: those that are smaller. The last pass has every tile size, unless three
-    dims are tiled."""
+    """Return the tiles and blocks to try: those that are smaller than the extents. The last pass tries every tile size,
+    unless three dims are tiled."""
     every = _all_candidates(len(extents), per_warp, every_size=is_last and len(extents) < MOST_DIMS)
     return every[every.are_smaller(extents)]
 
 
 @cache
 def _all_candidates(dims: int, per_warp: bool, every_size: bool) -> Blocks:
-    """Tiles and blocks, those with few points per thread first: tile sizes from 1 to 32, every one or powers of two;
-    blocks of whole warps, powers of two along each dim."""
+    """All tiles and blocks, those with few points per thread first. Tile sizes are 1 to 32, all of them or the powers
+    of two. Blocks consist of whole warps and have powers of two along each dim."""
     sizes = range(1, LARGEST + 1) if every_size else [1 << k for k in range(LARGEST.bit_length())]
     tiles = np.array(sorted(product(sizes, repeat=dims), key=lambda tile: (prod(tile), tile[::-1])), dtype=np.int64)
     blocks = np.array(list(_block_sizes(dims)), dtype=np.int64)
@@ -225,7 +227,7 @@ def _all_candidates(dims: int, per_warp: bool, every_size: bool) -> Blocks:
 
 
 def _block_sizes(dims: int) -> Iterator[tuple[int, ...]]:
-    """Long rows of threads first."""
+    """Yield the sizes of blocks, long rows of threads first."""
     powers = [1 << k for k in reversed(range(MOST_THREADS.bit_length()))]
     for block in product(powers, repeat=dims):
         if WARP_SIZE <= prod(block) <= MOST_THREADS:
