@@ -41,8 +41,7 @@ class Nested:
 @dataclass(frozen=True)
 class _Thread:
     """A thread of the group's output, or of a stage that is computed at the block: its innermost loop, the dims that
-    are shared among threads, and the stages that are computed in it.
-    that threads share, and what is computed in it."""
+    are shared among threads, and the stages that are computed in it."""
 
     stage: str
     loop: str

@@ -53,7 +53,7 @@ class WarpTiledGroup:
     tile: Mapping[str, int] = field(default_factory=dict)
     block: Mapping[str, int] = field(default_factory=dict)
     warp: Mapping[str, int] = field(default_factory=dict)  # the lanes of a warp, if warps have tiles
-    registers: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # stage -> a dim, the number of its last entries
+    registers: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # stage -> dim, count of its last entries
     lanes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # stage -> lanes of a warp, by its dims
     fraction: float = 0.0  # of tiles, in registers
     terms: Mapping[str, float] = field(default_factory=dict)

@@ -1,16 +1,16 @@
-"""Loops on a CPU: tile loops in parallel, a vector innermost, short loops written out around it.
+"""Loops on a CPU: tile loops in parallel, a vector innermost, short loops unrolled around it.
 
 for y, x in tiles: for y, x in a tile    ->    .vectorize("x_i", 8).reorder("y_o", "x_o", "y_i", "x_i", "x_i_v")
                                                .parallel("y_o")
 
-Sums into places that data decides, such as histograms, are computed by all threads: each counts a strip of rows for
-itself.
+Sums into elements that data select, such as histograms, are computed by all threads, each of which counts a strip of
+rows by itself.
 
     histogram[level[r.y, r.x]] += 1   ->   histogram_strip_turn[..]   the pixels of a row in four histograms in turn
                                            histogram_strip[..]        those of a strip; strips are counted in parallel
                                            histogram[i]               those of all strips
 
-Turns are taken since equal neighbours, common in pictures, otherwise wait for each other's count.
+Pixels are counted in turn because equal neighbours, which are common in pictures, would wait for each other's count.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from .marking import DefinitionLoops, Innermost, Marking, Names, Part, reordered
 
 MOST_UNROLLED = 4  # iterations of a short loop around a vector
 LEAST_ACROSS = 4  # vectors along a loop that is not the innermost one: their elements are gathered one by one
-# Of a stage without tiles, bytes that a task writes: with fewer, starting tasks and streams of memory takes as long as
-# the work. But no fewer tasks per thread than this, so that all are done at the same time.
+# The bytes that a task of an untiled stage writes: with fewer, starting tasks and streams of memory takes as long as
+# the work. But there are no fewer tasks per thread than this, so that all threads finish at the same time.
 TASK_BYTES, TASKS_PER_THREAD = 1 << 17, 8
 STRIPS_PER_THREAD = 4
-WORTH = 16  # terms for each place of a part: to clear parts and to add them up is work, too
+WORTH = 16  # terms per element of a partial result: clearing partial results and adding them up takes time, too
 TURNS = 4
 
 
@@ -62,7 +62,7 @@ class CpuMarking(Marking):
         return self._alone.is_written_out(stage) or (stage.ndim < 2 and not is_tiled)
 
     def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
-        """A scan is parallel along what it does not go along."""
+        """Mark a scan as parallel along the dims that it does not go along."""
         return self._alone.marked(loops.stage, loops.definition, chain) if loops.is_parallel else chain
 
     def inside(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
@@ -107,7 +107,7 @@ class CpuMarking(Marking):
 
 
 def _outermost(nest: Sequence[tuple[str, int]], wanted: int) -> list[tuple[str, int]]:
-    """The first loops, as many as have `wanted` iterations together."""
+    """The fewest outermost loops that have `wanted` iterations together."""
     loops: list[tuple[str, int]] = []
     for loop in nest:
         if prod(n for _, n in loops) >= wanted:
@@ -135,8 +135,8 @@ class _VectorLoops:
     def blocks(self) -> list[str]:
         """The order of dims around the innermost vector and the reduction loops.
 
-        As asked for, the loop that is vectorized last; an accumulation puts those innermost along which it reads most
-        again, be it the vectorized one or not.
+        This is the requested order, but an accumulation puts the loops innermost along which it reads most values
+        again, whether or not they are vectorized.
         """
         free = [d for d in self.loops.order if d in self.loops.free]
         if self.loops.reductions and not self.loops.is_scan:
@@ -146,8 +146,9 @@ class _VectorLoops:
         return [self.loops.called[d] for d in free]
 
     def marked(self, chain: StageSchedule) -> StageSchedule:
-        """Order tile loops, loops inside them, reduction loops, and innermost a vector along the last loop that fills
-        one. Sums stay in registers while their reduction loops run; a scan goes along rows, as memory does."""
+        """Order the loops: tile loops, loops inside of tiles, reduction loops, and innermost a vector along the last
+        loop that fills one. Sums stay in registers while their reduction loops run. A scan runs along rows, in the
+        order of memory."""
         loops, tiles = self.loops, [name for _, name, _ in self.loops.tiles]
         if self.vector is None:
             return reordered(chain, loops.now, [*tiles, *self.blocks, *loops.reductions])
@@ -166,7 +167,7 @@ class _VectorLoops:
 
     @cached_property
     def _lanes(self) -> int:
-        """The lanes of a register, or of half of one where there are no more neighbours, such as the levels of a
+        """The lanes of a register, or half of them if the innermost dim is only that long, such as the levels of a
         stack."""
         lanes = register_lanes(self.stage, self.loops.definition, self.problem.target)
         neighbours = self.problem.facts.extents(self.stage.name)[-1]
@@ -179,11 +180,12 @@ class _VectorLoops:
 
     @cached_property
     def vector(self) -> str | None:
-        """The last loop if it fills a vector; one before it, across short ones, only if that is long.
+        """The loop to vectorize: the last one if it fills a vector; an earlier one, across short ones, only if it is
+        long.
 
         A scan along rows has no vectors: it would gather and scatter columns, element by element.
 
-        Never that over channels: a row of pixels fills one, and is loaded and stored with all their channels.
+        Channels are never vectorized: a row of pixels fills a vector, and is loaded and stored with all its channels.
         """
         has_channels = self.stage.name in self.problem.channels
         if self.loops.is_scan and self.stage.dims[-2 if has_channels else -1] not in self.loops.free:
@@ -212,16 +214,18 @@ class _VectorLoops:
 
     @property
     def _most_vectors(self) -> int:
-        """The most vectors per iteration; blocks of sums are about as wide as they are high, and so read least."""
+        """The most vectors per iteration. Blocks of sums are about as wide as they are high, so that they read
+        least."""
         if self._is_sum:
             return side_by_side(self._block)
         return vectors_at_a_time(self.problem, self.stage, self.loops.definition, self.marking.style.vectors)
 
     def _written_out(self, column: str, vectors: int) -> Extents:
-        """The loops to unroll around so many vectors, with their factors.
+        """The loops to unroll around this number of vectors, with their factors.
 
-        Short ones behind it, such as the channels of an interleaved image, or else a part of the one innermost around
-        the loops of a sum, whose terms then share what they read.
+        These are short loops inside of the vectorized one, such as the channels of an interleaved image. If a sum has
+        none, it is a part of the innermost loop around its reduction loops, whose iterations then share what terms
+        read.
         """
         inside = self.loops.inside
         behind = list(inside)[list(inside).index(column) + 1 :]
@@ -232,7 +236,8 @@ class _VectorLoops:
         return {n: min(inside[n], max(1, self._block // vectors)) for n in around}
 
     def _shared_terms(self, around: Extents, column: str, vectors: int) -> Extents:
-        """Terms to write out around these loops, and how many: those for which their iterations read the same."""
+        """The reduction loops to unroll, with their factors: those whose iterations let unrolled rows share what they
+        read."""
         before = {n: loop for loop, n in self.loops.called.items()}
         rows = [n for n in around if self._is_sum and before[n] in self.stage.dims]
         if not rows:
@@ -243,7 +248,7 @@ class _VectorLoops:
         return {self.loops.called[r]: n for r, n in terms.items()}
 
     def _shared_rows(self, column: str) -> Extents:
-        """Rows to write out around a vector, if what depends on the column only is worth it."""
+        """The rows to unroll around a vector, if it is worth it to share what depends on the column only."""
         before = {n: loop for loop, n in self.loops.called.items()}
         names = list(self.loops.inside)
         row = names[names.index(column) - 1] if names.index(column) > 0 else column
@@ -255,13 +260,14 @@ class _VectorLoops:
 
 
 def vectors_at_a_time(problem: Problem, stage: Stage, definition: Definition, wanted: int) -> int:
-    """Vectors per iteration, as many as wanted if registers hold what they use again, as sorting does."""
+    """The number of vectors per iteration: as many as wanted, if registers can hold the values used again, as in
+    sorting."""
     waiting = problem.facts.waiting(stage.name, stage.definitions.index(definition))
     return max(1, min(wanted, int(problem.cpu.registers / max(1.0, waiting))))
 
 
 def counted_in_parts(problem: Problem, stage: Stage) -> tuple[StageSchedule, ...]:
-    """The schedules of a stage and its partial results; () if it is better whole."""
+    """Return the schedules of a stage and its partial results, or () if the stage is better computed as a whole."""
     if not stage.dims or len(stage.updates) != 1 or not problem.facts.is_limited(stage.name):
         return ()
     update = stage.updates[0]

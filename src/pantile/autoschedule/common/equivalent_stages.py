@@ -1,4 +1,5 @@
-"""Stages of equal cost: of two hundred filters of one image that one stage reads, all join it alike."""
+"""Stages of equal cost, such as two hundred filters of one image that one stage reads: any of them may join it
+alike."""
 
 from __future__ import annotations
 
@@ -9,15 +10,15 @@ from ..strategy import Problem
 
 
 class StageSignature:
-    """What all that a strategy asks about a stage follows from, but for its name."""
+    """Signatures of stages, which determine everything that a strategy asks about a stage except for its name."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.facts = problem, problem.facts
 
     @memoized
     def of(self, name: str) -> Hashable:
-        """Equal for stages that are alike: they compute as much of the same, and are read by the same in the same way.
-        A stage with updates is like no other."""
+        """Return a key that is equal for equivalent stages: they do the same amount of work on the same inputs, and the
+        same consumers read them in the same way. A stage with updates is equivalent to no other."""
         return name if self.problem.graph.stage[name].updates else self._signature(name)
 
     def _signature(self, name: str) -> Hashable:

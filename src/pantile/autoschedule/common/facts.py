@@ -1,4 +1,4 @@
-"""What schedulers want to know of each stage, under the sizes to expect: boxes, loops, costs, bytes, neighbours."""
+"""Facts about each stage that schedulers use, for the expected sizes: boxes, loops, costs, bytes, neighbours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ...graph.nodes import Definition, Graph, Stage
 from ...schedule.updates import accumulation, constant, has_closed_form, is_independent, loop_names, pure_dims
 from .reads import DefinitionReads
 
-# A stage that is needed over more points than this along one dim is not stored: nothing limits what is read of it.
+# A stage that is needed over more points than this along one dim is not stored: its region counts as unbounded.
 UNLIMITED = 1 << 31
 MOST_TERMS = 16  # of a sum that is written out where it is read
 
@@ -41,7 +41,7 @@ class PipelineFacts:
         self._inputs = {i.name: tuple(int(scalars[i.extent(k)]) for k in range(i.ndim)) for i in graph.inputs}
 
     def once(self, question: tuple[Hashable, ...], find: Callable[[], T]) -> T:
-        """Memoize what others compute about the pipeline, by a key."""
+        """Memoize a value that others compute about the pipeline, by a key."""
         if question not in self._known:
             self._known[question] = find()
         return cast(T, self._known[question])
@@ -50,8 +50,7 @@ class PipelineFacts:
 
     @cached_property
     def boxes(self) -> dict[str, Box]:
-        """The required region of every stage and input, in ints; None for a stage of which nothing limits what is
-        read."""
+        """The required region of every stage and input, in ints. Ends that no read bounds are None."""
         required = regions(self.graph, self.shapes, self.scalars)
         return {name: self._within_input(name, box) for name, box in required.items()}
 
@@ -65,7 +64,8 @@ class PipelineFacts:
         return name in self.boxes and all(r.bounded and r.high - r.low < UNLIMITED for r in self.boxes[name])
 
     def can_be_inlined(self, name: str) -> bool:
-        """Whether its values may be written into what reads them; not if all sums that do convert them alike."""
+        """Whether a stage can be inlined into its consumers; not if it is stored because all sums convert its values
+        alike."""
         closed = name not in self.graph.output and has_closed_form(self.graph.stage[name])
         return closed and (name not in self._converted or not self.is_limited(name))
 
@@ -75,22 +75,22 @@ class PipelineFacts:
 
     @cached_property
     def trivial(self) -> tuple[str, ...]:
-        """Stages to inline whatever else is decided: parts of expressions, and those without limits."""
+        """The stages that are always inlined: parts of expressions, and those whose region is unbounded."""
         named = [s for s in self.graph.stages if self.can_be_inlined(s.name)]
         return tuple(s.name for s in named if self._is_part_of_an_expression(s) or not self.is_limited(s.name))
 
     def _is_part_of_an_expression(self, stage: Stage) -> bool:
-        """Boundary conditions and the like, and sums of a few terms: nobody asked for stages of their own."""
+        """Whether the user did not ask for this stage: boundary conditions and the like, and sums of a few terms."""
         return stage.helper and (not stage.updates or (self.is_short(stage.name) and self._is_read_once(stage)))
 
     def is_short(self, name: str) -> bool:
-        """Whether its values can be written into its consumers, sums of a few terms too."""
+        """Whether a stage can be inlined into its consumers, which includes sums of a few terms."""
         stage = self.graph.stage[name]
         few = all(prod(constant(r.extent) or 0 for r in d.domain) <= MOST_TERMS for d in stage.updates)
         return self.can_be_inlined(name) and few
 
     def _is_read_once(self, stage: Stage) -> bool:
-        """Whether no definition reads more than one value of it, so that inlining computes nothing twice."""
+        """Whether no definition reads more than one value of a stage, so that inlining computes nothing twice."""
         readers = [d for c in self.consumers[stage.name] for d in self.graph.stage[c].definitions]
         counts = [sum(distinct_reads(d)[b] for b in stage.buffers) for d in readers]
         return all(n <= 1 and not (n and d.domain) for n, d in zip(counts, readers, strict=True))
@@ -145,7 +145,7 @@ class PipelineFacts:
 
     @memoized
     def sums(self, name: str) -> tuple[str, ...]:
-        """The reduction loops along which terms may come in any order: of sums into places that do not move."""
+        """The reduction loops whose terms may come in any order: those of sums into elements that stay the same."""
         stage = self.graph.stage[name]
         return tuple(
             r.name
@@ -163,7 +163,7 @@ class PipelineFacts:
 
     @memoized
     def read_by_unknown_extents(self, name: str) -> frozenset[str]:
-        """What the reductions of a stage read whose extents no code knows: of it, no region has a constant size."""
+        """The sources that reductions of a stage with unknown extents read: their regions have no constant size."""
         unknown = (d for d in self.graph.stage[name].updates if None in [constant(r.extent) for r in d.domain])
         return frozenset(self.source(load.buffer) for d in unknown for load in d.loads)
 
@@ -216,10 +216,10 @@ class PipelineFacts:
 
     @memoized
     def waiting(self, name: str, definition: int = 0) -> float:
-        """The different values that evaluating a definition loads and uses several times, and those that all channels
-        of a pixel use: registers hold them as long.
+        """The distinct values that evaluating a definition loads and uses several times, and those that all channels of
+        a pixel use. Registers hold them meanwhile.
 
-        Counted in values of the widest type that is stored or loaded, as wide as arithmetic makes them.
+        Counted in values of the widest type that is stored or loaded; each value is as wide as arithmetic makes it.
         """
         stage = self.graph.stage[name]
         d = stage.definitions[definition]
@@ -231,7 +231,8 @@ class PipelineFacts:
         return count * max((e.dtype.bytes for e in nodes), default=1) / widest
 
     def _used_by_all_channels(self, stage: Stage, nodes: list[Expr]) -> set[bytes]:
-        """Results that are the same for all of them; of a choice among channels, each takes its own."""
+        """The results that are the same for all channels. A select among channels does not count: each takes its
+        own."""
         if stage.name not in self.channels:
             return set()
         row, channel = stage.dims[-2:]

@@ -30,9 +30,9 @@ def boxes(
     tile: Mapping[str, Numbers],
     new: Callable[[str, Box], Box] | None = None,
 ) -> dict[str, Box]:
-    """Boxes of the members that were not inlined, and of the stages and inputs that they read. `tile` is by loops of
-    the output, its dims and reduction loops; those it does not name are whole. `new`: what of a member's box is
-    computed, the rest being kept from before; all of it, if it is left out.
+    """Return the boxes of the members that were not inlined, and of the stages and inputs that they read. `tile` is by
+    loops of the output, its dims and reduction loops; loops that it does not name are whole. `new` returns the part of
+    a member's box that is computed, if the rest is kept from before; without it, the whole box is computed.
     """
     return Footprint(facts, members, output, tile, new).boxes
 
@@ -62,14 +62,14 @@ class Footprint:
         self._follow(members, self.boxes, {})
 
     def joined(self, members: Collection[str]) -> dict[str, Box]:
-        """The boxes that are new or another if these join, which only they themselves and the group read: their own,
-        and those of what they read."""
+        """The boxes that are new or different if these members join, which only they themselves and the group read:
+        their own boxes, and those of what they read."""
         changed: dict[str, Box] = {}
         self._follow(members, dict(self.boxes), changed)
         return changed
 
     def _follow(self, members: Collection[str], boxes: dict[str, Box], changed: dict[str, Box]) -> None:
-        """Add what members read, consumers first, and note it."""
+        """Add the boxes of what members read, consumers first, and record them in `changed`."""
         progress.count("groups evaluated")
         limits = self.facts.boxes
         position = self.facts.position
@@ -79,7 +79,7 @@ class Footprint:
             box = boxes[name]
             if name != self.output:
                 whole = with_own_updates(self.facts.graph.stage[name], box, self.facts.scope)
-                if whole is not box:  # which is within them
+                if whole is not box:  # which is within the limits
                     box = self.shared.within(whole, limits[name])
                 boxes[name] = changed[name] = box
             computed = box if self.new is None else self.new(name, box)

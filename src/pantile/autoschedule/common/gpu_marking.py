@@ -3,13 +3,13 @@
     for y, x in tiles: for y, x in a tile    ->    .reorder("y_o", "x_o", "y_i", "x_i").block("y_o", "x_o")
                                                    .thread("y_i", "x_i")
 
-Neighbouring threads take neighbouring columns. Where a tile has more points than a block may have threads, each thread
-computes several rows, and of longer rows several columns; also where a style asks for several points per thread and
-the multiprocessors have enough threads even so. Adjacent rows share what they load, and the arithmetic on indices.
-Where a group asks for more threads, these compute points of its members alone. Members of a group are computed at the
-innermost block loop, into shared memory, by all threads of the block; where a style has tiles of warps, at the
-innermost warp loop, into shared memory of the warp, by its lanes. Stages on their own are scheduled as by default
-(`schedule.gpu_default`), but for sums of products (`staged_sums`, `register_tiles`).
+Neighbouring threads take neighbouring columns. If a tile has more points than a block may have threads, each thread
+computes several rows, and of longer rows several columns. It also does if a style asks for several points per thread
+and the threads that remain fill the multiprocessors. Adjacent rows share what they load, and index arithmetic. If a
+group asks for more threads, the additional ones only compute points of its members. Members of a group are computed at
+the innermost block loop, into shared memory, by all threads of the block. If a style has tiles of warps, they are
+computed at the innermost warp loop, into shared memory of the warp, by its lanes. Stages on their own are scheduled as
+by default (`schedule.gpu_default`), except for sums of products (`staged_sums`, `register_tiles`).
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class GpuMarking(Marking):
         return _of_update(_kinds(chain, (), together), loops, together[-1:])
 
     def tiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
-        """Of a dim without tiles, such as planes, all is computed by one thread if other stages are computed for the
-        tile, and one iteration by a block if not, but for channels."""
+        """Mark the loops of blocks and threads. A dim without tiles, such as planes, is computed by one thread if other
+        stages are computed for the tile. If not, each of its iterations is a block, except for channels."""
         if self.style.lanes:
             return self._of_warps(loops, chain)
         dims, counts = loops.stage.dims, {loops.called[loop]: count for loop, _, count in loops.tiles}
@@ -105,7 +105,7 @@ class GpuMarking(Marking):
         return _of_update(marked, loops, [*shares.threads, *shares.serial, *inner][-1:] if shares.threads else ())
 
     def _of_warps(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
-        """The tiles of warps: points of a lane are as far apart as there are lanes."""
+        """Mark tiles of warps: the points of a lane are as far apart as there are lanes."""
         blocks = [name for loop, name, _ in loops.tiles if name == loops.split[loop][0]]
         warps = [name for _, name, _ in loops.tiles if name not in blocks]
         now, lanes, serial = [*loops.now], list[str](), dict[str, int | None]()
@@ -134,13 +134,14 @@ class GpuMarking(Marking):
                 yield loops.called[dim], count
 
     def _constant_extents(self, stage: Stage) -> dict[str, int]:
-        """The dims of an output whose extents are known for all calls."""
+        """The dims of an output whose extents are constant over all calls."""
         shapes = [o.shape for o in self.problem.graph.outputs if o.stage == stage.name]
         sides = zip(stage.dims, shapes[0], strict=True) if shapes else ()
         return {dim: int(extent.value) for dim, extent in sides if isinstance(extent, Const)}
 
     def _most_threads(self, loops: DefinitionLoops) -> int:
-        """The most threads of a block. Of a reduction each thread computes one point: what its terms load differs."""
+        """The most threads of a block. A thread of a reduction computes one point, since the terms of points load
+        different values."""
         tile = prod(loops.inside.values())
         threads = max(FEWEST_THREADS, tile // self.style.points)
         resident = self.problem.gpu.multiprocessors * self.problem.gpu.multiprocessor.threads
@@ -151,7 +152,8 @@ class GpuMarking(Marking):
     def nest(
         self, chain: StageSchedule, parts: Sequence[Innermost] = (), order: Names = (), shared: Names = ()
     ) -> StageSchedule:
-        """Where a CPU has a vector, threads take a row of columns, around what is written out."""
+        """Share the loops that are vectors on a CPU among threads, a row of columns at a time, around what is
+        unrolled."""
         rows = [p for p in parts if p.verb == "vectorize"]
         after = {row.loop: row.part for row in rows if row.count is not None}
         for loop, part in after.items():
@@ -163,7 +165,7 @@ class GpuMarking(Marking):
 
 
 def _of_update(chain: StageSchedule, loops: DefinitionLoops, innermost: Names) -> StageSchedule:
-    """An update of each point by itself, whose `innermost` loop over dims is known: as by default."""
+    """Mark a pointwise update as by default. `innermost` is its innermost loop over dims, if it is known."""
     is_update = loops.definition is not loops.stage.pure and is_pointwise(loops.stage, loops.definition)
     return pointwise_update(chain, loops.stage, loops.definition, *innermost) if is_update and innermost else chain
 
@@ -174,17 +176,17 @@ def _kinds(chain: StageSchedule, blocks: Names, threads: Names) -> StageSchedule
 
 
 class _ThreadLoops:
-    """The loops inside of a tile, from the innermost on, as long as a block has threads left."""
+    """Shares the loops inside of a tile among threads, from the innermost on, as long as a block has threads left."""
 
     def __init__(self, chain: StageSchedule, now: list[str], wanted: Mapping[str, int], most: int) -> None:
-        """`wanted`: how many threads to share some of them among; `most`: the threads of a block."""
+        """`wanted`: how many threads to share some loops among; `most`: the most threads of a block."""
         self.chain, self.now, self.wanted, self.room, self.count = chain, now, wanted, most, 1
         self.threads: list[str] = []
-        self.serial: dict[str, int | None] = {}  # of each thread, with their iterations where these are constant
+        self.serial: dict[str, int | None] = {}  # loops of each thread, with their extents where constant
 
     def take(self, name: str, extent: int, *, is_row: bool, is_constant: bool) -> None:
-        """Share a loop among threads, or as much of it as there are threads for: columns side by side, rows one after
-        the other in each thread unless a number of threads is wanted."""
+        """Share a loop among threads, or as much of it as there are threads for. Neighbouring threads take neighbouring
+        columns; each thread takes consecutive rows, unless a number of threads is wanted."""
         most = min(extent, self.room, self.wanted.get(name, extent))
         is_row = is_row or name in self.wanted
         if most == extent and is_constant:
@@ -212,7 +214,7 @@ class _ThreadLoops:
 
 
 def _unrolled(chain: StageSchedule, serial: Mapping[str, int | None], most: int = MOST_UNROLLED) -> StageSchedule:
-    """The loops with the points of a thread written out, as many as that is good for."""
+    """Unroll the loops over the points of a thread, from the innermost on, up to `most` points."""
     points = 1
     for name, extent in reversed([*serial.items()]):
         points *= extent or most + 1

@@ -1,7 +1,7 @@
-"""What a group of stages costs per tile, for many tiles at once, and what it would if another group joined it.
+"""The cost of a group of stages per tile, for many tiles at once, and what it becomes if another group joins.
 
-Sums over the stages and inputs of a footprint: where a stage reads two hundred others, each of which might join, only
-the terms of the one that does are worked out anew.
+A cost is a sum over the stages and inputs of a footprint. If a stage reads two hundred others, each of which might
+join, only the terms that change with the one that joins are computed again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TileNeeds:
     halide-autoscheduler §4.2.3)."""
 
     loaded: Numbers = 0  # values of other groups and inputs, and partial results of an update
-    kept: Numbers = 0  # bytes: all that, and what members keep for each other
+    kept: Numbers = 0  # bytes of all that, and of what members keep for each other
     redone: Numbers = 0.0  # operations of members other than the output
 
     def plus(self, other: TileNeeds) -> TileNeeds:
@@ -37,7 +37,7 @@ class TileNeeds:
 
 
 class TiledCosts:
-    """A group, of which the last member is the output, in tiles of many sizes."""
+    """A group, whose last member is the output, in tiles of many sizes."""
 
     def __init__(
         self,

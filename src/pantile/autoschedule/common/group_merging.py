@@ -1,7 +1,7 @@
-"""Greedy merging: again and again the two groups whose merging saves most, where one of them is all that reads the
-output of the other (halide-autoscheduler §4.2.2; sioutas-thesis lines 4543-4549).
+"""Greedy merging: repeatedly merges the two groups whose merging saves most, where one of them is the only reader of
+the other's output (halide-autoscheduler §4.2.2; sioutas-thesis lines 4543-4549).
 
-What it saves is up to a strategy, and evaluated again only where one of the two groups has changed.
+A strategy defines what a merge saves. This is evaluated again only if one of the two groups has changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class GroupMerging(ABC, Generic[M]):
 
     @abstractmethod
     def note(self, producer: str, consumer: str, merge: M) -> None:
-        """Note what becomes of a group into which another one has been merged."""
+        """Record that one group has been merged into another."""
 
     def merge_all(self) -> None:
         """Merge groups until that saves nothing."""

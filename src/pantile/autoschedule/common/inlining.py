@@ -1,8 +1,8 @@
-"""Which stages to inline, one after another, by what that saves (halide-autoscheduler §4.3).
+"""Which stages to inline, found greedily by what inlining each saves (halide-autoscheduler §4.3).
 
-The expression of a stage is substituted into its consumers, and their cost reevaluated. A stage is inlined into all of
-its consumers or into none. Definitions are not rewritten while the search goes on: of each it is known what evaluating
-it takes, and a place where it reads an inlined stage adds what the stage's value takes there, if that is new.
+The expression of a stage is substituted into its consumers, and their cost is reevaluated. A stage is inlined into all
+of its consumers or into none. The search does not rewrite definitions. It keeps the cost of evaluating each of them; a
+read of an inlined stage adds the cost of the value that is read, unless the definition computes this value already.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def _reads(loads: Iterable[Expr]) -> Reads:
 
 @dataclass(frozen=True)
 class _Value:
-    """What a value of a stage takes at one place, apart from what it takes to find the place."""
+    """The cost of computing one value of a stage, without the cost of computing its indices."""
 
     operations: float
     reads: Reads
-    invariant: float  # operations that are the same at every place
+    invariant: float  # operations that are the same for all values
 
 
 @dataclass(eq=False)
@@ -42,8 +42,8 @@ class _Evaluation:
     """The cost of evaluating a definition once, with all that is inlined into it."""
 
     operations: float
-    reads: dict[str, Reads]  # different values, by buffer
-    operands: set[Place]  # those that do not only decide where or whether something is stored
+    reads: dict[str, Reads]  # distinct values, by buffer
+    operands: set[Place]  # reads that values depend on, not only where or whether they are stored
     inlined: set[Place] = field(default_factory=set)
 
     @staticmethod
@@ -61,7 +61,7 @@ class _Evaluation:
         return sum(map(len, self.reads.values()))
 
     def reads_of(self, stage: Stage) -> tuple[Reads, Reads]:
-        """The places at which a stage is read, as an operand and otherwise."""
+        """The reads of a stage that are operands, and the other ones."""
         places = {p: e for b in stage.buffers for p, e in self.reads.get(b, {}).items()}
         others = {p: e for p, e in places.items() if p not in self.operands}
         return {p: e for p, e in places.items() if p not in others}, others
@@ -76,7 +76,7 @@ class _Inlining:
     """The search for stages to inline, which become `names`."""
 
     def __init__(self, problem: Problem, load_cost: float) -> None:
-        self.facts: PipelineFacts = problem.facts  # extents are those of the pipeline as it is written
+        self.facts: PipelineFacts = problem.facts  # extents are those of the pipeline before inlining
         self.channels = problem.channels
         self.load_cost = load_cost
         self.names: list[str] = list(self.facts.trivial)
@@ -86,15 +86,15 @@ class _Inlining:
         self._consumers = {name: dict.fromkeys(consumers) for name, consumers in self._graph.consumers.items()}
         self._inlined: set[str] = set()  # buffers
         self._values: dict[Place, _Value] = {}
-        self._plain: dict[str, _Value | None] = {}  # by buffer: values that are alike at all places
+        self._plain: dict[str, _Value | None] = {}  # by buffer: values that differ only in the indices of their reads
         self._indices: dict[tuple[object, ...], Expr] = {}
-        self._concerned: dict[Place, set[str]] = defaultdict(set)  # stages that would make a consumer read a place
+        self._concerned: dict[Place, set[str]] = defaultdict(set)  # stages whose inlining makes consumers read a value
         self._benefits: dict[str, float] = {}
         while (name := self._best()) is not None:
             self._inline(name)
 
     def _best(self) -> str | None:
-        """The stage that saves most by being inlined."""
+        """The stage whose inlining saves most, if any saves something."""
         best = max(self._able, key=self._benefit, default=None)
         return best if best is not None and self._benefit(best) > 0 else None
 
@@ -128,14 +128,14 @@ class _Inlining:
         return total
 
     def _share(self, read: Load, consumer: str) -> float:
-        """The part of a value that counts for one value of a consumer: the unrolled channels of a pixel share what is
-        the same for all of them."""
+        """The share of a value's cost that counts for one value of a consumer: the unrolled channels of a pixel share
+        what is the same for all of them."""
         count = self.channels.get(consumer, 1)
         channel = self._graph.stage[consumer].dims[-1] if count > 1 else None
         return 1.0 if channel is None or any(channel in names(i) for i in read.indices) else 1 / count
 
     def _expanded(self, reads: Reads, into: _Evaluation, consumer: str) -> tuple[float, set[Place], Reads]:
-        """What it takes to have values instead of reads: operations, places of inlined stages, and further reads."""
+        """What computing values instead of reading them adds: operations, values of inlined stages, and new reads."""
         operations = 0.0
         new: Reads = {}
         places: set[Place] = set()
@@ -164,8 +164,8 @@ class _Inlining:
         return self._values[place]
 
     def _of_plain(self, load: Load) -> _Value | None:
-        """The value of a load from a stage whose coordinates occur in the indices of reads alone, where data do not
-        decide: nothing but these indices differs from point to point. None for other stages."""
+        """The value of a load from a plain stage: its coordinates occur only in indices of reads, which do not depend
+        on data, so that values differ only in these indices. None for other stages."""
         stage = self._graph.producer[load.buffer]
         if load.buffer not in self._plain:
             self._plain[load.buffer] = _plain(stage.dims, self._form(stage)[load.buffer])
@@ -177,7 +177,8 @@ class _Inlining:
         return replace(value, reads=_reads(moved))
 
     def _moved(self, index: Expr, at: Mapping[str, Expr]) -> Expr:
-        """An index of a plain value where it is read: many reads have it in common along each dim."""
+        """An index of a plain value with the coordinates of a load, memoized because many reads share it along a
+        dim."""
         if isinstance(index, Var):
             return at.get(index.name, index)
         question = (id(index), *[key(at[name]) for name in names(index) if name in at])
@@ -189,7 +190,7 @@ class _Inlining:
         stage = self._graph.producer[load.buffer]
         form = self._form(stage)[load.buffer]
         nodes = list(evaluated([substitute(form, point_of(stage, load.indices))]))
-        elsewhere = set(map(id, evaluated([load])))  # what finds the place
+        elsewhere = set(map(id, evaluated([load])))  # computes the indices
         everywhere = self._everywhere(stage, load.buffer)
         own = sum(weight(e) for e in nodes if id(e) not in elsewhere and id(e) not in everywhere)
         invariant = sum(weight(e) for e in nodes if id(e) in everywhere)
@@ -197,7 +198,7 @@ class _Inlining:
 
     @memoized
     def _everywhere(self, stage: Stage, buffer: str) -> set[int]:
-        """The ids of the parts of a value that are the same at all points."""
+        """The ids of the subexpressions of a value that are the same at all points."""
         parts = evaluated([self._form(stage)[buffer]])
         return {id(e) for e in parts if names(e).isdisjoint(stage.dims)}
 
@@ -225,7 +226,7 @@ class _Inlining:
         self.names.append(name)
 
     def _reads(self, consumer: str, source: str) -> bool:
-        """Whether it does by now: another value of the stage that was inlined may be what needs the source."""
+        """Whether a consumer reads a source by now. The inlined stage may have needed it for another of its values."""
         return any(self.facts.source(b) == source for e in self._evaluations[consumer] for b in e.reads)
 
     def _inline_into(self, e: _Evaluation, stage: Stage, consumer: str) -> None:
@@ -245,7 +246,8 @@ class _Inlining:
 
 
 def _plain(dims: tuple[str, ...], form: Expr) -> _Value | None:
-    """A value with its reads as they are written, if coordinates are in their places alone and no data are."""
+    """The value of an expression with its reads as they are written, if coordinates occur only in indices of reads and
+    these do not depend on data; None otherwise."""
     nodes, own = list(evaluated([form])), frozenset(dims)
     for e in nodes:
         parts = (e,) if e is form else ()

@@ -1,7 +1,7 @@
-"""Directives of groups to a schedule of the whole pipeline that is legal in any case.
+"""Turns the directives of groups into a schedule of the whole pipeline that is always legal.
 
-Groups that cannot be honoured, alone or beside those before them, are dissolved: their stages are scheduled on their
-own, at root, and a remark says why. So does a stage that nothing was asked for.
+A group that is not legal, alone or together with those before it, is dissolved: its stages are scheduled on their own,
+at root, and a remark says why. Stages without directives are scheduled on their own, too.
 
 On GPUs, sums of products that are on their own are staged in shared memory where that is legal (`staged_sums`).
 """
@@ -25,7 +25,8 @@ from .tiles import marking
 
 @dataclass(frozen=True)
 class LegalSchedule:
-    """The schedule, which parts it honours, what became of the others, and what of it lowering was asked about."""
+    """The schedule, which parts it honours, remarks on the other ones, and all directives that lowering has
+    accepted."""
 
     schedule: Schedule
     honoured: tuple[bool, ...]
@@ -36,9 +37,9 @@ class LegalSchedule:
 def legal(
     problem: Problem, parts: Sequence[Part], inlined: Collection[str] = (), lowered: Collection[Part] = ()
 ) -> LegalSchedule:
-    """A schedule of `problem.graph`, from which nothing has been inlined yet. What is reduced to one value, or counted,
-    by itself, is so in parts, and GPUs scan in strips: that is no matter of tiles. `lowered`: parts that lowering has
-    not refused before."""
+    """Return a schedule of `problem.graph`, from which nothing has been inlined yet. A reduction to one value or a
+    histogram on its own is computed in parts, and GPUs compute scans in strips, whatever tiles were asked for.
+    `lowered` are parts that lowering has accepted before."""
     marks = marking(problem, inlined=inlined)
     stages = [s for s in problem.graph.stages if s.name not in inlined]
     whole = {s.name: part for s in stages if (part := marks.in_parts(s))}
@@ -75,8 +76,8 @@ def legal(
 def legal_choice(
     problem: Problem, preferred: Sequence[Part], plain: Sequence[Part], inlined: Collection[str] = ()
 ) -> tuple[LegalSchedule, tuple[bool, ...]]:
-    """The schedule with the preferred directives of each group, or its plain ones where these are refused, and which
-    groups have the preferred ones."""
+    """Return the schedule with the preferred directives of each group, or its plain ones if the preferred ones are
+    refused, and which groups have the preferred ones."""
     result = legal(problem, preferred, inlined)
     choices = list(zip(result.honoured, preferred, plain, strict=True))
     if all(is_honoured or wanted == other for is_honoured, wanted, other in choices):
@@ -86,8 +87,8 @@ def legal_choice(
 
 
 def _with(schedule: Schedule, parts: Iterable[Part]) -> Schedule:
-    """The schedule with these directives instead of others, but with all copies of what is loaded from a stage: these
-    belong to the stages that load it."""
+    """Return the schedule with these directives instead of those of the same stages. All `copy_in` directives of a
+    stage are kept: they belong to the stages that load it."""
     chains: dict[str, StageSchedule] = {}
     for chain in (chain for part in parts for chain in part):
         before = (chains.get(chain.name) or schedule.on(chain.name)).directives
@@ -100,18 +101,19 @@ def _with(schedule: Schedule, parts: Iterable[Part]) -> Schedule:
 
 
 def _without(part: Part, sums: Iterable[common.StagedPart]) -> Part:
-    """What is left of the directives of a group without those of sums, and of what is computed in their loops."""
+    """Return the directives of a group without those of sums, and without those of stages computed in the loops of
+    sums."""
     stages = {name for s in sums for name in s.stages}
     at = {chain.name: str(d.args[0]) for chain in part for d in chain.directives if d.verb == "compute_at"}
     return tuple(chain for chain in part if stages.isdisjoint((chain.name, at.get(chain.name))))
 
 
-_Check = Callable[[Schedule], Mapping[str, str]]  # refusals by a stage of the part that they are about, or a UserError
+_Check = Callable[[Schedule], Mapping[str, str]]  # reasons by a stage of the refused part, or a UserError
 
 
 def _refused(schedule: Schedule, parts: Mapping[int, Part], check: _Check) -> dict[int, str]:
-    """The parts that a check refuses, and why: all are tried together, and where it is not said which of them is at
-    fault, one after the other beside those before it."""
+    """Return the parts that a check refuses, and why. All parts are tried together. If the check does not say which of
+    them is at fault, they are tried one after the other, each together with those accepted before it."""
     try:
         refusals = check(_with(schedule, parts.values()))
     except UserError as refusal:

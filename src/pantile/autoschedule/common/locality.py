@@ -48,7 +48,7 @@ class GroupOverlaps:
         self.footprint = Footprint(facts, members, output, strips, shared=shared)
 
     def with_others(self, others: Collection[str]) -> dict[str, float]:
-        """The values that strips share if others join, which only they themselves and the group read."""
+        """The values that strips share if others join, which only these themselves and the group read."""
         total = self._alone.copy()
         for name, box in self.footprint.joined(others).items():
             total += self._shared(box)

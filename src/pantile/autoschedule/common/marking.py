@@ -1,5 +1,5 @@
-"""Marking: which kinds of loops run the loops of a stage. Grouping says which loops there are, and one style per kind
-of machine marks them:
+"""Marking decides how the loops of a stage run. Grouping decides which loops there are, and one style per kind of
+machine marks them:
 
     CPU    tile loops in parallel, a vector innermost, short loops written out around it
     GPU    tile loops as blocks, the loops inside of tiles as threads
@@ -31,8 +31,8 @@ class Style:
     parallelism: int | None = None  # iterations to share among threads, if there are so many; None: as many as threads
     points: int = 1  # of a tile for each thread of a GPU, where that leaves enough threads
     threads: Mapping[str, int] = field(default_factory=dict)  # of a block, along dims of the output, where that matters
-    lanes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # stage -> by its dims, where warps have tiles
-    registers: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # stage -> the last entries of a dim in them
+    lanes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # stage -> lanes by dim, if warps have tiles
+    registers: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # stage -> dim, count of its last entries
 
 
 PLAIN = Style()
@@ -40,7 +40,7 @@ PLAIN = Style()
 
 @dataclass(frozen=True)
 class Innermost:
-    """A loop of which a vector is computed at a time, or some iterations are written out; all of it without `count`."""
+    """A loop to vectorize or unroll by a factor `count`, or as a whole without one."""
 
     loop: str
     verb: str
@@ -48,7 +48,7 @@ class Innermost:
 
     @property
     def part(self) -> str:
-        """The innermost loop that is split off."""
+        """The innermost loop that the split creates; the loop itself if it is not split."""
         return self.loop if self.count is None else self.loop + SUFFIX[self.verb]
 
     def mark(self, chain: StageSchedule) -> StageSchedule:
@@ -70,7 +70,7 @@ class DefinitionLoops:
 
     stage: Stage
     definition: Definition
-    order: Names  # in which to bring them, reduction loops last
+    order: Names  # the wanted order, reduction loops last
     extents: Mapping[str, int]  # inside of a tile
     split: Mapping[str, Names]  # loop -> what it was split into, outermost first
     tiles: Sequence[tuple[str, str, int]] = ()  # outermost first: a loop, its tile loop, and the number of tiles
@@ -83,12 +83,12 @@ class DefinitionLoops:
 
     @cached_property
     def called(self) -> dict[str, str]:
-        """The loops inside of a tile."""
+        """The name of each loop inside of a tile."""
         return {n: self.split[n][-1] if n in self.split else n for n in loop_names(self.stage, self.definition)}
 
     @cached_property
     def now(self) -> list[str]:
-        """All loops in their order so far."""
+        """All loops in their current order."""
         return [name for n in self.called for name in self.split.get(n, (n,))]
 
     @cached_property
@@ -103,19 +103,19 @@ class DefinitionLoops:
 
     @property
     def is_scan(self) -> bool:
-        """Whether what is written moves with a reduction loop."""
+        """Whether the indices that are written move with a reduction loop."""
         moving = {v for i in self.definition.indices for v in variables(i)}
         return not moving.isdisjoint(r.name for r in self.definition.domain)
 
     @property
     def is_parallel(self) -> bool:
-        """Whether its dims may run in any order; a scan stays as it is defined."""
+        """Whether the dims may run in any order; a scan stays as it is defined."""
         return bool(self.free) and all(is_independent(self.stage, self.definition, d) for d in self.free)
 
 
 @dataclass(frozen=True)
 class Marking(ABC):
-    """A style of marking loops, on the machine of a problem, of which some stages are inlined."""
+    """A style of marking loops for the machine of a problem, some of whose stages are inlined."""
 
     problem: Problem
     style: Style = PLAIN
@@ -154,10 +154,11 @@ class Marking(ABC):
         self, chain: StageSchedule, parts: Sequence[Innermost] = (), order: Names = (), shared: Names = ()
     ) -> StageSchedule:
         """Mark loops that a strategy has split by itself: the innermost `parts`, and the outermost loops, which are
-        `shared` by what runs at once. `order` is that of all loops and parts; they stay as they are if it is empty."""
+        `shared` among threads or blocks. `order` is the order of all loops and parts; it does not change if this is
+        empty."""
 
     def member(self, stage: Stage, chain: StageSchedule, extents: Mapping[str, int]) -> StageSchedule:
-        """Mark the loops of a stage that is computed inside a tile, over such extents of its dims."""
+        """Mark the loops of a stage that is computed inside a tile, over these extents of its dims."""
         chain = self.problem.alone.stored(stage, chain)
         order = sharing_last(self.problem, stage, stage.dims)
         for k, definition in enumerate(stage.definitions):
@@ -168,8 +169,8 @@ class Marking(ABC):
 
 
 def sharing_last(problem: Problem, stage: Stage, dims: Names) -> list[str]:
-    """The dims, with those last that are few planes, such as colours, and share much of their work: computed one after
-    the other for a point, they do it once."""
+    """Return the dims, with those last that are few planes, such as colours, and share much of their work. If the
+    planes of a point are computed consecutively, this work is done once."""
 
     def is_shared(dim: str) -> bool:
         extent = problem.facts.extents(stage.name)[stage.dims.index(dim)]
@@ -180,5 +181,5 @@ def sharing_last(problem: Problem, stage: Stage, dims: Names) -> list[str]:
 
 
 def reordered(chain: StageSchedule, now: Names, wanted: Names) -> StageSchedule:
-    """The loops in another order, if it is another."""
+    """Reorder the loops, unless they have the wanted order already."""
     return chain if list(now) == list(wanted) else chain.reorder(*wanted)

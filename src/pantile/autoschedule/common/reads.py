@@ -1,9 +1,9 @@
-"""The reads of a stage, prepared so that the boxes they touch are found quickly, over and over, for many tiles.
+"""The reads of a stage, prepared so that the boxes that they touch can be computed quickly for many tiles.
 
-Of a stencil that reads f[y - 2 .. y + 2, x], only the first and the last index along y decide about the box. Conditions
-that bound no coordinate of the indices, such as on planes where f[y, x] is read, or on whether y is even, do not decide
-at all. An input that is mirrored or repeated beyond its edges counts as clamped: what few tiles read elsewhere says
-nothing of others.
+For a stencil that reads f[y - 2 .. y + 2, x], only the first and the last index along y determine the box. Conditions
+that bound no coordinate of the indices do not matter at all, such as conditions on planes where f[y, x] is read, or on
+whether y is even. An input that is mirrored or repeated beyond its edges counts as clamped: the few tiles that read
+elsewhere say nothing about the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...expr.visit import children, key, names
 from ...graph.nodes import Definition, Stage
 from .shared_intervals import IntervalEnds, SharedIntervals
 
-# Conditions that hold where something is read, and whether they do or do not.
+# Conditions under which something is read, each with whether it holds.
 Path = tuple[tuple[Expr, bool], ...]
 
 
@@ -33,8 +33,8 @@ class DefinitionReads:
     inputs: Container[str] = ()
 
     def boxes(self, box: Box, scope: Scope, parts: Scope, shared: SharedIntervals | None = None) -> dict[str, Box]:
-        """Boxes of other stages' buffers that are read for `box`; of the reduction loops, over `parts`. `shared`: what
-        was found for other stages, over the same tiles."""
+        """Return the boxes of other stages' buffers that are read to compute `box`, with reduction loops over `parts`.
+        `shared` has the intervals that were found for other stages over the same tiles."""
         shared = SharedIntervals() if shared is None else shared
         if self._steps is not None and all(side.bounded for side in box):
             return {b: tuple([shared.moved(box[k], *by) for k, *by in of]) for b, of in self._steps.items()}
@@ -54,7 +54,8 @@ class DefinitionReads:
         return self.like_of(tuple(dict.fromkeys(b for _, reads in self._reads for b in reads)), by_name=True)
 
     def like_of(self, buffers: tuple[str, ...], by_name: bool = False) -> Hashable:
-        """Equal where buffers are read in the same way, whatever they are called unless that counts."""
+        """A key that is equal for definitions that read these buffers in the same way. Names matter only if
+        `by_name`."""
         return tuple(
             [
                 (at, *[(b if by_name else k, *[e.key for e in reads[b]]) for k, b in enumerate(buffers) if b in reads])
@@ -64,8 +65,8 @@ class DefinitionReads:
 
     @cached_property
     def _steps(self) -> dict[str, list[tuple[int, int, int]]] | None:
-        """The offsets of reads that are constant offsets from the point itself: for each dim of a buffer the dim of the
-        stage, the least offset and the greatest; None for other reads."""
+        """The offsets of reads, if all are at constant offsets from the point itself: for each dim of a buffer, the dim
+        of the stage, the least offset and the greatest. None for other reads."""
         dims = {name: k for k, name in enumerate(self.stage.dims)}
         offsets: dict[str, list[tuple[int, int, int]]] = {}
         for path, reads in self._reads:
@@ -98,7 +99,7 @@ class DefinitionReads:
         return [(path, {b: self._ends(b, ls) for b, ls in of.items()}) for path, of in by_path.items()]
 
     def _ends(self, buffer: str, loads: list[Load]) -> tuple[IntervalEnds, ...]:
-        """The least and the greatest of indices that differ by constants."""
+        """Per dim, the indices that may be the least or the greatest: at most two of those that differ by constants."""
         along = zip(*(load.indices for load in loads), strict=True)
         is_input = buffer in self.inputs
         return tuple(IntervalEnds(_extreme([_nearest(i) if is_input else i for i in indices])) for indices in along)
@@ -111,7 +112,7 @@ def _within(evaluator: Evaluator, path: Path) -> Evaluator:
 
 
 def _loads(roots: Iterable[Expr], path: Path) -> Iterator[tuple[Path, Load]]:
-    """Every load, with the conditions about coordinates under which it is read."""
+    """Yield every load, with the conditions about coordinates under which it is read."""
     done: set[tuple[int, Path]] = set()
     pending = [(e, path) for e in roots]
     while pending:
@@ -129,7 +130,7 @@ def _loads(roots: Iterable[Expr], path: Path) -> Iterator[tuple[Path, Load]]:
 
 
 def _deciding(path: Path, load: Load, bounded: Mapping[Expr, frozenset[str]]) -> Path:
-    """The conditions that may bound what indices depend on, or what such conditions depend on."""
+    """The conditions that may bound variables of the indices, or variables of other such conditions."""
     kept: set[int] = set()
     concerned = set().union(*map(names, load.indices)) if path else set[str]()
     while new := [k for k, (c, _) in enumerate(path) if k not in kept and not concerned.isdisjoint(bounded[c])]:
@@ -139,7 +140,7 @@ def _deciding(path: Path, load: Load, bounded: Mapping[Expr, frozenset[str]]) ->
 
 
 def _narrows(condition: Expr) -> bool:
-    """Whether `refine` may make anything of a condition."""
+    """Whether a condition may narrow the range of a coordinate."""
     if not isinstance(condition, Op):
         return False
     if condition.op in ("not", "and", "or"):
@@ -148,7 +149,8 @@ def _narrows(condition: Expr) -> bool:
 
 
 def _nearest(index: Expr) -> Expr:
-    """An index that is itself inside of some limits and another one outside (`lang.boundary`), clamped instead."""
+    """Return a clamp to the same limits for an index that a boundary condition maps elsewhere outside of them
+    (`lang.boundary`)."""
     if not (isinstance(index, Op) and index.op == "within"):
         return index
     place, low, high = index.args

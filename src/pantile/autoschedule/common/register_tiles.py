@@ -3,9 +3,9 @@
     out[i, j] += a[i, k] * b[k, j]     block for ib, jb: thread for it, jt:  8 x 4 sums, of which each term
                                            for k:                            multiplies 8 of a by 4 of b
 
-What does not depend on the column, `a`, is loaded once for all columns of a thread, and what does not depend on the
-row, `b`, once for all of its rows. Threads load both through the cache of their multiprocessor, in which their
-neighbours find them.
+What does not depend on the column, `a`, is loaded once for all columns of a thread; what does not depend on the row,
+`b`, is loaded once for all of its rows. Threads load both through the L1 cache of their multiprocessor, where
+neighbouring threads find them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RegisterTile:
 
     @staticmethod
     def of(problem: Problem, stage: Stage) -> RegisterTile | None:
-        """The tile of a stage whose terms are used again along two dims, if it is long enough along both."""
+        """The tile of a stage whose factors are used again along two dims, if both are long enough; None if not."""
         found = SumOfProducts.of(problem, stage, ROWS, COLUMNS * WARP_SIZE)
         return None if found is None else RegisterTile(stage, found.row, found.column)
 
@@ -70,7 +70,7 @@ class RegisterTile:
         return stored, self._terms(summed.update(), update, others)
 
     def _terms(self, chain: StageSchedule, update: Definition, others: list[str]) -> StageSchedule:
-        """All terms of a thread's sums, some iterations of the last reduction loop at a time."""
+        """Schedule all terms of a thread's sums, some iterations of the last reduction loop at a time."""
         *outer, last = [r.name for r in update.domain]
         count = constant(update.domain[-1].extent)
         if count is None or count > TERMS:
@@ -83,7 +83,7 @@ class RegisterTile:
         )
 
     def _rows_of_threads(self, problem: Problem) -> int:
-        """As many as leave two blocks for each multiprocessor."""
+        """The most rows of threads that leave two blocks for each multiprocessor."""
         extents = problem.facts.extents(self.stage.name)
         size = dict(zip(self.stage.dims, extents, strict=True))
         others = prod(n for d, n in size.items() if d not in (self.row, self.column))

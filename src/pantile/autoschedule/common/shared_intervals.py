@@ -1,8 +1,8 @@
-"""Intervals that many stages have in common: what is equal over the same ranges is evaluated once.
+"""Intervals that many stages have in common: equal indices over the same ranges are evaluated once.
 
     two hundred filters that read img[y - 1, x] of a tile  ->  one interval along y, the same object for all
 
-Intervals are compared by identity, which is why equal ones are made only once here.
+Intervals are compared by identity, so equal ones are made only once here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class IntervalEnds:
-    """Indices along one dim of a buffer, of which one is the least, and one the greatest."""
+    """Indices along one dim of a buffer, among which are the least and the greatest."""
 
     indices: tuple[Expr, ...]
 
@@ -42,7 +42,8 @@ class IntervalEnds:
 
     @cached_property
     def steps(self) -> tuple[str, int, int] | None:
-        """The one variable that all indices are some steps from, the fewest and the most; None if that is not all."""
+        """The variable that all indices differ from by constants, with the least and the greatest difference; None if
+        there is none."""
         steps = [_steps(e) for e in self.indices]
         known = [f for f in steps if f is not None]
         if len(known) < len(steps) or len({name for name, _ in known}) > 1:
@@ -94,7 +95,7 @@ class SharedIntervals:
         return self._once(("extent", id(r)), (r,), lambda: np.maximum(r.high - r.low + 1, 0))
 
     def index(self, ends: IntervalEnds, scope: Scope) -> Interval:
-        """The values of indices."""
+        """The range of the values of indices."""
         ranges = tuple([scope.get(name) for name in ends.depends_on])
         name = (ends.key, *map(id, ranges))
         entry = self._memo.get(name)
@@ -104,7 +105,7 @@ class SharedIntervals:
         return result
 
     def moved(self, r: Interval, fewest: int, most: int) -> Interval:
-        """The values some steps from a range, of which both ends are known."""
+        """The values that are `fewest` to `most` steps from a range whose ends are both known."""
         return self._once(("moved", id(r), fewest, most), (r,), lambda: Interval(r.low + fewest, r.high + most))
 
     def hull(self, a: Box, b: Box) -> Box:
@@ -139,7 +140,7 @@ class SharedIntervals:
 
 
 def _intersection(a: Interval, limit: Interval) -> Interval:
-    """`Interval.meet` with numbers, which for the ends of many tiles is one step each."""
+    """`Interval.meet` with numbers, in one step for the ends of many tiles."""
     if type(a.low) is type(a.high) is np.ndarray and limit.bounded:
         return Interval(np.maximum(a.low, limit.low), np.minimum(a.high, limit.high))
     return a.meet(limit)

@@ -1,13 +1,13 @@
-"""Sums of products on a GPU, staged: a block copies a slice of what it multiplies to shared memory while it sums up the
-one before, and each thread keeps a tile of sums in registers.
+"""Sums of products on a GPU, staged: a block copies a slice of the factors to shared memory while it sums up the slice
+before, and each thread keeps a tile of sums in registers.
 
     out[i, j] = relu(sums[i, j])       block for ib, jb:
     sums[i, j] += a[i, k] * b[k, j]        for slice of k:      a[ib, slice] and b[slice, jb] are copied ahead
                                                thread for it, jt: for k: 8 x 16 sums, of 8 of a times 16 of b
                                            thread for it, jt: out = relu(sums)
 
-Where the only reader of the sums is computed of them point by point, it takes them out of the registers. The columns of
-a thread come in fours, each of which is one load; those of its neighbours are in between.
+If the only reader of the sums computes each value from the sum at the same point, it takes the sums from the registers.
+The columns of a thread come in groups of four, each of which is one load; those of its neighbours are in between.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FEWEST_PRODUCTS = 1 << 20
 
 @dataclass(frozen=True)
 class StagedSum:
-    """A sum with its tiles, and what is copied for them."""
+    """A sum with its tiles, and the factors that are copied for them."""
 
     problem: Problem
     sum: SumOfProducts
@@ -43,7 +43,7 @@ class StagedSum:
 
     @staticmethod
     def of(problem: Problem, stage: Stage) -> StagedSum | None:
-        """A sum that is worth it. `problem` has all stages, also those that are inlined."""
+        """The staged sum of a stage, if staging is worth it. `problem` has all stages, also those that are inlined."""
         found = _is_worth_it(problem, stage)
         if found is None:
             return None
@@ -65,21 +65,21 @@ class StagedSum:
         return None if tile is None else StagedSum(problem, found, tile, copied)
 
     def part(self, reader: str | None, names: set[str]) -> StagedPart:
-        """The directives with a stage that takes the sums out of registers, or with a copy of them; `names` are taken
-        by stages."""
+        """Return the directives. `reader` takes the sums out of the registers; without one, a copy of the stage does.
+        `names` are taken by stages."""
         stages = (self.sum.stage.name,) if reader is None else (self.sum.stage.name, reader)
         return StagedPart(_Directives(self, reader, names).part(), stages)
 
 
 def _is_shared(problem: Problem, found: SumOfProducts, f: Factor) -> bool:
-    """Whether a factor is one for several rows or columns, and a value by itself."""
+    """Whether several rows or columns share a factor, and its stage has one value per point."""
     producer = problem.graph.producer.get(f.load.buffer)
     is_single = producer is None or len(producer.buffers) == 1
     return is_single and not f.loops >= {found.row, found.column}
 
 
 def pointwise_reader(problem: Problem, stage: Stage) -> Stage | None:
-    """The only reader of a stage, if each of its values is computed of the stage's at the same point."""
+    """The only reader of a stage, if it computes each value from those of the stage at the same point; None if not."""
     readers = problem.graph.consumers[stage.name]
     reader = problem.graph.stage[readers[0]] if len(readers) == 1 and stage.name not in problem.graph.output else None
     if reader is None or reader.updates or reader.ndim != stage.ndim:
@@ -115,7 +115,7 @@ class _Directives:
 
     @cached_property
     def dims(self) -> list[str]:
-        """Those of which a block has more than one point."""
+        """The dims along which a block has more than one point."""
         return [d for d, n in self.tile.block.items() if n > 1]
 
     def part(self) -> Part:
@@ -135,7 +135,7 @@ class _Directives:
         return (stored, summed, *self._copies(sums, sliced))
 
     def _stored(self, chain: StageSchedule, called: Mapping[str, str]) -> tuple[StageSchedule, str]:
-        """The stage that stores the sums, and its innermost block loop."""
+        """Schedule the stage that stores the sums. Return it, and its innermost block loop."""
         blocks, inside = [], {}
         for d in self.stage.dims:
             if d in self.dims:
@@ -150,7 +150,7 @@ class _Directives:
         return _written_out(chain, own), blocks[-1]
 
     def _summed(self, chain: StageSchedule) -> tuple[StageSchedule, str]:
-        """The sums in registers, and the loop over slices."""
+        """Schedule the sums in registers. Return them, and the loop over slices."""
         inside = {d: d for d in self.dims}
         whole = [d for d in self.stage.dims if d not in inside]
         chain, threads, own = self._of_threads(chain, inside)
@@ -170,7 +170,8 @@ class _Directives:
     def _of_threads(
         self, chain: StageSchedule, inside: Mapping[str, str]
     ) -> tuple[StageSchedule, list[str], list[str]]:
-        """The loops inside of a block's tile shared among threads, and those of each thread."""
+        """Share the loops inside of a block's tile among threads. Return the thread loops, and the loops of each
+        thread."""
         t, threads, own = self.tile, list[str](), list[str]()
         for d, count in t.threads:
             if d not in self.dims:
@@ -206,7 +207,7 @@ class _Directives:
             yield self._copy(on(name).compute_at(sums, sliced).store_in("shared"), read, dims)
 
     def _copy(self, chain: StageSchedule, read: Read, dims: Sequence[str]) -> StageSchedule:
-        """A slice of a factor in shared memory, by all threads of the block."""
+        """Schedule the copy of a slice of a factor to shared memory, by all threads of the block."""
         t = self.tile
         chain = chain.compute_ahead(t.ahead)
         order = [dims[k] for k in read.stored(t.sums.row, t.sums.column, tuple(t.block))]
@@ -230,15 +231,15 @@ class _Directives:
 
 
 def _written_out(chain: StageSchedule, loops: Sequence[str]) -> StageSchedule:
-    """The loops over what a thread has of its own, neighbouring columns as a vector."""
+    """Unroll the loops over what a thread has of its own, with neighbouring columns as a vector."""
     for loop in loops[:-1]:
         chain = chain.unroll(loop)
     return chain.vectorize(loops[-1]) if loops else chain
 
 
 def is_staged(problem: Problem, stage: Stage) -> bool:
-    """Whether a stage is a sum to stage, or takes one out of registers: no tile of a group is to have it. `problem` is
-    what is left when stages are inlined."""
+    """Whether a stage is a sum to stage, or takes one out of registers, so that no group may contain it. `problem` is
+    the one that is left after inlining."""
     return problem.facts.once(("staged", stage.name), lambda: _is_staged(problem, stage))
 
 
@@ -264,8 +265,8 @@ class StagedPart:
 
 
 def staged(problem: Problem, parts: Sequence[Part], inlined: Collection[str]) -> list[StagedPart]:
-    """All sums that can be staged beside such directives. `problem` has all stages. What reads the sums takes them out
-    of registers if it is on its own."""
+    """Return all sums that can be staged beside these directives. `problem` has all stages. The reader of a sum takes
+    it out of registers if it is on its own."""
     left, graph = problem.inlined(tuple(inlined)), problem.graph
     hosts = {str(d.args[0]) for part in parts for c in part for d in c.directives if d.verb == "compute_at"}
     names = {*graph.stage, *graph.input, *(p.name for p in graph.params)}

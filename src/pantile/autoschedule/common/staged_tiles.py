@@ -1,10 +1,10 @@
-"""How large the tiles are in which a block of a GPU sums products that it stages in shared memory.
+"""The tiles in which a block of a GPU sums products of factors that it stages in shared memory.
 
     block: 128 x 128 sums      thread: 8 x 16 of them      slice: 16 terms, with what they read in shared memory
 
-Of all tiles that fit, the one is taken that takes the fewest cycles by a count of what a multiprocessor does: each of
-its four schedulers issues an instruction of a warp per cycle, shared memory serves 32 banks per cycle, and as many
-blocks as there are, rounded up to whole rounds of all multiprocessors, run one after the other.
+Of all tiles that fit, the one with the fewest predicted cycles is chosen. The prediction counts what a multiprocessor
+does: each of its four schedulers issues an instruction of a warp per cycle, shared memory serves 32 banks per cycle,
+and blocks run one after the other, in whole rounds of all multiprocessors.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ MOST_UNROLLED = 4  # iterations of the innermost loop over terms
 WANTED_WARPS = 12  # of a multiprocessor, for which shared memory suffices
 ENOUGH_WARPS = 8  # that keep a multiprocessor busy
 OTHER_REGISTERS = 40
-SHARED_OUT, MOST_SHARED_OUT = 128, 96  # the registers of a thread, if it has at most so many words of sums
+SHARED_OUT, MOST_SHARED_OUT = 128, 96  # the registers of a thread that has at most this number of words of sums
 SCHEDULERS = 4
-COPY_INSTRUCTIONS = 5  # per access: where it is from, where it goes to, and the copy itself
+COPY_INSTRUCTIONS = 5  # per access: the address that it reads, the address that it writes, and the copy itself
 SLICE_CYCLES = 40  # waiting for a slice and for the threads of a block
-ALONE_CYCLES = 160  # more of them, where a multiprocessor has no other block to run meanwhile
-OVERLAPPED = 0.25  # of the shorter of two things that a multiprocessor does at once, which the longer one does not hide
+ALONE_CYCLES = 160  # in addition, if a multiprocessor has no other block to run meanwhile
+OVERLAPPED = 0.25  # the fraction of the shorter of two concurrent activities that the longer one does not hide
 L2_BYTES = 40  # per cycle and multiprocessor
 MOST_PADDING = 8
 
@@ -45,7 +45,7 @@ Steps = tuple[tuple[str, int], ...]  # loop -> how far it moves an index
 
 @dataclass(frozen=True)
 class Read:
-    """A factor, by what its indices move with."""
+    """A factor, described by the loops that move its indices."""
 
     indices: tuple[Steps, ...]
     bytes: int
@@ -55,11 +55,11 @@ class Read:
         return frozenset(loop for steps in self.indices for loop, _ in steps)
 
     def lengths(self, tile: dict[str, int]) -> list[int]:
-        """How many entries of each axis a tile reads; loops that it does not name stand still."""
+        """The number of entries that a tile reads along each axis. Loops that are not in `tile` do not move."""
         return [1 + sum(abs(c) * (tile.get(loop, 1) - 1) for loop, c in steps) for steps in self.indices]
 
     def stored(self, row: str, column: str, dims: tuple[str, ...]) -> list[int]:
-        """The axes in the order in which they are stored: what threads read side by side is contiguous."""
+        """The axes in the order in which they are stored, so that what neighbouring threads read is contiguous."""
 
         def rank(axis: int) -> int:
             loops = {loop for loop, _ in self.indices[axis]}
@@ -70,13 +70,13 @@ class Read:
 
 @dataclass(frozen=True)
 class Sums:
-    """What tiles of a sum depend on."""
+    """The facts that the tiles of a sum depend on."""
 
     dims: tuple[tuple[str, int], ...]  # with their extents
     row: str
     column: str
     words: int  # of a sum, in registers
-    reductions: tuple[tuple[str, int, bool], ...]  # with extents, and whether these are known to code
+    reductions: tuple[tuple[str, int, bool], ...]  # name, extent, and whether the extent is constant
     reads: tuple[Read, ...]
 
 
@@ -125,7 +125,7 @@ class StagedTile:
 
     @cached_property
     def unrolled(self) -> int:
-        """The iterations of the innermost loop over terms, if it is a window that is written out; 1 if not."""
+        """The iterations of the innermost loop over terms, if it is a window that is unrolled; 1 if not."""
         count = self.of_slice[self.inside[-1]] if self.inside else 1
         return count if count <= MOST_UNROLLED and count * self.rows * self.columns <= MOST_COPIES else 1
 
@@ -138,12 +138,12 @@ class StagedTile:
 
     @cached_property
     def wanted_registers(self) -> int:
-        """What a thread would use."""
+        """The registers that a thread needs in order not to spill."""
         return self.sums.words * (self.held + self.rows + self.columns) + OTHER_REGISTERS
 
     @cached_property
     def registers(self) -> int:
-        """What it has: code leaves room for several blocks, unless threads hold very many sums."""
+        """The registers that a thread has: few enough for several blocks, unless threads hold very many sums."""
         return SHARED_OUT if self.held * self.sums.words <= MOST_SHARED_OUT else min(255, self.wanted_registers)
 
     @property
@@ -152,7 +152,7 @@ class StagedTile:
         return self.rows * self.columns
 
     def lanes_of_copy(self, read: Read) -> int:
-        """How many elements of a factor a thread copies at once."""
+        """The number of elements of a factor that a thread copies at once."""
         last = len(read.indices) - 1
         is_row = read.stored(self.sums.row, self.sums.column, tuple(self.block))[-1] == last
         lanes = max(1, LONGEST_ACCESS // read.bytes)
@@ -160,7 +160,7 @@ class StagedTile:
         return lanes if is_row and fits else 1
 
     def padding(self, read: Read) -> int:
-        """Unused entries of each row of a copy, with which threads that store it meet the fewest bank conflicts."""
+        """The padding of each row of a copy with which the threads that store it have the fewest bank conflicts."""
         order = read.stored(self.sums.row, self.sums.column, tuple(self.block))
         if order == list(range(len(order))) or order[-1] == len(order) - 1:
             return 0
@@ -171,7 +171,7 @@ class StagedTile:
         return min(choices, key=lambda n: _passes(_stored_at(order, lengths, n), read.bytes), default=0)
 
     def cycles(self, gpu: Gpu) -> float:
-        """Of one multiprocessor."""
+        """Predict the cycles of one multiprocessor."""
         s = self.sums
         warps = self.count // WARP_SIZE
         loads, passes = self._loads()
@@ -193,7 +193,7 @@ class StagedTile:
         return rounds * self.slices * max(of_slice / math.sqrt(busy), from_l2)
 
     def _loads(self) -> tuple[float, float]:
-        """Of one term: instructions that load from shared memory, and passes of a warp through it."""
+        """The instructions that load from shared memory for one term, and the passes of a warp through it."""
         lanes, left = dict[str, int](), WARP_SIZE
         for d, n in reversed(self.threads):
             lanes[d] = min(n, left)
@@ -214,8 +214,8 @@ class StagedTile:
         return loads, passes
 
     def _reach(self, read: Read) -> tuple[dict[str, float], dict[str, bool]]:
-        """How many entries of a factor a thread loads for a term along rows and columns, and whether four at once. Of a
-        window, neighbouring terms share them."""
+        """The number of entries of a factor that a thread loads for a term along rows and columns, and whether it loads
+        four at once. Neighbouring terms of a window share entries."""
         reach, is_vector = dict[str, float](), dict[str, bool]()
         for steps in read.indices:
             of = dict(steps)
@@ -229,7 +229,7 @@ class StagedTile:
 
 
 def _stored_at(order: Sequence[int], lengths: Sequence[int], padding: int) -> list[int]:
-    """Where the first warp stores elements that it reads in their own order."""
+    """The positions at which the first warp stores elements that it reads in their own order."""
     strides, stride = [0] * len(order), 1
     for k, axis in enumerate(reversed(order)):
         strides[axis] = stride
@@ -245,7 +245,7 @@ def _stored_at(order: Sequence[int], lengths: Sequence[int], padding: int) -> li
 
 
 def _passes(elements: Sequence[int], size: int) -> int:
-    """How often shared memory serves one access of a warp: once for each word of the same bank."""
+    """The passes in which shared memory serves one access of a warp: the most distinct words in one bank."""
     words = {k * size // BANK_WIDTH for k in elements}
     banks = [w % BANKS for w in words]
     return max(map(banks.count, set(banks)), default=1)
@@ -264,7 +264,7 @@ def best_tile(gpu: Gpu, sums: Sums) -> StagedTile | None:
 
 
 def _fewest_cycles(gpu: Gpu, sums: Sums, held: int, threads: Mapping[str, int], own: Mapping[str, int]) -> float:
-    """The cycles that the products alone take."""
+    """The cycles that the products alone take: a lower bound."""
     blocks = prod(-(-n // (threads.get(d, 1) * own.get(d, 1))) for d, n in sums.dims)
     terms = prod(n for _, n, _ in sums.reductions)
     warps = prod(threads.values()) / WARP_SIZE
@@ -272,7 +272,7 @@ def _fewest_cycles(gpu: Gpu, sums: Sums, held: int, threads: Mapping[str, int], 
 
 
 def _shapes(sums: Sums) -> Iterator[tuple[int, int, tuple[tuple[str, int], ...]]]:
-    """Rows and columns of a thread, and threads of a block along each dim."""
+    """Yield rows and columns of a thread, and threads of a block along each dim."""
     extents = dict(sums.dims)
     others = [d for d, n in sums.dims if d not in (sums.row, sums.column) and n > 1]
     for rows, columns in product(ROWS, COLUMNS):
@@ -294,11 +294,11 @@ def _shapes(sums: Sums) -> Iterator[tuple[int, int, tuple[tuple[str, int], ...]]
 
 
 def _sliced(gpu: Gpu, sums: Sums, rows: int, columns: int, threads: tuple[tuple[str, int], ...]) -> StagedTile | None:
-    """The tile with the longest slices that fit, of the longest loop."""
+    """The tile with the longest slices of the longest loop that fit."""
     has = gpu.multiprocessor
     count = prod(n for _, n in threads)
     wanted = -(-WANTED_WARPS * WARP_SIZE // count)
-    # Threads cannot share out blocks of arrays that are smaller than those: the sums are in shared memory then, too.
+    # If an array is smaller than a block, the sums cannot be kept by threads and are in shared memory, too.
     held = 4 * sums.words * rows * columns * count
     room = min(has.shared_per_block - held, has.shared // wanted - has.shared_reserved)
     known = [(r, n) for r, n, is_known in sums.reductions if is_known]

@@ -1,8 +1,8 @@
-"""Stages that are sums of products: at every point, terms of which neighbouring points read the same factors.
+"""Stages that are sums of products, and in which neighbouring points read the same factors.
 
     out[i, j] += a[i, k] * b[k, j]      rows i share b[k, j], columns j share a[i, k]
 
-A factor is one read of the terms, by how its indices move with the loops.
+A factor is one read of the terms, described by how its indices move with the loops.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Steps = Mapping[str, int]  # loop -> how far one iteration moves an index
 
 @dataclass(frozen=True)
 class SumOfProducts:
-    """A stage of such sums, and the dims along which they share what they read: `column` is the contiguous one."""
+    """A stage of such sums, and the two dims along which they share factors; `column` is the contiguous one."""
 
     stage: Stage
     row: str
@@ -38,7 +38,8 @@ class SumOfProducts:
 
     @staticmethod
     def of(problem: Problem, stage: Stage, rows: int, columns: int) -> SumOfProducts | None:
-        """The sum of a stage that shares what it reads along two dims, if it is so long along them."""
+        """The sums of a stage that share factors along two dims, if these have that many rows and columns; None if
+        not."""
         if not _is_sum_at_each_point(stage) or sum(t.bytes for t in stage.dtypes) > MOST_BYTES:
             return None
         extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
@@ -70,7 +71,7 @@ class Factor:
 
 
 def factors(stage: Stage) -> list[Factor]:
-    """The different reads of the terms of which all indices are affine forms of the loops."""
+    """The distinct reads of the terms whose indices are all affine in the loops."""
     loops = frozenset(loop_names(stage, stage.updates[0]))
     found = []
     for load in {(e.buffer, place_of(e)): e for e in _read(stage)}.values():
@@ -109,7 +110,7 @@ def _steps(e: Expr, loops: frozenset[str]) -> dict[str, int] | None:
 
 
 def _is_sum_at_each_point(stage: Stage) -> bool:
-    """Whether a stage is a sum of more than a few terms at every point by itself."""
+    """Whether each point of a stage is a sum of its own, of at least `FEWEST_TERMS` terms."""
     if len(stage.updates) != 1 or len(stage.dims) < 2:
         return False
     (update,) = stage.updates

@@ -1,4 +1,4 @@
-"""Groups with tile sizes to directives: the loops of overlapped tiles, as a person would write them.
+"""Turns groups with tile sizes into directives: the loops of overlapped tiles, as a person would write them.
 
     Group("out", ("blur_x",), ({"y": 32, "x": 256},))  becomes, on a CPU,
 
@@ -6,8 +6,8 @@
         .reorder("y_o", "x_o", "y_i", "x_i", "x_i_v").parallel("y_o")
     pt.on("blur_x").compute_at("out", "x_o").vectorize("x", 8)
 
-The output of a group is computed at root; all other members are computed at the innermost tile loop, over what the tile
-needs of them. How loops are marked is up to the machine (`marking`). `legalize` checks whether that is legal for the
+The output of a group is computed at root. All other members are computed at the innermost tile loop, over what the tile
+needs of them. `marking` decides how loops run on the machine. `legalize` checks whether the result is legal for the
 stages at hand.
 """
 
@@ -29,7 +29,7 @@ from .cpu_marking import CpuMarking
 from .footprint import boxes
 from .marking import PLAIN, DefinitionLoops, Marking, Part, Style, sharing_last
 
-MOST_WHOLE = 64  # points along a dim that a block of a GPU has all of, such as channels and coarse levels of a pyramid
+MOST_WHOLE = 64  # points along a dim that each block of a GPU has all of, such as channels and coarse pyramid levels
 _LEVELS, _INSIDE = ("_o", "_m", "_n"), "_i"  # suffixes of tile loops by level, and of the loops inside
 
 Level = Mapping[str, int]
@@ -40,7 +40,7 @@ class TiledGroup:
     """Stages that run together, tile by tile of the output."""
 
     output: str
-    members: tuple[str, ...] = ()  # the others
+    members: tuple[str, ...] = ()  # without the output
     tiles: tuple[Level, ...] = ()  # levels, outermost first: dim or reduction loop of the output -> extent
     order: tuple[str, ...] = ()  # of the output's dims, outermost first; as they are defined if it is empty
     threads: int = 1  # the fewest that a block of a GPU has; it has one for each point of a tile in any case
@@ -52,12 +52,12 @@ class TiledGroup:
 
 
 def marking(problem: Problem, style: Style = PLAIN, inlined: Collection[str] = ()) -> Marking:
-    """How loops are marked on the machine of a problem, of which these stages are inlined."""
+    """The style of marking loops for the machine of a problem, of which these stages are inlined."""
     return (common.GpuMarking if problem.target.has_blocks else CpuMarking)(problem, style, inlined)
 
 
 def scheduled(problem: Problem, group: TiledGroup, style: Style = PLAIN) -> Part:
-    """The directives of all stages of a group, those of its output first."""
+    """Return the directives of all stages of a group, those of its output first."""
     graph, marks = problem.graph, marking(problem, style)
     output = _Output(problem, group, _levels(problem, group), marks)
     if marks.is_alone(output.stage, bool(output.levels)) or (group.members and not output.levels):
@@ -75,7 +75,7 @@ def scheduled(problem: Problem, group: TiledGroup, style: Style = PLAIN) -> Part
 
 
 def _levels(problem: Problem, group: TiledGroup) -> tuple[Level, ...]:
-    """Tiles that are smaller than what they are tiles of, and those of warps; a level without any is left out."""
+    """The tile sizes that are smaller than what they divide, and those of warps. A level without any is left out."""
     sizes = problem.facts.every_loop(group.output)
     kept = []
     for level in group.tiles:
@@ -89,7 +89,7 @@ def _levels(problem: Problem, group: TiledGroup) -> tuple[Level, ...]:
 
 
 def _whole_dims(problem: Problem, name: str, levels: Sequence[Level]) -> Level:
-    """Short dims as tiles, if no code knows how long they are: then what a block keeps for members has a constant
+    """Short dims as tiles, if their extents are not constants: then what a block keeps for members has a constant
     size."""
     dims, output = problem.graph.stage[name].dims, problem.graph.output.get(name)
     known = [] if output is None else [d for d, n in zip(dims, output.shape, strict=True) if constant(n) is not None]
@@ -123,8 +123,8 @@ class _Output:
         return (*dims, *(r for r in loops if r not in dims))
 
     def tail(self, loop: str) -> str:
-        """The tail strategy of a loop. A last tile that is shifted inwards is unaligned: reads of x // 2 would be
-        gathered lane by lane, instead of a few values of which each serves two lanes. Warps have whole tiles."""
+        """The tail strategy of a loop. A last tile that is shifted inwards is unaligned: it would gather reads of x //
+        2 lane by lane, instead of loading a few values each of which serves two lanes. Warps have whole tiles."""
         is_row = loop == self.stage.dims[self.problem.row(self.stage.name)]
         return "guard" if is_row and self.has_halves and not self.group.of_warp else "auto"
 
@@ -207,7 +207,8 @@ class _Output:
         return chain
 
     def _warps(self, loop: str, chain: StageSchedule) -> StageSchedule:
-        """Tiles of warps, several of which make a block. Where that is clipped, none is larger than it should be."""
+        """Split a loop into tiles of warps, several of which make a block. In a clipped block, no tile becomes
+        larger."""
         outer, middle, inner = self.names[loop]
         tile, each = self.group.of_warp[loop], fresh(loop + "_w", {*self.names[loop], *self.extents}.__contains__)
         block = self.levels[0][loop] // tile
