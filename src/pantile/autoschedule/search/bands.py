@@ -1,4 +1,4 @@
-"""Bands: a scan down the columns of a picture, by so many columns at a time.
+"""Bands: a scan down the columns of a picture, by a number of columns at a time.
 
     f[c, y, x] = img[c, y, x]
     f[c, r.y, x] = (f[c, r.y - 1, x] + f[c, r.y, x]) / 2
@@ -9,7 +9,8 @@
     pt.on("f").compute_at("out", "x_o").vectorize("x", 32)          bands of what reads it: all passes of the scan find
         .update(0).vectorize("x", 32).reorder("c", "x", "r.y", "x_v")     the whole height of a band in the L2 cache
 
-Partial rows are slower than whole ones, which the cost model knows: where threads have enough planes, rows stay whole.
+Partial rows are slower than whole ones, which the cost model knows: if there are enough planes for all threads, rows
+stay whole.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from ..common.tiles import marking
 from ..strategy import Problem
 
 TASKS = (1, 2, 4)  # for each core
-MOST_VECTORS = 8  # of columns that go down together
+MOST_VECTORS = 8  # of columns that are scanned together
 STEPS = 4  # of a scan that are unrolled, and the prefetch distance in rows
 
 
 def bands(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
-    """The schedule with a scan in blocks and in bands, if the stage is one."""
+    """Yield the schedule with a scan in blocks and in bands, if the stage is one."""
     stage, chain = problem.graph.stage[name], schedule.on(name)
     if not is_scan(stage):
         return
@@ -50,7 +51,7 @@ def bands(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]
 
 
 def is_scan(stage: Stage) -> bool:
-    """Whether all updates keep to their columns, and go along these from row to row."""
+    """Whether all updates stay in their columns, and move along these from row to row."""
     last = stage.dims[-1:]
     return bool(stage.updates and stage.ndim > 1) and all(
         is_independent(stage, u, *last) and keeps_to(stage, u, last) and u.domain and _reads_elsewhere(stage, u)
@@ -105,7 +106,7 @@ def _in_blocks(problem: Problem, stage: Stage, start: StageSchedule, width: int)
 
 @dataclass(frozen=True)
 class Reader:
-    """What reads a scan: `across` is its dim along the columns of the scan, `planes` those along its planes."""
+    """The reader of a scan: `across` is its dim along the columns of the scan, `planes` are those along its planes."""
 
     stage: Stage
     across: str
@@ -113,8 +114,8 @@ class Reader:
 
     @staticmethod
     def of(problem: Problem, scan: Stage) -> Reader | None:
-        """The only reader of a scan, if it is a picture computed in any order that reads one place of the scan for each
-        point."""
+        """The only reader of a scan, if it is a picture that is computed in any order and reads one value of the scan
+        for each point."""
         graph = problem.graph
         if len(graph.consumers[scan.name]) != 1 or scan.name in graph.output:
             return None
@@ -173,7 +174,7 @@ def _in_bands(problem: Problem, scan: Stage, source: str | None, reader: Reader,
 
 
 def _down(problem: Problem, scan: Stage, chain: StageSchedule, width: int) -> StageSchedule:
-    """The scan for one band: values go from row to row in registers."""
+    """The scan for one band, in which values are passed from row to row in registers."""
     x, marks = scan.dims[-1], marking(problem)
     columns = vector(x, min(width, MOST_VECTORS * _lanes(problem, scan)))
     chain = marks.nest(chain, [columns, unrolled(scan.dims[-2], STEPS)])
@@ -186,7 +187,7 @@ def _down(problem: Problem, scan: Stage, chain: StageSchedule, width: int) -> St
 
 
 def _source(problem: Problem, schedule: Schedule, scan: Stage) -> str | None:
-    """The buffer that a scan starts from, if all of it is stored and the scan reads it as it is, row by row."""
+    """The buffer that a scan starts from, if it is stored as a whole and the scan reads it as it is, row by row."""
     if len(scan.pure.loads) != 1:
         return None
     load = scan.pure.loads[0]

@@ -1,9 +1,9 @@
-"""A block of sums that registers hold: its size, the loops around it and inside of it, and their directives.
+"""A register block of sums: its size, the loops around it and inside of it, and their directives.
 
     for i, j, k: C[i, j] += a[i, k] * b[k, j]    ->    for j by 16, i by 5: for k by 4: 4 times 5 rows of 16 products
 
 A condition such as j <= i becomes a bound of these loops. Blocks that it cuts through lane by lane have code of their
-own, and are squares, of which it cuts through the fewest, or as wide as others.
+own. They are squares, so that the condition cuts through the fewest blocks, or as wide as others.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from ..common.tiles import marking
 from ..nest.statement import Reference, Statement
 from ..nest.tiled_loops import fresh_name
 
-TERMS = 4  # of a sum that are written out: one load brings as many numbers
+TERMS = 4  # of a sum that are unrolled: one load brings this many numbers
 MOST_ROWS = 12  # of a block
 MANY_REGISTERS = 32
 NEARLY = 0.75  # of the rows that registers have room for, at least
 TASKS = 4  # for each thread
-PART = 0.5  # of the second cache, for columns that are gone through side by side
+PART = 0.5  # of the L2 cache, for columns of blocks that are computed side by side
 
 
 @dataclass(frozen=True, eq=False)
 class RegisterBlock:
-    """A register tile of sums: some rows by one vector, or several. `wide` is read in vectors; along `term`, numbers of
-    the other factor, `narrow`, are contiguous, or will be once that is transposed. `columns` columns of blocks are
-    computed for the same rows, one after the other. `is_square`: nearly as wide as high, where a condition cuts through
-    blocks. `is_even`: of fewer rows, so that blocks leave none over."""
+    """A register tile of sums: some rows by one or several vectors. `wide` is read in vectors; along `term`, elements
+    of the other factor, `narrow`, are contiguous, or will be once it is transposed. `columns` columns of blocks are
+    computed for the same rows, one after the other. `is_square`: nearly as wide as high, because a condition cuts
+    through blocks. `is_even`: with fewer rows, so that the rows are a multiple of the height."""
 
     s: Statement
     wide: Reference
@@ -51,12 +51,13 @@ class RegisterBlock:
 
     @staticmethod
     def of(s: Statement) -> RegisterBlock | None:
-        """The block of a statement; None if it is no sum of products, or one whose order may not change."""
+        """The block of a statement; None if it is not a sum of products, or if the order of its terms may not
+        change."""
         update, domain = s.definition, [r.name for r in s.definition.domain]
         one_value = len(s.stage.dtypes) == 1 and (update.condition is None or only_bounds(update.condition))
         if not domain or not one_value or not is_at(update.indices, s.stage.dims) or not s.is_tileable:
             return None
-        if any(loaded(i) for e in update.loads for i in e.indices):  # places that data decides
+        if any(loaded(i) for e in update.loads for i in e.indices):  # elements that data select
             return None
         for rows in reversed([d for d in s.stage.dims if d != s.vector and s.extents[d] >= TERMS]):
             vectors = [r for r in s.inputs if s.vector in r.loops]
@@ -72,13 +73,13 @@ class RegisterBlock:
 
     @property
     def is_transposed(self) -> bool:
-        """Whether the other factor is contiguous along rows of the block and not along terms, and is to be
+        """Whether the other factor is contiguous along rows of the block but not along terms, so that it has to be
         transposed."""
         return self.term not in self.narrow.column
 
     @property
     def marks(self) -> Marking:
-        """How loops are marked."""
+        """The style of marking loops."""
         return marking(self.s.problem)
 
     # ---- sizes
@@ -90,9 +91,9 @@ class RegisterBlock:
 
     @cached_property
     def lanes(self) -> int:
-        """The lanes of a row of a block: a cache line, and at least two vectors, or four where there are registers for
-        some rows of four: the wider a row is, the fewer numbers of the other factor are loaded. A square that a
-        condition cuts through has two vectors: its sums are computed one by one there."""
+        """The lanes of a row of a block: a cache line, and at least two vectors, or four if there are enough registers:
+        the wider a row is, the fewer elements of the other factor are loaded. A square that a condition cuts through
+        has two vectors, since its sums are computed one by one there."""
         if self.is_square:
             return min(2 * self.vector, self.s.extents[self.s.vector])
         return min(self._line, self.s.extents[self.s.vector])
@@ -105,8 +106,8 @@ class RegisterBlock:
 
     @cached_property
     def height(self) -> int:
-        """The number of rows that leave registers for a row of the wide factor and what it is multiplied by: where
-        instructions multiply by a lane of a vector, one such vector for each row."""
+        """The most rows that leave registers for a row of the wide factor and for its multipliers: one vector per row
+        if instructions multiply by a lane of a vector, and one register if not."""
         machine, vectors = self.s.problem.cpu, -(-self.lanes // self.vector)
         by_lane = machine.target.multiplies_by_lane
         most = (machine.registers - vectors - (not by_lane)) // (vectors + by_lane)
@@ -117,11 +118,11 @@ class RegisterBlock:
 
     @property
     def terms(self) -> int:
-        """The number of terms that are unrolled: all of a few, such as the channels of a picture."""
+        """The number of terms that are unrolled: all of them if there are few, such as the channels of a picture."""
         return min(TERMS, self.s.extents[self.term])
 
     def shapes(self) -> Iterator[RegisterBlock]:
-        """This block, and where it is a square, a wider one, or a little lower one that leaves no rows over."""
+        """Yield this block, and a wider one if it is a square, or a slightly lower one that divides the rows evenly."""
         yield self
         even = replace(self, is_even=True)
         if self.is_square:
@@ -130,7 +131,7 @@ class RegisterBlock:
             yield even
 
     def side_by_side(self) -> Iterator[RegisterBlock]:
-        """This block with as many columns as the second cache has room for, if these are several."""
+        """Yield this block with as many columns as the L2 cache has room for, if it has room for several."""
         terms = prod(self.s.extents[r.name] for r in self.s.definition.domain if r.name in self.wide.loops)
         wide = self.lanes if self.column == self.loops[self.s.vector][0] else self.s.extents[self.s.vector]
         room = PART * self.s.problem.cpu.l2.size / (terms * wide * self.wide.bytes)
@@ -142,7 +143,7 @@ class RegisterBlock:
 
     @cached_property
     def column(self) -> str:
-        """The loop over columns of blocks, before some of them are side by side."""
+        """The loop over columns of blocks, before it is split for columns that are side by side."""
         moved = [d for d in self.s.stage.dims if d in self.wide.loops and d not in (self.s.vector, self.rows)]
         return moved[-1] if self.s.extents[self.s.vector] <= self._line and moved else self.loops[self.s.vector][0]
 
@@ -157,13 +158,13 @@ class RegisterBlock:
 
     @cached_property
     def column_loops(self) -> tuple[str, str]:
-        """The loops that the one over columns becomes, if some are side by side."""
+        """The two loops that the loop over columns is split into, if some columns are side by side."""
         taken = {*self.s.extents, *(n for pair in self.loops.values() for n in pair)}
         return fresh_name(self.column, "_b", taken), fresh_name(self.column, "_c", taken)
 
     @cached_property
     def loops(self) -> dict[str, tuple[str, str]]:
-        """The two loops that each one becomes that is cut into blocks, here and in what reads the sums."""
+        """The two loops that each loop is split into which is cut into blocks, here and in what reads the sums."""
         graph = self.s.problem.graph
         readers = [graph.stage[name] for name in graph.consumers[self.s.stage.name]]
         taken = {*self.s.extents, *(d for stage in (self.s.stage, *readers) for d in stage.dims)}
@@ -173,7 +174,7 @@ class RegisterBlock:
         return names
 
     def _outer_loops(self) -> list[str]:
-        """The loops around a block, those outermost that move the wide factor."""
+        """The loops around a block; those that move the wide factor are outermost."""
         pure = [d for d in self.s.stage.dims if d not in (self.s.vector, self.rows)]
         moved = [d for d in pure if d in self.wide.loops]
         rest = [*(d for d in pure if d not in moved), self.loops[self.rows][0]]
@@ -185,7 +186,7 @@ class RegisterBlock:
 
     @property
     def home(self) -> str:
-        """The loop for which the wide factor is copied."""
+        """The loop at which the wide factor is copied."""
         return self.loops[self.s.vector][0] if self.columns == 1 else self.column_loops[0]
 
     def _term_loops(self) -> list[str]:
@@ -194,7 +195,7 @@ class RegisterBlock:
         return [*domain, *self.loops[self.term]]
 
     def _shared(self) -> Iterator[str]:
-        """As many of the outermost loops as give each thread some tasks."""
+        """Yield the fewest outermost loops that give each thread several tasks."""
         tasks = 1
         for name in self._outer_loops():
             if tasks < TASKS * self.s.problem.cpu.threads:
@@ -209,7 +210,7 @@ class RegisterBlock:
     # ---- directives
 
     def alone(self, start: StageSchedule) -> StageSchedule:
-        """The sums, in loops of their own, after what they start from."""
+        """The sums in loops of their own, after the pure definition."""
         row, lane = self.loops[self.rows][1], self.loops[self.s.vector][1]
         chain = self._split_blocks(start.update(0), self.s.vector, self.rows)
         chain = chain.split(self.term, *self.loops[self.term], self.terms)
@@ -219,8 +220,8 @@ class RegisterBlock:
         return self.marks.nest(self._partition(self.marks.nest(chain, block, order)), shared=[*self._shared()])
 
     def _partition(self, chain: StageSchedule) -> StageSchedule:
-        """Partition loops, for code of its own for blocks that a condition cuts through: along the last loop around
-        blocks that decides whether it does, if that has several iterations."""
+        """Partition loops, to have separate code for blocks that a condition cuts through. The partitioned loop is the
+        last one around blocks that the condition depends on and that has several iterations."""
         if not self.s.has_masked_lanes or self.s.definition.condition is None:
             return chain
         dims = {name: dim for dim, pair in self.loops.items() for name in pair}
@@ -232,7 +233,7 @@ class RegisterBlock:
         )
 
     def inside(self, reader: Stage) -> Iterator[StageSchedule]:
-        """The schedules of the reader, which goes block by block, and of the sums inside of its loops."""
+        """Yield the schedule of the reader, which goes block by block, and that of the sums inside of its loops."""
         s, names = self.s, dict(zip(self.s.stage.dims, reader.dims, strict=True))
         row, lane = self.loops[self.rows][1], self.loops[s.vector][1]
         around = [names.get(n, n) for n in self._outer_loops()]
@@ -248,5 +249,5 @@ class RegisterBlock:
 
 
 def is_at(indices: Sequence[Expr], dims: Sequence[str]) -> bool:
-    """Whether a place is that of the point which is computed."""
+    """Whether indices are the coordinates of the point that is computed."""
     return [isinstance(i, Var) and i.name for i in indices] == [*dims]

@@ -1,4 +1,5 @@
-"""Boxes: a volume of several quantities, some planes and rows of all of them at a time, after what they share.
+"""Boxes: a volume of several quantities is computed some planes and rows at a time, for all quantities, after what they
+share.
 
     out[c, z, y, x] = phi[c, z, y, x] + face[c, z, y, x + 1] * velocity[z, y, x + 1] - ...
 
@@ -6,8 +7,8 @@
     pt.on("out").split("z", "z_o", "z_i", 8).split("y", "y_o", "y_i", 8).vectorize("x", 8)
         .reorder("z_o", "y_o", "c", "z_i", "y_i", "x", "x_v").parallel("z_o")
 
-What all quantities of a box share stays in a cache while one after the other reads it. Strips of rows go through all
-planes of a quantity instead: they jump to another place in memory after every few rows.
+What all quantities of a box share stays in a cache while one after the other reads it. Strips of rows would go through
+all planes of a quantity instead, and jump to distant memory after every few rows.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from ..strategy import Problem
 from .groups import needed_by
 from .rolling import RolledLoops, can_roll
 
-SIZES = ((4, 16), (8, 8))  # planes and rows; others by resizing
+SIZES = ((4, 16), (8, 8))  # planes and rows; resizing finds others
 VECTORS = 2  # at a time
 SEVERAL = 2  # dims besides rows and columns: quantities and planes
 
 
 def boxes(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
-    """The schedule with a stage in boxes, which is a volume of several quantities, and with what it alone needs: all
-    that is not the same for all quantities is inlined."""
+    """Yield the schedule with a volume of several quantities in boxes, and with what only it needs. All of that is
+    inlined unless it is the same for all quantities."""
     stage = problem.graph.stage[name]
     if not can_roll(problem, name) or len(RolledLoops.of(problem, stage).planes) < SEVERAL:
         return

@@ -1,8 +1,8 @@
 """Schedules and their predicted costs: each is resolved and predicted once, and an illegal one has no cost.
 
-The report of a search shows what is computed together, and what else was considered: the cheapest candidates that
-differ in more than a factor. `explain` tells why they lost, and `pantile tune` measures them: the error of the cost
-model exceeds the difference of neighbours.
+The report of a search shows which stages are computed together, and what else was considered: the cheapest candidates
+that differ in more than a factor. `explain` tells why they lost, and `pantile tune` measures them, since the error of
+the cost model exceeds the difference between similar candidates.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ...schedule.default import complete
 from ...schedule.schedule import Schedule, groups
 from ..strategy import Alternative, GroupReport, Problem
 
-# A pipeline is compiled once and run often, but somebody waits for that: a second counts as so much slower code, one
-# beyond what is usual for so many stages as twice that in addition, and what takes longer than patience lasts in
-# proportion.
+# A pipeline is compiled once and run often, but somebody waits for the compiler: each second counts as code that is
+# slower by this fraction, each second beyond what is usual for that number of stages counts three times as much, and
+# beyond the limit of patience the cost grows in proportion.
 HASTE_PER_S, HASTE_PER_UNUSUAL_S = 0.04, 0.08
 USUAL_S, USUAL_S_EACH = 1.25, 0.1
 PATIENCE_S = 5.0
 MOST = 10
 ALIKE = 2  # of the same directives, with other factors
-NOTICEABLE = 0.01  # of the chosen one's time
+NOTICEABLE = 0.01  # of the time of the chosen schedule
 
 Shape = frozenset[tuple[str, tuple[tuple[object, ...], ...]]]
 
@@ -43,7 +43,7 @@ class Candidate:
 
     @property
     def seconds(self) -> float:
-        """The seconds that candidates are compared by: those of a call, and some for the time to compile."""
+        """The seconds by which candidates are compared: those of a call, and a share of the time to compile."""
         waiting = self.cost.compile_seconds
         unusual = max(0.0, waiting - max(USUAL_S, USUAL_S_EACH * len(self.cost.stages)))
         haste = waiting * HASTE_PER_S + unusual * HASTE_PER_UNUSUAL_S
@@ -105,7 +105,7 @@ def alternatives(candidates: Iterable[Candidate | None], best: Candidate) -> tup
 
 
 def shape(schedule: Schedule) -> Shape:
-    """A schedule without its numbers."""
+    """The directives of a schedule without their numbers."""
     return frozenset(
         (name, tuple((d.verb, *(a for a in d.args if isinstance(a, str))) for d in chain.directives))
         for name, chain in schedule.items()
@@ -113,7 +113,7 @@ def shape(schedule: Schedule) -> Shape:
 
 
 def _why(lost: Cost, won: Cost) -> str:
-    """What a schedule that lost spends most of its additional time on."""
+    """The cause on which a schedule that lost spends most of its additional time."""
     if lost.seconds <= won.seconds:
         return "gains too little"
     before = _shares(won)
@@ -123,5 +123,5 @@ def _why(lost: Cost, won: Cost) -> str:
 
 
 def _shares(p: Cost) -> dict[str, float]:
-    """The wall-clock time of a cost by causes, which are of all cores together."""
+    """The wall-clock time of a cost by cause. Causes are summed over all cores."""
     return {name: seconds * p.seconds / p.causes.seconds for name, seconds in named(p.causes)}

@@ -1,4 +1,4 @@
-"""Cells: sums of parts of a picture at places that data decides, such as a histogram of each square of pixels.
+"""Cells: sums of parts of a picture into elements that data select, such as a histogram of each square of pixels.
 
     grid[y, x, level[8*y + r.y, 8*x + r.x], c] += pt.select(c == 0, value[8*y + r.y, 8*x + r.x], 1)
 
@@ -6,8 +6,8 @@
         .unroll("r.x").parallel("y")
     pt.on("pixel").compute_at("grid", "x").vectorize("x", 8)
 
-What is contiguous at a place is one vector. A block of cells goes down its rows of pixels together, so that what is
-counted is computed for all of them in vectors, before it is read one by one.
+The contiguous values of an element are one vector. A block of cells goes down its rows of pixels together, so that what
+is counted is computed for the whole block in vectors before it is read pixel by pixel.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from ..strategy import Problem
 
 BLOCK = 16  # cells
 MOST_COPIES = 16  # pixels of a row of a cell, all written out
-VECTORS = (2, 4, 8)  # values at a place
+VECTORS = (2, 4, 8)  # contiguous values
 
 
 def cells(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
-    """The schedule with a sum of cells in other loops, if the stage is one, and then with what it reads there."""
+    """Yield the schedule with a sum of cells in other loops, if the stage is one, and then also with what it reads
+    there."""
     stage, chain = problem.graph.stage[name], schedule.on(name)
     if len(stage.updates) == 1 and "compute_root" in chain.verbs:
         changed = _by_blocks(problem, stage, stage.updates[0], chain)
@@ -43,7 +44,7 @@ def cells(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]
 
 
 def _by_blocks(problem: Problem, stage: Stage, update: Definition, chain: StageSchedule) -> StageSchedule | None:
-    """The schedule of the update by blocks of cells; None if it is no sum of cells."""
+    """The schedule of the update by blocks of cells; None if it is not a sum of cells."""
     free = [d for d in pure_dims(stage, update) if is_independent(stage, update, d)]
     sizes = problem.facts.loops(stage.name, 1)
     side_by_side = [d for d in stage.dims[-1:] if d in free and sizes[d] in VECTORS]
@@ -60,7 +61,7 @@ def _by_blocks(problem: Problem, stage: Stage, update: Definition, chain: StageS
 
 
 def _read_here_alone(problem: Problem, stage: Stage) -> list[str]:
-    """The stages that the update reads and nothing else does."""
+    """The stages that only the update reads."""
     sources = {b: s.name for s in problem.graph.stages for b in s.buffers if s.name != stage.name}
     read = dict.fromkeys(sources[e.buffer] for e in stage.updates[0].loads if e.buffer in sources)
     return [
@@ -75,7 +76,7 @@ def _read_here_alone(problem: Problem, stage: Stage) -> list[str]:
 
 
 def _of_a_block(problem: Problem, name: str, reader: StageSchedule) -> StageSchedule:
-    """A stage, computed for a block of cells before it is read."""
+    """The schedule of a stage that is computed for a block of cells before it is read."""
     stage = problem.graph.stage[name]
     along = next(str(d.args[0]) for d in reader.directives[::-1] if d.verb == "split")
     row = vector(stage.dims[problem.row(name)], 2 * lanes(stage, stage.pure, problem.target))

@@ -1,4 +1,4 @@
-"""Crossover: parts of one schedule in the place of the same stages in another.
+"""Crossover: parts of one schedule replace the same stages in another.
 
 Stages that are computed inside each other's loops, or inlined into each other, are a group of a schedule. A set of
 stages that consists of whole groups in both can be exchanged: nothing outside refers to its loops.
@@ -18,7 +18,7 @@ _HOSTS = ("compute_at", "store_at", "compute_with")
 def crossings(
     graph: Graph, mine: Schedule, other: Schedule, is_worth: Callable[[Collection[str]], bool] = bool
 ) -> Iterator[Schedule]:
-    """`mine` with each part of `other` that it has not, and that is worth it."""
+    """Yield `mine` with each part of `other` that differs and is worth it."""
     for part in _different(graph, mine, other):
         if is_worth(part):
             yield mine.replace(*(other.on(name) for name in part))
@@ -27,7 +27,7 @@ def crossings(
 def cheaper_parts(
     graph: Graph, mine: Schedule, other: Schedule, gain: Callable[[Collection[str]], float]
 ) -> Schedule | None:
-    """`mine` with all parts of `other` that are cheaper: parts hardly change each other's cost."""
+    """`mine` with all parts of `other` that are cheaper. Parts hardly change each other's cost."""
     better = [part for part in _different(graph, mine, other) if gain(part) > 0]
     return mine.replace(*(other.on(name) for part in better for name in part)) if better else None
 
@@ -37,7 +37,7 @@ def _different(graph: Graph, mine: Schedule, other: Schedule) -> Iterator[list[s
     joined = DisjointSets([s.name for s in graph.stages])
     for schedule in (mine, other):
         if any(name not in graph.stage for name in schedule):
-            return  # stages that a directive makes belong to others in ways that names do not tell
+            return  # names do not tell to which stages those belong that a directive makes
         for name, host in _ties(graph, schedule):
             joined.tie(name, host)
     parts = joined.parts()

@@ -1,8 +1,9 @@
-"""Descent: from a schedule whose groups roll to the cheapest that changes of single things lead to.
+"""Descent: from a schedule whose groups roll to the cheapest one that single changes lead to.
 
-Groups take in others that they alone read, are cut in two, and vary one thing after the other (`rolling`). What gains
-much is taken at once; of what gains less, the best is taken when all was tried, and the rest on top of it. Then all is
-tried again from there, but for changes that were much dearer: after a change of something else they are so still.
+Groups absorb other groups that they alone read, are cut in two, and vary one parameter at a time (`rolling`). A change
+that gains much is made at once. Of changes that gain less, the best is made when all were tried, and then the others on
+top of it. Then all changes are tried again from there, except for those that were much more expensive: they usually
+still are after other changes.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from .candidates import Candidate, CostedSchedules
 from .groups import groups
 from .rolling import INSIDE, Roll, can_roll, chains, columns, rolls, variations
 
-# By what tiles of columns must be cheaper than whole rows, for each part of the time that memory is busy: what it
-# sends in many short rows takes longer than predicted.
+# How much cheaper tiles of columns must be than whole rows, per fraction of the time that memory is busy: memory
+# transfers in many short rows take longer than predicted.
 CUT_ROWS = 0.8
-MUCH = 0.1  # the part that a change gains that is made before others are looked at
-DEAR = 1.05  # times as expensive as before: a change that is not tried again
-FEW, STRIP = 3, 32  # stages that strips of so many rows are for, at least
-TILE, HIGHER = 256, 4  # columns of a tile, and how many times the rows of a strip it has
+MUCH = 0.1  # the gain of a change that is made before others are looked at
+DEAR = 1.05  # times as expensive as before: such a change is not tried again
+FEW, STRIP = 3, 32  # the fewest stages for which strips of this number of rows are tried
+TILE, HIGHER = 256, 4  # the columns of a tile, and how many times as many rows it has as a strip
 
 Rolls = Mapping[str, Roll]  # how groups roll, by their outputs
 Changes = Iterator[tuple[str, Rolls]]
@@ -41,7 +42,7 @@ class State:
 
 @dataclass(frozen=True)
 class Descent:
-    """The descent of a search. `worth`: the part by which a change must be cheaper."""
+    """The descent of a search. `worth`: the fraction of the time that a change must save."""
 
     problem: Problem
     candidates: CostedSchedules
@@ -51,14 +52,14 @@ class Descent:
     passed: set[Schedule] = field(default_factory=set)  # considered, and skipped without a prediction
 
     def rolling(self, start: Candidate) -> State | None:
-        """The schedule with all groups rolling that can; None if there are none."""
+        """Return the schedule with all groups rolling that can roll; None if there are none."""
         able = [g for g in groups(self.problem.graph, start.schedule) if can_roll(self.problem, g.output)]
         starts = {r.output: r for r in (Roll.of(self.problem, g) for g in able) if self._chains(r)}
         return self._evaluate(f"{start.name}, rolling", start.schedule, starts) if starts else None
 
     def in_strips(self, start: Candidate) -> State | None:
-        """What the last stage alone needs, all of it, computed for strips of that one: mergers, one after the other, do
-        not come that far if some of them gain nothing."""
+        """Return the schedule in which all that only the last stage needs is computed for strips of that stage. Single
+        mergers do not get there if some of them gain nothing."""
         graph, all_groups = self.problem.graph, groups(self.problem.graph, start.schedule)
         own = {g.output: g for g in all_groups if can_roll(self.problem, g.output)}
         last = own.get(next(iter(graph.output))) if len(graph.output) == 1 else None
@@ -77,7 +78,7 @@ class Descent:
         return self._evaluate(f"{start.name}, strips", start.schedule, {last.output: roll})
 
     def descend(self, state: State) -> State:
-        """Improve one group after the other, the most expensive first; groups below `worth` are left as they are."""
+        """Improve one group after the other, the most expensive first. Groups below `worth` are left as they are."""
         state = self._improve(state, self._mergers)
         for output in sorted(state.rolls, key=lambda name: -_cost(state, name)):
             if output in state.rolls and _cost(state, output) >= self.worth * state.candidate.cost.seconds:
@@ -85,8 +86,8 @@ class Descent:
         return state
 
     def _improve(self, state: State, changes: Callable[[State], Changes]) -> State:
-        """The state with the best of changes, then with others that were cheaper, too, if they still are: so which of
-        them is looked at first decides little."""
+        """Return the state after the best change, and after all others that were cheaper, too, if they still are. So it
+        hardly matters which change is looked at first."""
         while cheaper := self._cheaper(state, changes(state)):
             best, *others = sorted(cheaper, key=lambda what: cheaper[what].candidate.seconds)
             state = cheaper[best]
@@ -96,7 +97,7 @@ class Descent:
         return state
 
     def _cheaper(self, state: State, changes: Changes) -> dict[str, State]:
-        """The states that changes lead to which are cheaper: all of them, or the first that gains much."""
+        """Return the states after changes that are cheaper: all of them, or the first one that gains much."""
         cheaper, seconds = {}, state.candidate.seconds
         for what, changed in changes:
             if self.is_over():
@@ -117,13 +118,13 @@ class Descent:
         return cheaper
 
     def _short_row_penalty(self, state: State) -> float:
-        """The part of the time by which the predicted cost of short rows is too low."""
+        """The fraction of the time by which the predicted cost of short rows is too low."""
         cost, machine = state.candidate.cost, self.problem.cpu
         return CUT_ROWS * cost.bytes[-1] / machine.memory_bandwidth(machine.threads) / cost.seconds
 
     def _evaluate(self, name: str, schedule: Schedule, changed: Rolls, is_dear: bool = False) -> State | None:
-        """The state after a change; None if it is not legal. A change that is known to be more expensive (`is_dear`) is
-        skipped unless its cost is known, too."""
+        """Return the state after a change; None if it is not legal. A change that was much more expensive before
+        (`is_dear`) is skipped unless its cost is known."""
         parts = [self._chains(roll) for roll in changed.values()]
         if not all(parts):
             return None
@@ -136,7 +137,7 @@ class Descent:
 
     @memoized
     def _chains(self, roll: Roll) -> tuple[StageSchedule, ...]:
-        """The directives of a group; none if it cannot be computed so."""
+        """The directives of a group; none if it cannot be computed in this way."""
         return tuple(chains(self.problem, roll)) if rolls(self.problem, roll) else ()
 
     # ---- changes
@@ -149,8 +150,8 @@ class Descent:
             yield from self._cuts(state, state.rolls[output])
 
     def _computes_more(self, state: State, inlined: set[str]) -> bool:
-        """Whether stages that become inlined would be computed so often that this takes longer than they do now, with
-        all loads, stores and waiting for memory. That is seen without a prediction, which is slow for large
+        """Whether stages would be computed so often, if they became inlined, that this takes longer than they take now
+        with all loads, stores and waiting for memory. This check needs no prediction, which would be slow for large
         expressions."""
         stages = [s for s in state.candidate.cost.stages if s.name in inlined]
         return any(s.causes.arithmetic * columns(self.problem, s.name) > s.causes.seconds for s in stages)
@@ -167,12 +168,12 @@ class Descent:
             whole = replace(into, members=tuple(members), inlined=(*roll.inlined, *into.inlined))
             rest = {name: r for name, r in state.rolls.items() if name not in (output, reader)}
             yield f"{output} computed inside {reader}", {**rest, reader: whole}
-            if not whole.tile:  # down which much can be kept that would not fit a cache in whole rows
+            if not whole.tile:  # a tile can keep much that would not fit into a cache in whole rows
                 tiles = replace(whole, tile=TILE, strip=HIGHER * whole.strip)
                 yield f"{output} computed in tiles of {reader}", {**rest, reader: tiles}
 
     def _cuts(self, state: State, roll: Roll) -> Changes:
-        """Changes that cut a group in two at one of its stages, which takes along the stages that it alone requires."""
+        """Changes that cut a group in two at one of its stages, which takes along the stages that only it requires."""
         for name in roll.members:
             taken = self._needed_by(name, roll)
             first = replace(_part(roll, taken - {name}), output=name)
@@ -200,5 +201,5 @@ def _cost(state: State, output: str) -> float:
 
 
 def _cuts_rows(before: Rolls, after: Rolls) -> bool:
-    """Whether some group has tiles of columns that had none."""
+    """Whether some group that had no tiles of columns has them now."""
     return any(r.tile and name in before and not before[name].tile for name, r in after.items())

@@ -1,5 +1,5 @@
-"""The groups of a schedule that a search may change: with the stages that are inlined into them, and without those that
-have to do with others in more ways than by where they are computed."""
+"""The groups of a schedule that a search may change. They have the stages that are inlined into them, but not stages
+that depend on others in more ways than by where they are computed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from ...dataclass import dataclass
 from ...graph.nodes import Graph, Stage
 from ...schedule.schedule import Schedule, is_inlined
 
-# What stages with other directives do to each other is not said by where they are computed.
+# The directives by which stages affect each other in more ways than by where they are computed.
 OF_SEVERAL = ("compute_with", "clone_in", "copy_in", "copy_out", "panels", "rfactor", "strips")
 
 
 @dataclass(frozen=True)
 class StageGroup:
-    """A stage at root and those inside its loops, producers first. Stages that are inlined into these alone are of the
-    group; those that others read, too, are not."""
+    """A stage at root and the stages inside of its loops, producers first. A stage that is inlined only into these
+    belongs to the group; one that others read, too, does not."""
 
     output: str
     members: tuple[str, ...]
@@ -22,7 +22,7 @@ class StageGroup:
 
 
 def groups(graph: Graph, schedule: Schedule) -> list[StageGroup]:
-    """The groups of stages that depend on each other by where they are computed alone."""
+    """Return the groups of stages that depend on each other only by where they are computed."""
     owners = _owners(graph, schedule)
     owned: dict[str, list[str]] = {owner: [] for owner in owners.values() if owner is not None}
     for s in graph.stages:
@@ -33,7 +33,7 @@ def groups(graph: Graph, schedule: Schedule) -> list[StageGroup]:
 
 
 def needed_by(graph: Graph, stage: Stage) -> list[Stage]:
-    """The stages that are computed for one stage alone, producers first."""
+    """The stages that are computed only for one stage, producers first."""
     inside = {stage.name}
     for s in reversed(graph.stages):
         if graph.consumers[s.name] and inside.issuperset(graph.consumers[s.name]):
@@ -47,7 +47,7 @@ def _group(schedule: Schedule, root: str, of: list[str]) -> StageGroup:
 
 
 def _owners(graph: Graph, schedule: Schedule) -> dict[str, str | None]:
-    """The root stage of the group that each stage is of; None if it is of no group or of several."""
+    """The root stage of the group that each stage belongs to; None if it belongs to no group or to several."""
     owners: dict[str, str | None] = {}
     for s in reversed(graph.stages):
         if not schedule.on(s.name).verbs.isdisjoint(OF_SEVERAL):

@@ -1,7 +1,7 @@
-"""auto on GPUs, where kernels are lowered to predict what they cost, which takes longer than for CPUs.
+"""The search of `auto` on GPUs, where kernels are lowered to predict their cost, which takes longer than for CPUs.
 
-The cheapest of the proposals, one of which is the plain schedule, takes the parts of the others that cost less, and
-that is all. Of many stages nothing is predicted: they run by what `greedy` finds.
+The cheapest of the proposals, one of which is the plain schedule, takes over cheaper parts of the others; there are no
+further steps. For pipelines of many stages nothing is predicted: they have the schedule that `greedy` finds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SOURCES: tuple[type[Strategy], ...] = (Greedy, AutoGpu, PostTile)
 
 
 def find(problem: Problem, strategy: str, worth: float, without: Collection[str]) -> Found:
-    """The schedule for a GPU, in the name of `strategy`."""
+    """Return the schedule for a GPU, found in the name of `strategy`."""
     if len(problem.graph.stages) > MOST_LOWERED:
         found = Greedy().find(problem)
         why = f"more than {MOST_LOWERED} stages, so that no times were predicted: the schedule of {Greedy.name}"
@@ -41,7 +41,7 @@ class _Search(ProposalSearch):
         yield from super().schedules(sources)
 
     def best(self) -> Candidate:
-        """The cheapest proposal, an earlier one unless a later one is worth it, with cheaper parts of the others."""
+        """The cheapest proposal, unless an earlier one is nearly as cheap, with cheaper parts of the others."""
         best = self.proposed[0]
         for c in self.proposed[1:]:
             best = c if c.seconds < best.seconds * (1 - self.worth) else best

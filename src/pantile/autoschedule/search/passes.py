@@ -1,4 +1,4 @@
-"""Passes: a sum whose terms are whole pictures goes over a tile once for each term, and what the term is made of rolls
+"""Passes: a sum whose terms are whole pictures goes over a tile once for each term, and the stages of the term roll
 down the tile with it.
 
     total[y, x] += weight[r.dy, r.dx, y, x] * img[y + r.dy, x + r.dx]       weight: of sums of differences
@@ -8,7 +8,7 @@ down the tile with it.
         .reorder("r.dy", "r.dx", "y", "x", "y_r", "x_v").unroll("y_r")
     pt.on("difference").compute_at("total", "y").store_at("total", "r.dx").split("y", "y", "y_r", 2)...
 
-One picture of each stage is there at a time, not one for each term.
+There is one picture of each stage at a time, not one for each term.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ VECTORS = 2  # at a time, of two rows
 
 
 def passes(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
-    """The schedule with a sum in passes over tiles of its only reader, if the stage is one of pictures."""
+    """Yield the schedule with a sum of pictures in passes over tiles of its only reader."""
     stage = problem.graph.stage[name]
     members = _members(problem, schedule, stage)
     reader = _reader(problem, stage)
@@ -40,7 +40,7 @@ def passes(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule
 
 
 def _adds_pictures(problem: Problem, stage: Stage, members: list[Stage]) -> bool:
-    """Whether each term is made of values of its own, in the rows and columns of the sum."""
+    """Whether each term has values of its own, in the rows and columns of the sum."""
     if len(stage.updates) != 1 or stage.ndim != len(("y", "x")) or not is_at(stage.updates[0].indices, stage.dims):
         return False
     more = [s for s in members if len(s.dims) > stage.ndim]
@@ -49,12 +49,12 @@ def _adds_pictures(problem: Problem, stage: Stage, members: list[Stage]) -> bool
 
 
 def _members(problem: Problem, schedule: Schedule, stage: Stage) -> list[Stage]:
-    """The stages that are computed for the sum alone, and stored, producers first."""
+    """The stages that are computed only for the sum, and stored, producers first."""
     return [s for s in needed_by(problem.graph, stage) if not is_inlined(schedule.on(s.name))]
 
 
 def _reader(problem: Problem, stage: Stage) -> Stage | None:
-    """The only stage that reads the sum, each pixel where it is."""
+    """The only stage that reads the sum, if it reads each pixel at its own coordinates."""
     readers = [problem.graph.stage[c] for c in problem.graph.consumers[stage.name]]
     if len(readers) != 1 or not can_roll(problem, readers[0].name):
         return None
@@ -80,7 +80,8 @@ def _sum(problem: Problem, stage: Stage, reader: Stage) -> StageSchedule:
 
 
 def _terms(problem: Problem, stage: Stage, members: list[Stage]) -> Iterator[StageSchedule]:
-    """What terms are made of, two rows at a time; what the next rows need as well stays where it is."""
+    """Yield the schedules of the stages of a term, two rows at a time. Rows that the next rows need as well are
+    kept."""
     roll = Roll(stage.name, tuple(s.name for s in members))
     for s in members:
         loops = RolledLoops.of(problem, s)

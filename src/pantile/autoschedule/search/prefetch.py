@@ -2,9 +2,9 @@
 
     gray[y, x] = 0.3*img[0, y, x] + ...; out[c, y, x] = f(gray[y - 3, x], ..., gray[y + 3, x]) * img[c, y, x]
 
-Two rows at a time, `gray` reads rows from y + 3 on, and does little with them but wait. `out`, which reads every pixel
-of the picture once and has more to do, prefetches those of the next two meanwhile: `.prefetch("img", "y_r", 5)`.
-The cost model ignores it: it charges all that a group reads from memory at one rate.
+Two rows at a time, `gray` reads rows from y + 3 on, and does little but wait for them. `out`, which reads every pixel
+of the picture once and has more to do, prefetches those of the next two rows meanwhile: `.prefetch("img", "y_r", 5)`.
+The cost model ignores prefetching: it charges all that a group reads from memory at one rate.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .rolling import RolledLoops
 
 
 def prefetching(problem: Problem, schedule: Schedule, group: StageGroup) -> Schedule | None:
-    """The schedule with a group prefetching the next rows of the pictures that its last stage and another one of it
-    read."""
+    """Return the schedule in which a group prefetches the next rows of the pictures that both its last stage and
+    another of its stages read."""
     if not group.members:
         return None
     output = group.output
@@ -40,13 +40,13 @@ def prefetching(problem: Problem, schedule: Schedule, group: StageGroup) -> Sche
 
 
 def _rows_at_a_time(schedule: Schedule, loops: RolledLoops) -> int | None:
-    """The number of rows at a time of the output of a group that rolls, if there are several."""
+    """The number of rows that the output of a rolling group computes at a time, if there are several."""
     splits = (d.args for d in schedule.on(loops.stage.name).directives if d.verb == "split")
     return next((int(factor) for _, _, inner, factor in splits if inner == loops.row), None)
 
 
 def _inlined_into_output(problem: Problem, group: StageGroup) -> Iterator[str]:
-    """Stages that are inlined into the last one, directly or by others that are."""
+    """Yield the stages that are inlined into the last one, directly or through others."""
     stages = {group.output}
     for stage in reversed(problem.graph.stages):
         if stage.name in group.inlined and not stages.isdisjoint(problem.graph.consumers[stage.name]):
@@ -56,8 +56,8 @@ def _inlined_into_output(problem: Problem, group: StageGroup) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Read:
-    """A read of an input by a stage: the last row, relative to that of the output, and the indices in dims but
-    columns."""
+    """A read of an input by a stage: the last row, relative to that of the output, and the indices of all dims but rows
+    and columns."""
 
     stage: str
     row: Fraction
@@ -65,7 +65,7 @@ class _Read:
 
 
 def _reads(problem: Problem, group: StageGroup) -> dict[str, list[_Read]]:
-    """The reads of inputs by stages of a group that move as fast as its output, by input."""
+    """The reads of inputs by those stages of a group that move at the same rate as its output, by input."""
     own = {group.output, *group.members, *group.inlined}
     reach = {group.output: Fraction(0)}
     reads_of: dict[str, list[_Read]] = {}

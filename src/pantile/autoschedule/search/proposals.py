@@ -1,6 +1,6 @@
-"""A search that begins with what strategies propose; the cheapest proposal takes the parts of others that cost less.
+"""A search that starts from the proposals of strategies; the cheapest proposal takes over cheaper parts of the others.
 
-The first steps of `auto`, on CPUs and on GPUs alike.
+These are the first steps of `auto`, on CPUs and on GPUs alike.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from .crossover import cheaper_parts
 
 
 class ProposalSearch(ABC):
-    """`worth`: the part by which a change must be cheaper to be made. `without`: the ingredients that are left out."""
+    """`worth`: the fraction of the time that a change must save to be made. `without`: the ingredients that are left
+    out."""
 
     def __init__(
         self, problem: Problem, sources: Sequence[type[Strategy]], worth: float, without: Collection[str]
@@ -31,11 +32,11 @@ class ProposalSearch(ABC):
         """The schedule that the search ends with."""
 
     def is_enough(self, proposed: Candidate) -> bool:
-        """Whether nothing could be gained by looking further than at this proposal."""
+        """Whether looking further than at this proposal could not gain anything."""
         return False
 
     def schedules(self, sources: Sequence[type[Strategy]]) -> Iterator[tuple[str, Schedule]]:
-        """What is proposed, with the name of the strategy."""
+        """Yield the proposed schedules with the names of their strategies."""
         yield from ((source.name, source().find(self.problem).schedule) for source in sources)
 
     def found(self, strategy: str, parameters: Mapping[str, float]) -> Found:
@@ -61,8 +62,8 @@ class ProposalSearch(ABC):
         )
 
     def take_parts(self, candidates: list[Candidate], best: Candidate) -> Candidate:
-        """The best schedule with all parts of each other one that cost less there. Each costs one prediction, which
-        does not count as a step."""
+        """Return the best schedule with all cheaper parts of each of the others. Each of these costs one prediction,
+        which does not count as a step."""
         graph = self.problem.graph
         for other in sorted(candidates, key=lambda c: c.seconds) if "crossover" not in self.without else ():
             schedule = cheaper_parts(graph, best.schedule, other.schedule, partial(_gain, best, other))
@@ -70,7 +71,8 @@ class ProposalSearch(ABC):
         return best
 
     def if_cheaper(self, best: Candidate, name: str, schedule: Schedule | None, by: float) -> Candidate:
-        """The candidate of a schedule if it is cheaper than the best one, by a part of its time; else the best one."""
+        """Return the candidate of a schedule if it is cheaper than the best one by this fraction of the time; else the
+        best one."""
         candidate = None if schedule is None else self.candidates.candidate(name, schedule)
         return candidate if candidate is not None and candidate.seconds < best.seconds * (1 - by) else best
 
@@ -86,7 +88,7 @@ class ProposalSearch(ABC):
 
 
 def seconds_by_stage(candidate: Candidate) -> dict[str, float]:
-    """What each stage costs; inlined ones cost nothing."""
+    """The cost of each stage; inlined stages cost nothing."""
     return {s.name: s.seconds for s in candidate.cost.stages}
 
 
@@ -97,5 +99,5 @@ def _gain(mine: Candidate, other: Candidate, names: Collection[str]) -> float:
 
 
 def _predicted(best: Candidate) -> dict[str, float]:
-    """The predicted seconds, unless data decide them."""
+    """The predicted seconds, unless they depend on data."""
     return {"predicted seconds": best.cost.seconds} if isfinite(best.cost.seconds) else {}

@@ -1,13 +1,13 @@
-"""Resizing: one factor of a schedule, of a tile, a vector, an unrolled loop or a task, twice or half as large.
+"""Resizing: one factor of a schedule, of a tile, a vector, an unrolled loop or a task, becomes twice or half as large.
 
 Among vectors of equal cost, those that fill a cache line are better for outputs: whole lines are written faster.
 
-Strips may have other lengths, too: those that leave little over, or fewer and longer ones.
+Strips may have other lengths, too: lengths that leave little over, or fewer and longer strips.
 
     2000 rows by 64: 32 strips, of which the last one computes 48 rows again, and each computes rows of other stages
     by 250: 8 strips, of which each has as many rows, and a quarter of those that are computed again at their borders
 
-Doubling does not find such lengths, and what is gained is little, but certain: the same loops run less often.
+Doubling does not find such lengths. The gain is small but certain: the same loops run less often.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ..strategy import Problem
 
 WIDEST = 64  # lanes
 TASKS = 4  # for each thread, at least: others may use a core meanwhile
-SCALED = 1.5  # times as many rows are those of a picture of another size
-LONGEST = 256  # rows: of more than that, nothing more is gained (`harris`: 640 rows take 2 % longer than 128)
+SCALED = 1.5  # times as many rows: a picture of another size
+LONGEST = 256  # rows: longer strips gain nothing more (`harris`: 640 rows take 2 % longer than 128)
 
 
 def resizings(
     schedule: Schedule, extents: Callable[[str], Mapping[str, int]] = lambda name: {}
 ) -> Iterator[tuple[str, Schedule]]:
-    """The stage that is changed, and the schedule. `extents` are those of a stage's dims, as far as known: what covers
-    a whole dim does not become longer."""
+    """Yield the stage that is changed, and the schedule. `extents` are those of a stage's dims, as far as known: a
+    factor that covers a whole dim does not grow."""
     for chain in schedule.values():
         known = extents(chain.name)
         for k, d in enumerate(chain.directives):
@@ -43,7 +43,7 @@ def resizings(
 
 
 def filling_lines(problem: Problem, schedule: Schedule, output: str) -> Schedule | None:
-    """An output with twice as many lanes, if these fill a line that half as many do not."""
+    """Return the schedule of an output with twice as many lanes, if these fill a cache line."""
     chain, line = schedule.on(output), problem.cpu.l1.line
     for k, d in enumerate(chain.directives if problem.row(output) == -1 else ()):
         if d.verb == "update":
@@ -56,7 +56,7 @@ def filling_lines(problem: Problem, schedule: Schedule, output: str) -> Schedule
 
 
 def even_strips(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
-    """The schedule with other lengths of the strips that a stage goes by in parallel, if it does."""
+    """Yield the schedule with other lengths of the strips that a stage computes in parallel, if it does."""
     chain = schedule.on(name)
     if "compute_root" not in chain.verbs or "update" in chain.verbs or not problem.facts.is_limited(name):
         return
@@ -78,7 +78,7 @@ def even_strips(problem: Problem, schedule: Schedule, name: str) -> Iterator[Sch
 
 def _split(problem: Problem, chain: StageSchedule, name: str) -> tuple[int, int, int, str] | None:
     """The index of the directive that makes strips, the trip count of the loop that it splits, the step of that loop in
-    rows, and its dim. The only parallel loop is the one over strips."""
+    rows, and its dim. The only parallel loop must be the one over strips."""
     extents = dict(zip(problem.graph.stage[name].dims, problem.facts.extents(name), strict=True))
     steps, dims = dict.fromkeys(extents, 1), {d: d for d in extents}
     shared = [d for d in chain.directives if d.verb == "parallel"]
@@ -99,13 +99,13 @@ def _split(problem: Problem, chain: StageSchedule, name: str) -> tuple[int, int,
 
 
 def _inside(problem: Problem, schedule: Schedule, name: str) -> Iterator[str]:
-    """The stages that are computed in the loops of another one. Copies are none: they have dims of their own."""
+    """The stages that are computed in the loops of another one, without copies, which have dims of their own."""
     return (n for g in groups(schedule) if g.root == name for n in g.members if n in problem.graph.stage)
 
 
 def _is_scaled(problem: Problem, name: str, other: str, dim: str) -> bool:
-    """Whether a stage inside has more or fewer rows: whether it slides depends on the first row, which the cost model
-    ignores."""
+    """Whether a stage inside has more or fewer rows: then it depends on the first row whether it slides, which the cost
+    model ignores."""
     dims = problem.graph.stage[other].dims
     if dim not in dims:
         return False

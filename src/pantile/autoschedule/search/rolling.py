@@ -1,4 +1,4 @@
-"""Rolling: a group of stages down strips of its output, several rows at a time, which share what they read.
+"""Rolling: a group of stages is computed down strips of its output, several rows at a time, which share what they read.
 
     Roll("out", ("blur",), rows=2, strip=64)  becomes
 
@@ -7,8 +7,8 @@
     pt.on("blur").compute_at("out", "y_i").store_at("out", "y_o").split("y", "y", "y_r", 2).vectorize("x", 8)
         .reorder("y", "x", "y_r", "x_v").unroll("y_r")
 
-Strips are of whole rows, or tiles of so many columns. What the next rows need of a stage as well stays where it is.
-Where stages cannot slide, all that a strip needs of them is computed before it.
+Strips have whole rows, or tiles of a number of columns. Rows of a stage that the next rows need as well are kept. If
+stages cannot slide, all that a strip needs of them is computed before it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LEAST_STRIP, LEAST_TILE = 8, 64
 
 @dataclass(frozen=True)
 class Roll:
-    """The parameters by which a group is computed. The defaults are a fair start."""
+    """The parameters by which a group is computed. The defaults are a good start."""
 
     output: str
     members: tuple[str, ...]  # producers first
@@ -51,7 +51,7 @@ class Roll:
     vectors: int = 2  # per iteration
     together: bool = True  # rows of the output in one iteration
     planes: str = OUTSIDE
-    slides: bool = True  # or each strip, or tile, has all that it needs of a stage computed at once, some of it again
+    slides: bool = True  # or all that a strip or tile needs of a stage is computed before it, some of it again
 
     @staticmethod
     def of(problem: Problem, group: StageGroup) -> Roll:
@@ -64,8 +64,8 @@ class Roll:
 
 
 def _planes_share(problem: Problem, roll: Roll) -> bool:
-    """Whether planes of the output require the same of some stage: with planes outside, it would be computed for each
-    of them."""
+    """Whether planes of the output require the same values of some stage, which loops over planes outside would compute
+    for each of them."""
     planes = set(RolledLoops.of(problem, problem.graph.stage[roll.output]).planes)
     return any(not planes <= set(problem.graph.stage[name].dims) for name in roll.members)
 
@@ -77,8 +77,9 @@ def rolls(problem: Problem, roll: Roll) -> bool:
 
 
 def _resizes_rows(problem: Problem, roll: Roll) -> bool:
-    """Whether rows are made twice or half as long, each of its own: one at a time is best, a line of memory after the
-    other (measured on a Neoverse N1: two at a time take up to half as long again, in halves of lines the more)."""
+    """Whether rows become twice or half as long, and share no reads. One row at a time is best then, one cache line
+    after the other (measured on a Neoverse N1: two rows at a time take up to half as long again, more so in halves of
+    lines)."""
     stages = [problem.graph.stage[n] for n in (roll.output, *roll.inlined)]
     if roll.members or any(shares_reads(s, RolledLoops.of(problem, s).y) for s in stages if s.ndim > 1):
         return False
@@ -94,16 +95,17 @@ def _rolls_several(problem: Problem, roll: Roll) -> bool:
 
 
 def _reads_numbered_planes(problem: Problem, roll: Roll) -> bool:
-    """Whether rows read planes that their plane number selects, each others: side by side, rows read all of them at
-    once, which are more streams than the hardware prefetcher follows."""
+    """Whether rows read different planes, selected by their plane number: several rows at a time would read all of them
+    at once, which are more streams than the hardware prefetcher follows."""
     numbered = problem.alone.numbered
     readers = (name for planes in numbered for name in problem.graph.consumers[planes] if name not in numbered)
     return not {*readers}.isdisjoint((roll.output, *roll.members, *roll.inlined))
 
 
 def _shares_nothing(problem: Problem, roll: Roll) -> bool:
-    """Whether rows load pixels at places that data or floats decide, and have no others in common: side by side, they
-    are only more addresses than registers hold (measured on a Neoverse N1: `colour_table` takes a sixth longer)."""
+    """Whether rows load pixels at indices that depend on data or floats, and share no reads: several rows at a time
+    would only need more addresses than registers hold (measured on a Neoverse N1: `colour_table` takes a sixth
+    longer)."""
     stages = [problem.graph.stage[n] for n in (roll.output, *roll.inlined)]
     places = [i for s in stages for e in s.pure.loads for i in e.indices]
     if roll.members or not any(loaded(i) or has_floats(i) for i in places):
@@ -118,8 +120,8 @@ def _shares_nothing(problem: Problem, roll: Roll) -> bool:
 
 
 def _is_cut_short(problem: Problem, roll: Roll) -> bool:
-    """Whether the last strip may be shorter than others and is split into rows or columns again: bounds inference then
-    overestimates its required region. The strips of an output of the pipeline are all of one size."""
+    """Whether the last strip may be shorter than others and is split into rows or columns again, for which bounds
+    inference overestimates the required region. The strips of an output of the pipeline all have the same size."""
     if roll.output in problem.graph.output:
         return False
     halves = any(reads_halves(problem.graph.stage[n]) for n in (roll.output, *roll.members, *roll.inlined))
@@ -127,7 +129,8 @@ def _is_cut_short(problem: Problem, roll: Roll) -> bool:
 
 
 def can_roll(problem: Problem, name: str) -> bool:
-    """Whether a stage is a picture that is computed in any order, and not all of many planes at once."""
+    """Whether a stage is a picture whose points may be computed in any order, and whose planes are not all computed at
+    once."""
     stage = problem.graph.stage[name]
     if stage.updates or stage.ndim + problem.row(name) < 1 or not problem.facts.is_limited(name):
         return False
@@ -138,7 +141,7 @@ def can_roll(problem: Problem, name: str) -> bool:
 
 
 def chains(problem: Problem, roll: Roll) -> Iterator[StageSchedule]:
-    """The directives of all stages of the group."""
+    """Yield the directives of all stages of the group."""
     output = RolledLoops.of(problem, problem.graph.stage[roll.output])
     yield _output(problem, roll, output)
     for name in roll.members:
@@ -148,10 +151,10 @@ def chains(problem: Problem, roll: Roll) -> Iterator[StageSchedule]:
 
 
 def variations(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
-    """The rolls that differ in one parameter, with what differs."""
+    """Yield the rolls that differ in one parameter, with what differs."""
     loops = RolledLoops.of(problem, problem.graph.stage[roll.output])
     yield "rows together" if not roll.together else "row by row", replace(roll, together=not roll.together)
-    for rows in (roll.rows * 2, roll.rows // 2):  # after that, which one row at a time has no use for
+    for rows in (roll.rows * 2, roll.rows // 2):  # later, since row by row has no use for several rows
         if 1 <= rows <= min(MOST_ROWS, roll.strip):
             yield f"{rows} rows at a time", replace(roll, rows=rows)
     for tile in (roll.tile * 2, roll.tile // 2) if roll.tile else (256,):
@@ -185,9 +188,9 @@ def _other_places(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
 
 
 def columns(problem: Problem, name: str) -> int:
-    """The number of places, without those that differ in rows only, at which a stage is read. Where it is inlined, it
-    is computed at each, but rows side by side share theirs. Sums over it are unrolled there, since a group has only
-    those that are inlined, too."""
+    """The number of distinct reads of a stage, not counting those that differ only in rows. If the stage is inlined, it
+    is computed for each of them, while adjacent rows share theirs. Sums over it are unrolled, since a group only has
+    sums that are inlined, too."""
     return problem.facts.once(("columns", name), lambda: _columns(problem, name))
 
 
@@ -204,7 +207,7 @@ def _columns(problem: Problem, name: str) -> int:
 
 
 def _terms(definition: Definition, read: Access, row: str | None) -> int:
-    """The number of places, without those that differ in rows only, at which a sum reads, as far as its extents are
+    """The number of distinct reads of a sum, not counting those that differ only in rows, as far as its extents are
     constants."""
     beside = [e for i, e in zip(read.indices, read.load.indices, strict=True) if i is None or i.dim != row]
     moved = frozenset[str]().union(*map(names, beside))
@@ -212,7 +215,7 @@ def _terms(definition: Definition, read: Access, row: str | None) -> int:
 
 
 def _all_slide(problem: Problem, roll: Roll) -> bool:
-    """Whether lowering computes every row of every stage once: what it cannot slide, it would compute again."""
+    """Whether lowering computes every row of every stage once; rows of stages that cannot slide would be recomputed."""
     y = RolledLoops.of(problem, problem.graph.stage[roll.output]).y
     members = frozenset((roll.output, *roll.members, *roll.inlined))
     moving = problem.facts.once(("motions", roll.output, members), lambda: motions(problem.graph, members, roll.output))
@@ -220,13 +223,13 @@ def _all_slide(problem: Problem, roll: Roll) -> bool:
 
 
 def _are_cut(problem: Problem, roll: Roll) -> bool:
-    """Whether all stages are pictures, of which a strip requires a part."""
+    """Whether all stages are pictures, and a strip requires only a part of each."""
     output = RolledLoops.of(problem, problem.graph.stage[roll.output])
     return roll.strip < output.extents[output.y] and all(can_roll(problem, name) for name in roll.members)
 
 
 def _slides(moving: Mapping[str, Motion], y: str) -> bool:
-    """Whether one dim of a stage moves with the rows of the output, steadily and not slower than every other."""
+    """Whether one dim of a stage moves with the rows of the output, steadily and not too slowly."""
     along = [m for m in moving.values() if m.dim == y]
     return len(along) == 1 and along[0].steady and along[0].rate >= SLOW
 
@@ -283,16 +286,16 @@ class RolledLoops:
         return each * vectors
 
     def falls_apart(self, problem: Problem, vectors: int) -> bool:
-        """Whether the smallest elements would be less than half of a register: those are computed one by one, and wait
-        in memory (measured on a Neoverse N1: `bilateral` takes a third longer)."""
+        """Whether the smallest elements would fill less than half of a register: these are computed one by one, and are
+        kept in memory (measured on a Neoverse N1: `bilateral` takes a third longer)."""
         least = min(8 * t.bytes for t in (*self.stage.dtypes, *(e.dtype for e in self.stage.pure.loads)))
         return 2 * least * self.width(problem, vectors) < problem.cpu.vector_bits
 
 
 @dataclass(frozen=True)
 class _LoopOrder:
-    """The loops of a stage from the outermost to the innermost, before rows and vectors of one iteration are split off
-    them."""
+    """The loops of a stage from the outermost to the innermost, before the rows and vectors of one iteration are split
+    off."""
 
     outer: tuple[str, ...]
     rows: str
@@ -338,7 +341,7 @@ def _inner_loops(
 
 
 def _member(problem: Problem, roll: Roll, output: RolledLoops, name: str) -> StageSchedule:
-    """The schedule of one stage, shared by all rolls that agree about it."""
+    """The schedule of one stage, memoized for all rolls that agree about it."""
     at = output.rows if roll.strip < output.extents[output.y] else None
     around = output.tiles if 0 < roll.tile < output.extents[output.x] else output.strips
     stored = around if at is not None and roll.slides and is_used_again(problem, roll, name) else None
@@ -348,7 +351,8 @@ def _member(problem: Problem, roll: Roll, output: RolledLoops, name: str) -> Sta
 
 
 def _marked_member(problem: Problem, roll: Roll, name: str, at: str, stored: str | None) -> StageSchedule:
-    """The schedule of a member that is computed at a loop of the output, and stored where further iterations use it."""
+    """The schedule of a member that is computed at a loop of the output, and stored at one whose iterations share
+    it."""
     loops = RolledLoops.of(problem, problem.graph.stage[name])
     chain = on(name).compute_at(roll.output, at)
     if stored is not None:
@@ -364,8 +368,8 @@ def _split_rows(roll: Roll, loops: RolledLoops, chain: StageSchedule, rows: str)
 
 
 def is_used_again(problem: Problem, roll: Roll, name: str) -> bool:
-    """Whether the next rows require some of the same rows of a stage: because one stage reads several of them, or
-    because one reads it that is ahead of another."""
+    """Whether the next rows require some of the same rows of a stage, because a stage reads several of its rows, or
+    because one of its readers is ahead of another."""
     stage = problem.graph.stage[name]
     readers = [problem.graph.stage[c] for c in problem.graph.consumers[name]]
     if any(RolledLoops.of(problem, c).y in overlaps(stage, c) for c in readers if c.ndim > 1):

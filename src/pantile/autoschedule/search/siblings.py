@@ -1,9 +1,9 @@
-"""Siblings: stages that read the same values, and do not need each other, share their loops.
+"""Siblings: stages that read the same values and do not depend on each other share their loops.
 
     for y: for x: xy[y, x] = dx[y, x] * dy[y, x]              for y: for x: xy[y, x] = dx[y, x] * dy[y, x]
     for y: for x: xt[y, x] = dx[y, x] * dt[y, x]      ->                     xt[y, x] = dx[y, x] * dt[y, x]
 
-What both read is read once: from memory, where they are pictures of their own.
+What both read is read once, which saves memory traffic if it is stored.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ...schedule.schedule import Schedule, is_inlined
 from ..strategy import Problem
 from .groups import OF_SEVERAL
 
-MOST = 2  # stages that share loops: with a third, there were more streams than the hardware prefetcher follows
+MOST = 2  # stages that share loops: with a third, there are more streams than the hardware prefetcher follows
 
 
 def siblings(problem: Problem, schedule: Schedule) -> Iterator[tuple[StageSchedule, ...]]:
-    """Each set of siblings: the first with its own loops, then the others in these."""
+    """Yield the schedules of each set of siblings: the first with its own loops, then the others in these."""
     directives = [d for chain in schedule.values() for d in chain.directives]
     hosts = {str(d.args[0]) for d in directives if d.verb in ("compute_at", "store_at")}
     alike: dict[object, list[Stage]] = {}
@@ -39,9 +39,9 @@ def siblings(problem: Problem, schedule: Schedule) -> Iterator[tuple[StageSchedu
 
 
 def _parts(problem: Problem, schedule: Schedule) -> dict[str, int]:
-    """A number for the required region of each stage, whatever the sizes: equal for stages that are read at equal
-    places, by stages that are computed alike, or at root, and have equal required regions themselves. Shared loops
-    compute one region of all stages that share them, at all sizes."""
+    """A number for the required region of each stage, independent of sizes. It is equal for stages that are read at
+    equal indices, by stages that are computed alike, or at root, and have equal required regions themselves. Shared
+    loops compute one region for all stages that share them, at all sizes."""
     graph, numbers, parts = problem.graph, dict[object, int](), dict[str, int]()
     for s in reversed(graph.stages):
         output = graph.output.get(s.name)
@@ -53,19 +53,20 @@ def _parts(problem: Problem, schedule: Schedule) -> dict[str, int]:
 
 
 def _inside(schedule: Schedule, s: Stage) -> tuple[Directive, ...]:
-    """The directives of a stage that is computed inside of others."""
+    """The directives of a stage that is computed inside of the loops of others."""
     chain = schedule.on(s.name)
     return () if "compute_root" in chain.verbs else chain.directives
 
 
 def _places(reader: Stage, s: Stage) -> frozenset[tuple[Key, ...]]:
-    """The places at which a stage is read."""
+    """The indices at which a stage is read."""
     loads = (e for d in reader.definitions for e in d.loads if e.buffer in s.buffers)
     return frozenset(tuple(map(key, e.indices)) for e in loads)
 
 
 def _siblings(problem: Problem, stages: list[Stage]) -> list[Stage]:
-    """The first of some stages of the same loops, and others that read what one of them does, but none of them."""
+    """The first of some stages with equal loops, and others that read the same values but do not depend on each
+    other."""
     group = stages[:1]
     for other in stages[1:]:
         reads_the_same = any(not _sources(s).isdisjoint(_sources(other)) for s in group)
@@ -91,7 +92,7 @@ def _sources(s: Stage) -> set[str]:
 
 
 def _needs(problem: Problem, later: Stage, earlier: Stage) -> bool:
-    """Whether one stage is computed from the other, which comes before it."""
+    """Whether the later stage depends on the earlier one."""
     pending, seen = [later.name], {later.name}
     first = problem.facts.position[earlier.name]
     while pending:

@@ -1,10 +1,11 @@
-"""Slanted reads: a stage that reads a picture along slanted lines is computed by small tiles.
+"""Slanted reads: a stage that reads a picture along slanted lines is computed in small tiles.
 
     out[y, x] = img[floor(a*x + b*y), floor(c*x + d*y)]     ->     32 rows and 64 columns at a time
 
-Each of its rows crosses many rows of the picture, of which each is on pages of its own: more than the TLB holds. A tile
-reads something like a tile. The cost model ignores that: it does not know the places that data, params or floats
-decide."""
+Each of its rows crosses many rows of the picture, each on pages of its own: more pages than the TLB holds. What a tile
+reads is about as compact as the tile. The cost model ignores this, since it does not know indices that depend on data,
+params or floats.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ FEWEST = 8  # lanes
 
 
 def in_tiles(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
-    """Schedules with such a stage in tiles, if it is computed by itself, by vectors of several lengths: where pixels
-    are loaded lane by lane, general registers hold the addresses of a few."""
+    """Yield schedules with such a stage in tiles, if it is computed by itself, with vectors of several lengths: pixels
+    are loaded lane by lane, and general registers can hold the addresses of only a few."""
     alone = [g for g in groups(problem.graph, schedule) if g.output == name and not g.members]
     if not alone or not can_roll(problem, name) or not _is_slanted(problem, problem.graph.stage[name]):
         return
@@ -41,7 +42,8 @@ def in_tiles(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedu
 
 
 def _is_slanted(problem: Problem, stage: Stage) -> bool:
-    """Whether the rows and the columns that it reads of something change with its own columns, in no simple way."""
+    """Whether both the row and the column at which a stage reads something depend on its own column, in no affine
+    way."""
     across = stage.dims[problem.row(stage.name)]
     for a in accesses(stage, stage.pure):
         column = problem.row(_source(problem, a.buffer))
@@ -57,7 +59,8 @@ def _source(problem: Problem, buffer: str) -> str:
 
 
 def _is_smooth(problem: Problem, e: Expr) -> bool:
-    """Whether neighbours lead to neighbours: all that is loaded for it is the same everywhere, or computed so."""
+    """Whether neighbouring points have neighbouring indices: all values that an index loads are the same everywhere, or
+    computed from such values."""
     pending, seen = [e], set[str]()
     while pending:
         for load in walk_loads(pending.pop()):

@@ -1,4 +1,4 @@
-"""Sums of products, such as those of matrices and of convolutions, in blocks that registers hold.
+"""Sums of products, such as those of matrices and of convolutions, in register blocks.
 
     C[i, j] += a[i, k] * b[k, j]
 
@@ -7,12 +7,12 @@
     pt.on("b").copy_in("C", "b_near", "k_n", "j_n")
     pt.on("b_near").compute_at("C", "j_o").vectorize("j_n", 16)
 
-One factor is read in vectors, the same ones for all rows of a block (`wide`); of the other one, each row reads one
-number at a time. The wide factor is packed for a column of blocks, or some, in the order of its use, so that the
-hardware prefetches it while products are summed. A stage that is computed of the sums value by value may go around the
-blocks.
+One factor is read in vectors, which all rows of a block share (`wide`); of the other factor, each row reads one number
+at a time. The wide factor is packed for one or several columns of blocks, in the order of its use, so that the hardware
+prefetches it while products are summed. A stage that is computed from the sums value by value may be the loops around
+the blocks.
 
-The other factor is read where it is, a row at a time, unless it is contiguous across rows: then all of it is transposed
+The other factor is read where it is, a row at a time. If it is contiguous across rows instead, all of it is transposed
 once, in squares that registers hold.
 
     pt.on("a").copy_in("C", "a_turned", "k_t", "i_t")                   for C[i, j] += a[k, i] * b[k, j]
@@ -35,7 +35,7 @@ from .block import TERMS, RegisterBlock, is_at
 
 
 def sums(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
-    """The schedule with a sum in blocks, if the stage is one of products, by itself and around its only reader."""
+    """Yield the schedule with a sum of products in blocks, by itself and in the loops of its only reader."""
     stage = problem.graph.stage[name]
     block = RegisterBlock.of(Statement.of(problem, stage, 1)) if len(stage.updates) == 1 else None
     if block is not None:
@@ -51,8 +51,8 @@ def sums(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
 
 
 def _other_placements(problem: Problem, schedule: Schedule, block: RegisterBlock) -> Iterator[Schedule]:
-    """The schedule with the other factor at root, where that is a stage which is computed for each of its reads, and
-    the other way round: its rows may lie otherwise in what it is computed of, or not."""
+    """Yield the schedule with the producer of the other factor at root if it was inlined, or inlined if it was at root.
+    Its rows may be contiguous in only one of the two cases."""
     source = problem.graph.producer.get(block.narrow.array)
     if source is None or problem.graph.consumers[source.name] != (block.s.stage.name,):
         return
@@ -63,8 +63,8 @@ def _other_placements(problem: Problem, schedule: Schedule, block: RegisterBlock
 
 
 def _with_producers_at_root(problem: Problem, schedule: Schedule, stage: Stage) -> Schedule:
-    """The schedule with the producers of a stage at root that are in loops which it leaves: its own, or those it is
-    in."""
+    """Return the schedule with those producers of a stage at root that are in loops which this stage leaves: its own
+    loops, or those it is computed in."""
     needed = {stage.name}
     for s in reversed(problem.graph.stages):
         if not needed.isdisjoint(problem.graph.consumers[s.name]):
@@ -75,7 +75,7 @@ def _with_producers_at_root(problem: Problem, schedule: Schedule, stage: Stage) 
 
 
 def _start(problem: Problem, stage: Stage, schedule: Schedule) -> StageSchedule:
-    """The schedule of the pure definition of a stage at root: as it is there now, if it is there."""
+    """The schedule of the pure definition of a stage at root, as it is in `schedule` if it is at root there."""
     chain = schedule.on(stage.name)
     if "compute_root" not in chain.verbs:
         return problem.alone.marked(stage, stage.pure, on(stage.name).compute_root())
@@ -83,7 +83,7 @@ def _start(problem: Problem, stage: Stage, schedule: Schedule) -> StageSchedule:
 
 
 def _pointwise_reader(problem: Problem, stage: Stage) -> Stage | None:
-    """The only reader of a stage, if each of its values is computed of one of the stage, at the same place."""
+    """The only reader of a stage, if it computes each value from the one value of the stage at the same point."""
     readers = problem.graph.consumers[stage.name]
     reader = problem.graph.stage[readers[0]] if len(readers) == 1 else None
     if reader is None or reader.updates or reader.ndim != stage.ndim:
@@ -93,7 +93,7 @@ def _pointwise_reader(problem: Problem, stage: Stage) -> Stage | None:
 
 
 def factor_copies(block: RegisterBlock, schedule: Schedule, host: str) -> Iterator[StageSchedule]:
-    """The copies for blocks in the loops of `host`, and what they are copies of."""
+    """Yield the schedules of the copies for blocks in the loops of `host`, and of the stages that they copy."""
     graph, wide, narrow = block.s.problem.graph, block.wide, block.narrow
     taken = {*graph.stage, *graph.input, *schedule, *block.s.extents}
     sources: dict[str, StageSchedule] = {}
@@ -120,21 +120,21 @@ def _dims(r: Reference, suffix: str, taken: set[str]) -> list[str]:
 
 
 def _reads(block: RegisterBlock, r: Reference) -> list[int]:
-    """Which reads are of a factor, as `copy_in` counts them, if others are of the same array, as those of a matrix by
-    its own transpose are."""
+    """The numbers of the reads that are of a factor, as `copy_in` counts them, if the same array is also read
+    otherwise, as in a product of a matrix and its own transpose."""
     loads = (e for d in block.s.stage.definitions for e in d.loads if e.buffer == r.array)
     is_of = {place_of(e): reference(e, block.s.extents) == r for e in loads}
     return [] if all(is_of.values()) else [k for k, wanted in enumerate(is_of.values()) if wanted]
 
 
 def _is_near(block: RegisterBlock, source: Stage) -> bool:
-    """Whether the wide factor is computed for the sums alone, so that it is where a copy of it would be."""
+    """Whether the wide factor is computed for the sums alone, so that it can be computed where its copy would be."""
     alone = not _reads(block, block.wide) and block.s.problem.graph.consumers[source.name] == (block.s.stage.name,)
     return alone and not source.updates and block.s.problem.facts.can_be_inlined(source.name)
 
 
 def _storage_order(block: RegisterBlock, r: Reference, dims: list[str]) -> list[str]:
-    """The dims in the order in which the sums go along them."""
+    """The dims in the order in which the sums move along them."""
     inside = [d.name for d in block.s.definition.domain if d.name != block.term]
     order = [*(d for d in block.s.stage.dims if d != block.s.vector), *inside, block.term, block.s.vector]
     at = {d: max((order.index(n) for n, _ in steps), default=0) for d, steps in zip(dims, r.indices, strict=True)}
@@ -146,7 +146,7 @@ def _packed_copy(block: RegisterBlock, chain: StageSchedule, dims: list[str], ho
     stored = _storage_order(block, block.wide, dims)
     last = dims[-1]
     chain = chain.compute_at(host, block.home)
-    if block.columns > 1 and block.column not in block.wide.loops:  # each by itself
+    if block.columns > 1 and block.column not in block.wide.loops:  # each column of blocks by itself
         taken = set(dims)
         outer, lane = fresh_name(stored[-1], "_b", taken), fresh_name(stored[-1], "_l", taken)
         chain = chain.split_storage(stored[-1], outer, lane, block.lanes).reorder_storage(outer, *stored[:-1], lane)
@@ -159,7 +159,7 @@ def _packed_copy(block: RegisterBlock, chain: StageSchedule, dims: list[str], ho
 
 
 def _transposed_copy(block: RegisterBlock, chain: StageSchedule, dims: list[str]) -> StageSchedule:
-    """The schedule of the transposed copy of the other factor, along its own rows."""
+    """The schedule of the transposed copy of the other factor, computed along its own rows."""
     stored = _storage_order(block, block.narrow, dims)
     chain = chain.compute_root().reorder_storage(*stored)
     return _in_squares(block, chain, dims, dims[-1], stored[-1], shared=dims[:1])
@@ -168,6 +168,6 @@ def _transposed_copy(block: RegisterBlock, chain: StageSchedule, dims: list[str]
 def _in_squares(
     block: RegisterBlock, chain: StageSchedule, order: list[str], last: str, row: str, shared: Sequence[str] = ()
 ) -> StageSchedule:
-    """Transpose squares in registers: contiguous numbers become rows."""
+    """Transpose squares in registers, which turns contiguous elements into rows."""
     square = (unrolled(last, TERMS), vector(row, block.lanes))
     return block.marks.nest(chain, square, [*order, *(s.part for s in square)], shared)

@@ -1,4 +1,5 @@
-"""Transposes: a stage that reads the columns of a picture as its rows goes by tiles, each of which is copied before.
+"""Transposes: a stage that reads the columns of a picture as its rows is computed by tiles, each of which is copied
+first.
 
     out[y, x] = img[x, y] & mask[y, x]
 
@@ -8,9 +9,9 @@
         .vectorize("x_i", 16).reorder("y_o", "x_o", "y_i", "x_i", "y_i_u", "x_i_v").parallel("y_o")
         .prefetch("mask", "x_o", 1)
 
-The copy goes along the rows of the picture, which are too short in a tile for the hardware prefetcher: the schedule
-prefetches them. Squares of it are transposed in registers. The cost model ignores how much that saves: each row of the
-picture, and of what is computed of it, is on pages of its own.
+The copy goes along the rows of the picture, which are too short within a tile for the hardware prefetcher, so the
+schedule prefetches them. Squares of the copy are transposed in registers. The cost model ignores how much this saves:
+each row of the picture, and of the stage, is on pages of its own.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from ..nest.tiled_loops import fresh_name
 from ..strategy import Problem
 from .groups import groups
 
-PART = 0.5  # of the first cache, for a tile
+PART = 0.5  # of the L1 cache, for a tile
 MOST_ROWS = 16  # of a picture that are transposed together
 AHEAD = 2048  # the prefetch distance in bytes of a picture
 
 
 def by_copies(problem: Problem, schedule: Schedule, name: str) -> Schedule | None:
-    """The schedule with such a stage in tiles, if it is computed by itself, of a picture larger than the second
+    """Return the schedule with such a stage in tiles, if it is computed by itself, from a picture larger than the L2
     cache."""
     stage = problem.graph.stage[name]
     alone = any(g.output == name and not g.members for g in groups(problem.graph, schedule))
@@ -50,7 +51,7 @@ def by_copies(problem: Problem, schedule: Schedule, name: str) -> Schedule | Non
 
 
 def _is_moved_by_each(s: Statement, r: Reference) -> bool:
-    """Whether each dim of what is read goes along a dim of what is computed, step by step."""
+    """Whether each dim of what is read moves with one dim of what is computed, by one element per iteration."""
     return all(len(steps) == 1 and steps[0][1] == 1 for steps in r.indices) and len(r.loops) == len(s.stage.dims)
 
 
@@ -68,13 +69,13 @@ class _TransposeTile:
 
     @property
     def is_far(self) -> bool:
-        """Whether the second cache has no room for the picture, which has some tiles in both directions."""
+        """Whether the picture exceeds the L2 cache, and has several tiles in both directions."""
         extents = self.s.extents
         several = extents[self.y] > self.high and extents[self.s.vector] > self.wide
         return several and prod(extents.values()) * self.read.bytes > self.problem.cpu.l2.size
 
     def can_be_copied(self, schedule: Schedule) -> bool:
-        """Whether the picture is stored, or is computed for this stage alone."""
+        """Whether the picture is stored, or is computed only for this stage."""
         source = self.problem.graph.producer.get(self.read.array)
         return source is None or not is_inlined(schedule.on(source.name)) or self._is_for_this(source)
 
@@ -82,7 +83,7 @@ class _TransposeTile:
         return self.problem.graph.consumers[source.name] == (self.s.stage.name,) and len(source.dtypes) == 1
 
     def schedule(self, schedule: Schedule) -> Schedule:
-        """The schedule with tiles, and the copy."""
+        """Return the schedule with tiles, and the copy."""
         graph, name, stage = self.problem.graph, self.s.stage.name, self.s.stage
         x, taken = self.s.vector, {*stage.dims}
         y_o, y_i, x_o, x_i = (fresh_name(d, suffix, taken) for d in (self.y, x) for suffix in ("_o", "_i"))
@@ -117,7 +118,7 @@ class _TransposeTile:
         return chain
 
     def _stored_reads(self, schedule: Schedule, stage: Stage, dims: tuple[str, ...]) -> Iterator[str]:
-        """The buffers that a stage reads along its own rows, where all of each is stored."""
+        """The buffers that a stage reads along its own rows, if they are stored as a whole."""
         for r in Statement.of(self.problem, stage, 0).inputs:
             source = self.problem.graph.producer.get(r.array)
             stored = source is None or "compute_root" in schedule.on(source.name).verbs
