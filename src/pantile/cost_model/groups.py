@@ -1,9 +1,9 @@
 """Groups of stages of a plan whose cost is predicted together: those whose loops are nested in each other.
 
 The cost of a group depends on its own part of the plan, on the layout of memory that others write, and on the caches
-that hold the footprint of the whole call. `group_key` is all of that, so that for a schedule that differs from another
-in one group, the cost of one group is predicted. Names are not part of it: groups that are equal but for names share
-one cost (`signature`).
+that hold the footprint of the whole call. `group_key` is all of that: for a schedule that differs from another one in
+one group, only the cost of this group is predicted. Names are not part of the key: groups that are equal except for
+names share one cost (`signature`).
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def _tied_to(p: StagePlan) -> Iterator[str]:
 
 
 class GroupKey(NamedTuple):
-    """All of a plan that the cost of a group depends on. `sources`: the stages of the group and what they read, in an
-    order in which those of groups with equal keys correspond to each other."""
+    """All of a plan that the cost of a group depends on. `sources` are the stages of the group and what they read,
+    ordered so that those of groups with equal keys correspond to each other."""
 
     key: Hashable
     sources: tuple[str, ...]

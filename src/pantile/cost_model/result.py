@@ -1,6 +1,6 @@
 """A predicted cost: the seconds, what they are spent on, and the stages that take most of them; also as text.
 
-The least time that a machine allows is that of each thing that a call does at full rate, as if all else were free.
+A lower bound follows from everything that a call does: the time that it takes at full rate, as if all else were free.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Causes(NamedTuple):
     shuffles: float = 0.0
     gathers: float = 0.0
     stalls: float = 0.0  # on results of the iteration before, and on decoding
-    traffic: float = 0.0  # beyond what happens while something is computed
+    traffic: float = 0.0  # that does not overlap with computation
     overhead: float = 0.0  # of starting rows, boxes, tasks and parallel loops
     imbalance: float = 0.0
 
@@ -46,7 +46,7 @@ class StageCost:
     seconds: float
     causes: Causes
     points: float  # that are computed
-    redundant: float  # of these, the part that is computed again, at the borders of tiles
+    redundant: float  # the fraction of these that is computed again, at the borders of tiles
     bytes: tuple[float, ...]  # from each cache but the first, and from memory last
 
 
@@ -118,17 +118,18 @@ class Limits:
 
     @property
     def by(self) -> str:
-        """What takes longest, which is what bounds the call."""
+        """The resource that takes longest, which bounds the call."""
         return max(self.seconds, key=lambda what: self.seconds[what])
 
     @property
     def least(self) -> float:
-        """The call takes at least so long, under its schedule."""
+        """The least time that the call takes under its schedule."""
         return self.seconds[self.by]
 
 
 def limits(work: Work, cost: Cost, machine: Cpu, threads: int) -> Limits:
-    """The limits of a call. Operations are those of the definitions, each once; bytes those that the schedule moves."""
+    """Return the limits of a call. Operations are those of the definitions, each once; bytes are those that the
+    schedule moves."""
     seconds = {"arithmetic": arithmetic_seconds(work, machine, threads)}
     rates = [c.bandwidth * threads for c in machine.caches[1:]] + [machine.memory_bandwidth(threads)]
     for level, moved, rate in zip(levels(cost), cost.bytes, rates, strict=True):
@@ -137,5 +138,5 @@ def limits(work: Work, cost: Cost, machine: Cpu, threads: int) -> Limits:
 
 
 def arithmetic_seconds(work: Work, machine: Cpu, threads: int) -> float:
-    """The seconds of all operations, with all lanes of all units busy."""
+    """The seconds of all operations if all lanes of all units are busy."""
     return sum(n / machine.operations(kind, bits, threads) for (kind, bits), n in work.operations.items())

@@ -1,4 +1,4 @@
-"""The cost model for GPUs: what a launch of a kernel does, found without running it, and the seconds that takes."""
+"""The cost model for GPUs: the work of a kernel launch, found without running it, and the seconds that it takes."""
 
 from __future__ import annotations
 

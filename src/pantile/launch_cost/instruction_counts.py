@@ -1,9 +1,9 @@
 """The instructions of a kernel's warps as compilers leave them, by the loop or branch that they end up in.
 
-An expression that occurs twice is computed once (value numbering), and what does not change in a loop is computed
-before it (loop-invariant code motion). Loads are values, too, until something may be stored to their buffer. Addresses
-that differ by a constant are one, and stepping them through loops is one addition. A product that is added to something
-is one instruction with the sum. Of all else that compilers do, nothing is considered.
+An expression that occurs twice is computed once (value numbering), and a loop-invariant expression is computed before
+the loop (loop-invariant code motion). Loads are values, too, until something may be stored to their buffer. Addresses
+that differ by a constant count once, and stepping them through loops is one addition. A product that is added to
+something is one instruction together with the sum. No other optimizations are modelled.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Pipe(Enum):
     SPECIAL = "special"  # approximations of functions
     MEMORY = "memory"  # loads, stores and shuffles
     MATRIX = "matrix"  # products of matrices, by tensor cores
-    WARPGROUP_MATRIX = "warpgroup matrix"  # likewise, by warpgroups, in products of the size of those of one warp
+    WARPGROUP_MATRIX = "warpgroup matrix"  # likewise, by warpgroups, counted in products of the size of one warp's
 
 
 Instructions = Mapping[Pipe, int]
@@ -45,14 +45,14 @@ _ONE_INTEGER: Instructions = {Pipe.INTEGER: 1}
 _ITERATION: Instructions = {Pipe.INTEGER: 2}  # counts and branches
 _DIVISION: Instructions = {Pipe.INTEGER: 20, Pipe.SPECIAL: 1}
 _DIVISION_BY_CONSTANT: Instructions = {Pipe.INTEGER: 4}
-# Instructions on floats, and approximations, that functions of floats consist of.
+# The instructions on floats, and the approximations, that functions of floats consist of.
 _FUNCTIONS = {
     "div": (8, 1), "sqrt": (6, 1), "rsqrt": (3, 1), "exp": (6, 1), "log": (14, 0), "sin": (18, 0), "cos": (18, 0),
     "tan": (30, 1), "tanh": (12, 2), "asin": (16, 1), "acos": (16, 1), "erf": (20, 1), "cbrt": (14, 2),
     "atan2": (25, 1), "pow": (30, 2), "mod": (14, 1), "floordiv": (12, 1),
 }  # fmt: skip
 _MATRIX_PRODUCTS = {mma.name for mma in MMAS.values()}
-_FREE = ("within", "neg", "abs")  # promises, and what operands of other instructions may have
+_FREE = ("within", "neg", "abs")  # promises, and modifiers that operands of other instructions may have
 _SUMS = ("add", "sub")
 # Cycles until a result can be used.
 _ARITHMETIC_LATENCY, _FUNCTION_LATENCY = 4.5, 40.0
@@ -61,13 +61,13 @@ _SHARED_LATENCY, _GLOBAL_LATENCY, _BARRIER_LATENCY = 30.0, 500.0, 30.0
 
 @dataclass(eq=False)
 class Level:
-    """The body of a kernel, a loop or a branch: what a warp executes each time it goes through it, without the loops
-    and branches inside it. `hoisted` are loads before the loop that this is the body of, done if it runs at all.
-    `latency` is the longest chain of operations that wait for each other, in cycles."""
+    """The body of a kernel, a loop or a branch: what a warp executes each time it runs, without the loops and branches
+    inside it. `hoisted` are the loads that are moved before the loop with this body; they are executed if it runs at
+    all. `latency` is the longest chain of dependent operations, in cycles."""
 
     parent: Level | None
     is_loop: bool
-    stored: frozenset[str]  # buffers that something is stored to inside
+    stored: frozenset[str]  # buffers that are stored to inside
     instructions: Counter[Pipe] = field(default_factory=Counter)
     loads: list[Load] = field(default_factory=list)
     hoisted: list[Load] = field(default_factory=list)
@@ -86,13 +86,13 @@ class Level:
 
 @dataclass(eq=False)
 class _Value:
-    """A value, where it is computed, and after how many cycles from the start of that level it can be used."""
+    """A value, the level that computes it, and after how many cycles from the start of that level it can be used."""
 
     level: Level
     ready: float = 0.0
     instructions: Instructions = field(default_factory=dict)
-    is_product: bool = False  # which no sum contains so far
-    base: _Value | None = None  # this value is that one and a constant
+    is_product: bool = False  # that is not yet fused with a sum
+    base: _Value | None = None  # this value is `base` plus a constant
 
 
 def levels_of(kernel: Kernel) -> dict[int, Level]:
@@ -101,7 +101,7 @@ def levels_of(kernel: Kernel) -> dict[int, Level]:
 
 
 class _Numbering:
-    """Goes through a kernel in program order and finds equal values."""
+    """Visits a kernel in program order and finds equal values."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.levels: dict[int, Level] = {}
@@ -149,14 +149,14 @@ class _Numbering:
         outer, self._level = self._level, self._enter(body, self._level, is_loop=is_loop)
         if var is not None:
             self._names[var] = _Value(self._level)
-        # Before an iteration and after it, elements may be those of any other iteration.
+        # Before and after an iteration, elements may have been stored by any other iteration.
         self._versions.update(self._level.stored)
         self._statement(body)
         self._versions.update(self._level.stored)
         self._level = outer
 
     def _store(self, s: Store) -> None:
-        stored = combined(s)[1] if s.manner is Manner.ATOMIC else s.value  # which does not load the element
+        stored = combined(s)[1] if s.manner is Manner.ATOMIC else s.value  # an atomic update does not load the element
         value, index = self._expression(stored), self._expression(s.indices[0])
         if s.mask is not None:
             self._expression(s.mask)
@@ -205,15 +205,15 @@ class _Numbering:
         return known if known is not None and known.level in self._level.outwards() else None
 
     def _computed(self, level: Level, operands: Sequence[_Value], instructions: Instructions, latency: float) -> _Value:
-        """A new value, whose operands are there at the start of the level or computed in it."""
+        """Return a new value, whose operands are available at the start of the level or computed in it."""
         ready = max([v.ready for v in operands if v.level is level], default=0.0) + latency
         level.add(instructions)
         level.latency = max(level.latency, ready)
         return _Value(level, ready, instructions)
 
     def _place(self, operands: Sequence[_Value], buffer: str | None = None) -> Level:
-        """The outermost level that a value can be computed at: before the loops that it does not change in. What is
-        loaded from memory may not be loaded where a branch is not taken."""
+        """The outermost level at which a value can be computed: outside of the loops in which it does not change. A
+        load from memory stays inside of a branch, which may not be taken."""
         place = level = self._level
         stays = buffer is not None and not self._in_registers(buffer)
         while level.parent is not None and buffer not in level.stored and all(v.level is not level for v in operands):
@@ -251,7 +251,7 @@ class _Numbering:
 
 
 def _fuse(operands: Sequence[_Value], level: Level) -> None:
-    """One of the products that are added becomes part of the instruction of the sum."""
+    """Make one of the products that are added part of the instruction of the sum."""
     for v in operands:
         if v.is_product and v.level is level:
             level.add(v.instructions, -1)
@@ -260,7 +260,7 @@ def _fuse(operands: Sequence[_Value], level: Level) -> None:
 
 
 def _operation(e: Expr) -> tuple[object, ...]:
-    """What an expression does to its operands."""
+    """The operation of an expression, without its operands."""
     if isinstance(e, Const):
         return Const, e.dtype, e.value
     if isinstance(e, Op):
@@ -271,7 +271,7 @@ def _operation(e: Expr) -> tuple[object, ...]:
 
 
 def _requests(index: Expr, t: DType) -> int:
-    """How many instructions access so many elements: neighbours, as far as one instruction accesses them."""
+    """The number of instructions that access these elements. One instruction accesses several contiguous ones."""
     together = LONGEST_ACCESS // t.bytes if isinstance(index, Ramp) and _is_one(index.stride) else 1
     return -(-index.lanes // max(1, together))
 

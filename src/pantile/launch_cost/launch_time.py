@@ -1,10 +1,10 @@
 """The seconds of a launch, from its work and from what a GPU has.
 
-Each resource of a GPU is busy for a time of its own: the schedulers of warps and the pipes of instructions, L1, the
-banks of shared memory, and L2 or global memory. A warp that waits for a result leaves them to others; what all resident
-warps together wait is one more of these times. Blocks are shared out to multiprocessors, of which some get one more
-than others. All these times overlap, though not quite: the launch takes the cube root of the sum of their cubes, and a
-little to begin with.
+Each resource of a GPU is busy for some time: the warp schedulers and the instruction pipes, L1, the banks of shared
+memory, and L2 or global memory. A warp that waits for a result leaves them to other warps; the time that all resident
+warps together wait is one more of these times. Blocks are distributed over multiprocessors, some of which get one more
+than others. All these times overlap, but not perfectly: the launch takes the cube root of the sum of their cubes, and
+some time to start.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..target.gpu import WARP_SIZE
 from .instruction_counts import Pipe
 from .sampled_launch import Work
 
-_OVERLAP = 3  # the times of resources are added in this power
-# The causes by which the cost of all schedules is explained, of each resource.
+_OVERLAP = 3  # the exponent with which the times of resources are added
+# The cause of each resource's time, as the cost of a schedule is explained.
 _CAUSES = {
     "instructions": "arithmetic",
     "integers": "arithmetic",
@@ -34,7 +34,7 @@ _CAUSES = {
 
 @dataclass(frozen=True)
 class LaunchTime:
-    """The seconds that each resource is busy, by name, and those until the first block begins."""
+    """The seconds that each resource is busy, by name, and the seconds until the first block begins."""
 
     busy: Mapping[str, float]
     start: float
@@ -45,7 +45,7 @@ class LaunchTime:
 
     @property
     def causes(self) -> Causes:
-        """What the seconds are spent on: on each resource in proportion to what it adds to the sum of cubes."""
+        """The causes of the seconds: each resource has a share in proportion to its term in the sum of cubes."""
         total = sum(s**_OVERLAP for s in self.busy.values())
         spent = dict.fromkeys(_CAUSES.values(), 0.0)
         for name, s in self.busy.items():
@@ -59,8 +59,8 @@ class LaunchTime:
 
 
 def launch_time(gpu: Gpu, work: Work, blocks: int, threads: int, resident: int, data: int) -> LaunchTime:
-    """The time of a launch of so many blocks of threads, of which a multiprocessor holds `resident` at a time; the call
-    that it is part of has so many bytes of data."""
+    """The time of a launch of this number of blocks of threads, of which a multiprocessor holds `resident` at a time.
+    `data` is the number of bytes of the call that the launch is part of."""
     has, costs = gpu.multiprocessor, gpu.costs
     cycle = 1e-9 / gpu.ghz
     of_busiest = -(-blocks // gpu.multiprocessors) / blocks * cycle  # seconds for a cycle of one multiprocessor
@@ -75,7 +75,7 @@ def launch_time(gpu: Gpu, work: Work, blocks: int, threads: int, resident: int, 
         "L1": count[Pipe.MEMORY] / costs.accesses + (work.read + work.written) / costs.l1_bytes,
         "shared memory": work.passes,
     }
-    in_l2 = 1 / (1 + (data / (costs.l2_share * gpu.l2)) ** 4)  # how much of the data is found there
+    in_l2 = 1 / (1 + (data / (costs.l2_share * gpu.l2)) ** 4)  # the fraction of the data that is found there
     of_byte = in_l2 / costs.l2_rate + (1 - in_l2) / costs.memory_rate
     warps = min(blocks, gpu.multiprocessors * max(1, resident)) * -(-threads // WARP_SIZE)
     busy = {name: n * of_busiest for name, n in cycles.items()}

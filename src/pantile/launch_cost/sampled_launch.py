@@ -1,9 +1,10 @@
-"""What a launch requests of global and shared memory and how many instructions its warps execute, without running it.
+"""What a launch requests from global and shared memory, and how many instructions its warps execute, without running
+it.
 
-Some blocks are gone through as the simulator does, and of long loops some iterations, other ones in each block; these
-count for all others. Only places and conditions are computed. Where data decide them, the numbers are upper bounds:
-each thread requests a sector of its own, and both branches are taken. Loads are gone through at the levels of
-`instruction_counts`, so that what a thread loads again without need counts once.
+Some blocks are executed as by the simulator, with some iterations of long loops, different ones in each block; each of
+these stands for others. Only indices and conditions are computed. If these depend on data, the numbers are upper
+bounds: each thread requests a sector of its own, and both branches are taken. Loads are counted at the levels of
+`instruction_counts`, so that redundant loads of a thread count once.
 """
 
 from __future__ import annotations
@@ -30,20 +31,21 @@ from ..target.gpu import SECTOR, WARP_SIZE
 from ..target.kinds import Kind, Memory
 from .instruction_counts import Pipe, levels_of
 
-_THREADS = 1 << 13  # in the blocks that are gone through, at least; of kernels with few accesses
-_ACCESSES = 1 << 17  # as many as have so many: few of their blocks may do all the work
-_ACCESSES_OF_LOOP = 1 << 19  # in the iterations of a loop that are gone through, by all threads
-_ROOM = 1 << 6  # and by one
+_THREADS = 1 << 13  # in the sampled blocks, at least
+_ACCESSES = 1 << 17  # in the sampled blocks, at least: a few blocks of a kernel with few accesses may do all the work
+_ACCESSES_OF_LOOP = 1 << 19  # in the sampled iterations of a loop, by all threads
+_ROOM = 1 << 6  # and by one thread
 _KINDS = ("load", "store")
-_RANDOM_PASSES = 3.5  # over the banks of shared memory, where threads access random words
+_RANDOM_PASSES = 3.5  # over the banks of shared memory, if threads access random words
 
 
 @dataclass(frozen=True)
 class Work:
-    """The work of a launch, summed over its warps; at most that if `is_bound`, since data decide some of it.
+    """The work of a launch, summed over its warps. It is an upper bound if `is_bound`, since some of it depends on
+    data.
 
-    `read` and `written` are the bytes of all sectors of global memory that are requested, `touched` those of both
-    without what buffers have less than that: the others are requested again. `passes` are those over the banks of
+    `read` and `written` are the bytes of all sectors of global memory that are requested. `touched` is the sum of both,
+    with at most its size for each buffer: anything beyond is requested again. `passes` are those over the banks of
     shared memory. `latency` is the sum of the cycles that each warp would take if it ran alone.
     """
 
@@ -58,7 +60,7 @@ class Work:
 
 def work_of(kernel: Kernel, scalars: Sequence[Number], sizes: Sequence[int], blocks: int) -> Work | None:
     """The work of a launch, given the captures of its kernel in order: the values of scalars, and the bytes of buffers.
-    None if data decide how often something is accessed."""
+    None if the number of accesses depends on data."""
     sample = _Sample(kernel, scalars, sizes, blocks)
     with np.errstate(all="ignore"):
         sample.run()
@@ -72,7 +74,8 @@ def work_of(kernel: Kernel, scalars: Sequence[Number], sizes: Sequence[int], blo
 
 
 class _Part(NamedTuple):
-    """The active threads, for how many each block counts, and how many accesses of a loop may be gone through."""
+    """The active threads, how many blocks each sampled block stands for, and how many accesses of a loop may be
+    sampled."""
 
     active: Active
     weight: Array
@@ -80,7 +83,7 @@ class _Part(NamedTuple):
 
 
 class _Sample:
-    """Some blocks of a launch, in lockstep."""
+    """A sample of the blocks of a launch, executed in lockstep."""
 
     def __init__(self, kernel: Kernel, scalars: Sequence[Number], sizes: Sequence[int], blocks: int) -> None:
         self.sectors: dict[str, dict[str, float]] = {kind: defaultdict(float) for kind in _KINDS}
@@ -94,7 +97,7 @@ class _Sample:
         self._buffers = {b.name: (b.dtype.bytes, size) for b, size in zip(kernel.buffers, sizes, strict=True)}
         values = zip(kernel.scalars, scalars, strict=True)
         self._scalars = {v.name: self._expressions.number(n, v.dtype) for v, n in values}
-        self._shared: dict[str, tuple[int, int]] = {}  # the first byte of buffers in shared memory, and of elements
+        self._shared: dict[str, tuple[int, int]] = {}  # offsets of buffers in shared memory, and sizes of elements
         self._passes_of: dict[int, float] = {}
         self._levels = levels_of(kernel)
         self._accesses_of: dict[int, int] = {}
@@ -113,7 +116,7 @@ class _Sample:
         self._body(self._kernel.body, _Part(everything, np.full(number, self._blocks / number), room))
 
     def _spread(self, part: Array | int, of: Array, parts: int) -> Array:
-        """Numbers below `of`, each at random in one of as many equal parts."""
+        """Random numbers below `of`, each from one of `parts` equal parts."""
         return ((part + self._random.random(len(of))) * of / parts).astype(np.int64)
 
     # ---- statements
@@ -184,7 +187,7 @@ class _Sample:
             self._access("load", load.buffer, load.indices[0], load.mask, load.dtype, part)
 
     def _accesses(self, s: Stmt) -> int:
-        """How many accesses to global memory a statement has, each counted once."""
+        """The number of accesses to global memory in a statement, each counted once."""
         if id(s) not in self._accesses_of:
             loads = self._levels[id(s)].loads if id(s) in self._levels else ()
             own = sum(load.buffer in self._buffers for load in loads) + (
@@ -211,8 +214,8 @@ class _Sample:
         self.sectors[kind][buffer] += float(moved.reshape(len(part.weight), -1).sum(axis=1) @ part.weight)
 
     def _passes(self, buffer: str, index: Expr, mask: Expr | None, part: _Part) -> float:
-        """The passes over the banks of an access to shared memory by a warp: those of the first time, which differ
-        little from those of other iterations. Where data decide the place, a random one has about four."""
+        """The passes over the banks for an access to shared memory by a warp. Those of the first execution are used for
+        all, since other iterations differ little. If the index depends on data, those of a random access are used."""
         if id(index) not in self._passes_of:
             passes = _RANDOM_PASSES * index.lanes
             if self._is_known(index) and (mask is None or self._is_known(mask)):
@@ -233,6 +236,6 @@ class _Sample:
 
 
 def _warps(part: _Part) -> Array:
-    """How many warps of each block have active threads."""
+    """The number of warps of each block that have active threads."""
     warps: Array = part.active.mask.reshape(len(part.weight), -1, WARP_SIZE).any(axis=2).sum(axis=1)
     return warps

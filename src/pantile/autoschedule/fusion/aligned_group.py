@@ -1,4 +1,5 @@
-"""A set of stages in one space: which of their dims go along which, how densely, and how far dependences reach."""
+"""A set of stages in one space: the axes of their dims, the density of their points, and the distances of
+dependences."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ Distance = tuple[tuple[float, float], ...]  # per dim of the space: from, to
 
 
 class AlignedSpace:
-    """An alignment in floats, to look up in."""
+    """An alignment with floats instead of fractions."""
 
     def __init__(self, alignment: Alignment, stages: SingleStages) -> None:
         self.axes = {n: {d: (k, float(s)) for d, (k, s) in a.items()} for n, a in alignment.axes.items()}
@@ -27,11 +28,11 @@ class AlignedSpace:
         self._output_spaces: dict[tuple[object, ...], OutputSpace] = {}
 
     def has(self, name: str, dims: Iterable[str]) -> bool:
-        """Whether these dims of a stage go along some of the space."""
+        """Whether all these dims of a stage go along axes of the space."""
         return all(d in self.axes[name] for d in dims)
 
     def seen_from(self, output: str) -> OutputSpace:
-        """The stages in units of one of them; the same for all that lie in the space alike."""
+        """The stages in units of `output`. Outputs that lie in the space in the same way share the result."""
         dims = self._stages.problem.graph.stage[output].dims
         alike = len(dims), tuple(self.axes[output].get(d) for d in dims)
         if alike not in self._output_spaces:
@@ -40,7 +41,8 @@ class AlignedSpace:
 
 
 class OutputSpace:
-    """What is known of each stage in the space, as seen from an output: found once for all groups that end alike."""
+    """Facts about each stage in the space, as seen from an output; all groups with outputs that lie alike share
+    them."""
 
     def __init__(self, stages: SingleStages, space: AlignedSpace, output: str) -> None:
         self._stages, self._space = stages, space
@@ -48,12 +50,12 @@ class OutputSpace:
         self._rank = len(dims)
         self._place = {own[d][0]: k for k, d in enumerate(dims) if d in own}  # axis of the space -> dim of the output
         self._units = dict(own.values())
-        self.axes = Memoized(self._axes)  # stage -> its dim -> dim of the output; all points of others are in any tile
+        self.axes = Memoized(self._axes)  # stage -> its dim -> dim of the output; tiles have all of other dims
         self.density = Memoized(self._density)  # stage -> dim of the output -> its points per point of the output
         self.along = Memoized(self._along)  # stage -> dim of the output -> its extent there
-        self.beside = Memoized(self._beside)  # stage -> points at one point of the space, in dims that it does not have
+        self.beside = Memoized(self._beside)  # stage -> points at one point of the output, in dims that this lacks
         self.distance = Memoized(self._distance)  # (producer, consumer) -> in points of the output
-        # (stage, dims of the output that are tiled) -> its bytes at one point of these, and those that it has
+        # (stage, tiled dims of the output) -> its bytes at one point of these dims, and which of them it has
         self.part = Memoized(self._part)
 
     def _axes(self, name: str) -> dict[str, int]:
@@ -132,14 +134,14 @@ class AlignedGroup:
         return {(p, c): _narrowed(d, density[p], density[c]) for (p, c), d in centred.items()}
 
     def same_points(self, a: str, b: str) -> bool:
-        """Whether two stages have the same dims of the space, as densely."""
+        """Whether two stages have the same dims of the space, with the same density."""
         return self.output_space.density[a] == self.output_space.density[b]
 
 
 def _centred(
     names: Sequence[str], rank: int, found: Mapping[tuple[str, str], Distance]
 ) -> dict[tuple[str, str], Distance]:
-    """Every stage is shifted to the middle of its consumers: what is only read elsewhere does not overlap."""
+    """Shift every stage to the middle of its consumers: a constant distance between stages is not overlap."""
     shifts = dict.fromkeys(names, (0.0,) * rank)
     ways: dict[str, list[tuple[str, Distance]]] = {n: [] for n in names}
     for (p, c), distance in found.items():
@@ -164,7 +166,8 @@ def _middle(distances: Sequence[Distance]) -> tuple[float, ...]:
 
 
 def _narrowed(distance: Distance, producer: Mapping[int, float], consumer: Mapping[int, float]) -> Distance:
-    """A consumer that is coarser than its producer steps over what its last point has read: that does not overlap."""
+    """Narrow the distance of a consumer that is coarser than its producer: it steps over what its last point has read,
+    which is not overlap."""
     if producer == consumer:
         return distance
     steps = [max(0.0, 1 / consumer.get(k, 1.0) - 1 / producer.get(k, 1.0)) / 2 for k in range(len(distance))]

@@ -16,7 +16,8 @@ from .aligned_group import AlignedGroup, AlignedSpace
 from .dag import Dag, Group, union, vertices
 from .stage_facts import SingleStages
 
-# Dims with so few points, such as channels, are not tiled: all of them belong to every tile, wherever they are read.
+# Dims with at most this number of points, such as channels, are not tiled: every tile has all of their points, wherever
+# these are read.
 SHORT = 16
 
 
@@ -37,7 +38,7 @@ class StageGraph(SingleStages):
         return tuple(self.names[v] for v in vertices(group))
 
     def live_outs(self, group: Group) -> tuple[str, ...]:
-        """The members that others read, or that are outputs of the pipeline."""
+        """The members that other stages read, or that are outputs of the pipeline."""
         outputs = self.problem.graph.output
         read = [v for v in vertices(group) if self.dag.successors[v] & ~group or self.names[v] in outputs]
         return tuple(self.names[v] for v in read)
@@ -51,7 +52,8 @@ class StageGraph(SingleStages):
     # ---- what can be in a group
 
     def can_be_fused(self, name: str) -> bool:
-        """PolyMage groups functions, not reductions; an update at the points of its stage makes a function of it."""
+        """Whether a stage can be in a group. PolyMage groups functions, not reductions; a stage whose updates change
+        each point by itself is a function, too."""
         return name in self._fusable
 
     @cached_property
@@ -76,7 +78,7 @@ class StageGraph(SingleStages):
 
     @memoized
     def aligned(self, group: Group) -> AlignedGroup | None:
-        """A connected set in one space, if there is one with constant dependence vectors."""
+        """A connected set in one space; None if its dependence vectors are not constant."""
         names = self.members(group)
         whole = next((space for part, space in self._spaces if not group & ~part), None)
         if whole is None or not whole.has(names[-1], self._long_dims(names[-1])):
@@ -93,7 +95,8 @@ class StageGraph(SingleStages):
 
     @cached_property
     def _apart(self) -> list[Group]:
-        """Per vertex, those it cannot share a group with, because one reads the other where data or sizes decide."""
+        """For each vertex, those with which it cannot share a group, because one reads the other at indices that depend
+        on data or sizes."""
         apart = [0] * len(self.names)
         for v in vertices(self._able):
             for s in vertices(self.dag.successors[v] & self._able):
@@ -107,7 +110,8 @@ class StageGraph(SingleStages):
 
     @cached_property
     def _spaces(self) -> list[tuple[Group, AlignedSpace]]:
-        """Spaces of stages that are connected by constant dependences: their subsets need none of their own."""
+        """Spaces of stages that are connected by constant dependences. Subsets of these stages need no spaces of their
+        own."""
         at = {name: v for v, name in enumerate(self.names)}
 
         def constant(stage: Stage, definition: Definition) -> Sequence[Access]:
@@ -125,7 +129,8 @@ class StageGraph(SingleStages):
         return spaces
 
     def _part_in_one_space(self, group: Group, near: Sequence[Group], reads: Reads) -> tuple[Group, AlignedSpace]:
-        """What of a group is in one space: all of it, or its first stage and neighbours that are added one by one."""
+        """Return a part of a group in one space: all of it, or its first stage and neighbours that are added one by
+        one."""
         if whole := self._space(self.members(group), reads):
             return group, whole
         part, *others = (1 << v for v in vertices(group))
@@ -141,7 +146,7 @@ class StageGraph(SingleStages):
         return None if alignment is None else AlignedSpace(alignment, self)
 
     def _along_axes(self, stage: Stage, definition: Definition) -> Sequence[Access]:
-        """The reads of a definition, as far as tiles are concerned."""
+        """The reads of a definition, without what does not matter to tiles."""
         return [a for accesses in self._by_source(stage, definition).values() for a in accesses]
 
     @memoized
@@ -163,8 +168,8 @@ class StageGraph(SingleStages):
 
     @cached_property
     def _loose(self) -> dict[str, set[str]]:
-        """Short dims of stages that are read at constants too, such as the alpha channel, and those that go with them:
-        no distances are constant along them, and none need be."""
+        """Short dims of stages that are also read at constants, such as an alpha channel, and the dims that are aligned
+        with them. Distances along them are not constant, and need not be."""
         loose: dict[str, set[str]] = {}
         beside: dict[tuple[str, str], list[tuple[str, str]]] = {}
         pending: list[tuple[str, str]] = []
@@ -185,7 +190,7 @@ class StageGraph(SingleStages):
 
     @property
     def _between(self) -> Iterator[tuple[str, Access]]:
-        """Stages that read others, with their accesses."""
+        """Yield the stages that read others, each with its accesses."""
         for consumer in self.problem.graph.stages:
             for access in (a for d in consumer.definitions for a in self.reads(consumer, d)):
                 source = self.facts.source(access.buffer)

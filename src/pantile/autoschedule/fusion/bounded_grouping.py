@@ -1,6 +1,6 @@
-"""Grouping within bounds: Algorithm 5 of polymage-plus over Algorithm 1, and greedy merging where that is too much.
+"""Bounded grouping: Algorithm 5 of polymage-plus on top of Algorithm 1, and greedy merging where these take too long.
 
-Costs are those of whole groups, each stage in one of them, whichever way is taken.
+In both cases, costs are those of whole groups, and each stage is in exactly one group.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from ...dataclass import dataclass
 from .dag import Dag, Group, first, size, union, vertices
 from .grouping import DpGrouping, Model
 
-# Limits of groups to try, the first that keeps the table small enough: none, one of Table 1, one for wider pipelines.
+# Limits of groups to try: none, one of Table 1, one for wider pipelines. The first that keeps the table small is used.
 LIMITS = (None, 16, 4)
-# Stages of a group that is merged greedily: what larger ones cost takes long to find out, and is tried very often.
+# The most stages of a group that is merged greedily: larger ones take long to cost, and are tried very often.
 MOST_MERGED = 16
 
 
@@ -51,8 +51,9 @@ def grouped(
 ) -> Grouping:
     """INC-GROUPING: groups of at most `limit` vertices, then of at most `step` such groups, until all could be in one.
 
-    Without a limit, or a step, it is the first of LIMITS that keeps a round below `most_states`; a limit of None is
-    Algorithm 1. If even the first round has more, groups are merged greedily; if a later one has, that was the last.
+    Without a limit or a step, the first of LIMITS that keeps a round below `most_states` is used; a limit of None is
+    Algorithm 1. If even the first round has more states, groups are merged greedily. If a later round has, the result
+    of the round before is final.
     """
     parts = tuple(1 << v for v in range(dag.count))
     states, largest, has_all = 0, 1, True
@@ -73,7 +74,7 @@ def grouped(
 
 
 def _first_within(dag: Dag, model: Model, bounds: Sequence[int | None], most_states: int | None) -> DpGrouping | None:
-    """The table of the first limit for which there are few enough states."""
+    """Return the table of the first limit for which there are few enough states, if there is one."""
     for bound in bounds:
         table = DpGrouping(dag, model, bound, most_states)
         if table.is_small:
@@ -85,7 +86,7 @@ def _first_within(dag: Dag, model: Model, bounds: Sequence[int | None], most_sta
 
 
 def greedily(dag: Dag, model: Model, most: int = MOST_MERGED) -> Grouping:
-    """PolyMage+G+TC (§7.4.3): again and again the merge of a producer with a consumer that saves most (§2.3)."""
+    """PolyMage+G+TC (§7.4.3): repeatedly merges the producer and the consumer whose merge saves most (§2.3)."""
     search = _Greedy(dag, model, most)
     while (pair := search.best()) is not None:
         search.merge(*pair)
@@ -93,7 +94,8 @@ def greedily(dag: Dag, model: Model, most: int = MOST_MERGED) -> Grouping:
 
 
 class _Greedy:
-    """Groups, who reads whom, and the merges that save something; a merge changes those around it only."""
+    """Groups, which of them read each other, and the merges that save something. A merge only affects those next to
+    it."""
 
     def __init__(self, dag: Dag, model: Model, most: int) -> None:
         self.model = model
@@ -114,7 +116,7 @@ class _Greedy:
                 heappush(self._queue, (-saved, self.evaluated, a, b))
 
     def best(self) -> tuple[Group, Group] | None:
-        """A producer and a consumer that are groups still."""
+        """The producer and the consumer to merge next, if any merge of groups that still exist saves something."""
         while self._queue:
             _, _, a, b = heappop(self._queue)
             if a in self.after and b in self.after and not self._is_between(a, b):
@@ -122,7 +124,8 @@ class _Greedy:
         return None
 
     def _is_between(self, a: Group, b: Group) -> bool:
-        """Whether another group needs the one and is needed by the other; so it stays until they are merged with it."""
+        """Whether a third group lies on a path between the two, so that merging them would create a cycle. It remains
+        there until it is merged with one of them."""
         pending = [g for g in self.after[a] if g != b]
         seen = set(pending)
         while pending:

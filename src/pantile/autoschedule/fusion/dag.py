@@ -1,4 +1,5 @@
-"""Stages and who reads whom, as a graph of numbers: producers before consumers, sets of them the bits of an int."""
+"""Stages and their reads as a graph. Vertices are numbers, producers before consumers; sets of them are the bits of an
+int."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ Group = int  # a set of vertices
 
 @dataclass(frozen=True)
 class Dag:
-    """A directed acyclic graph: the direct successors of each vertex."""
+    """A directed acyclic graph, given by the direct successors of each vertex."""
 
     successors: tuple[Group, ...]
 
@@ -36,7 +37,7 @@ class Dag:
 
     @cached_property
     def descendants(self) -> tuple[Group, ...]:
-        """All that can be reached from each vertex."""
+        """All vertices that can be reached from each vertex."""
         reachable = list(self.successors)
         for v in reversed(self._order()):
             for s in vertices(self.successors[v]):
@@ -44,7 +45,7 @@ class Dag:
         return tuple(reachable)
 
     def _order(self) -> list[int]:
-        """Producers before consumers, as far as none of them needs another in a circle."""
+        """The vertices, producers before consumers, except for those that are on a cycle or after one."""
         waiting = [before.bit_count() for before in self.predecessors]
         order = [v for v, n in enumerate(waiting) if n == 0]
         for v in order:
@@ -60,7 +61,7 @@ class Dag:
         return union(self.successors, group) & ~group
 
     def below(self, group: Group) -> Group:
-        """All that can be reached from it, itself left out."""
+        """All vertices that can be reached from a group, except for its own."""
         return union(self.descendants, group) & ~group
 
     def with_source(self) -> Dag:

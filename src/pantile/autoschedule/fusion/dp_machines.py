@@ -1,19 +1,19 @@
-"""What dp knows of a machine: its caches and cores, and numbers that the paper chooses per machine, by trial.
+"""The machine parameters of dp: caches, cores, and numbers that the paper chooses for each machine, by trial.
 
 The weights are those of equation 2 (polymage-plus §7.3, Table 2), INNERMOSTTILESIZE that of §7.1. Machines that were
-not tried have the Xeon's numbers.
+not tried use the Xeon's numbers.
 
 Neoverse-N1, tried one by one (CPU ms of one thread at the sizes of the suite):
 - w1: its L1 has twice the Xeon's size, which halves the first term, so w1 is doubled (that of the Opteron, with half
   the size, is less than half). Unsharp mask 22.0 -> 18.8, camera pipeline 32.6 -> 31.8, interpolation 60.9 -> 61.5.
 - Rows of 512 instead of 256: camera pipeline 36.8 -> 31.8, unsharp mask 20.2 -> 18.8, interpolation 65.2 -> 61.5.
 
-Three quantities of Algorithm 2 (polymage-plus §4.1) are printed otherwise than its weights and tables want them:
+Three quantities of Algorithm 2 (polymage-plus §4.1) do not fit its weights and tables as they are printed:
 
 | | printed | scaled |
 | --- | --- | --- |
 | lines 15-17, live data over computation | of a tile, over a tile | of the whole group, over a tile |
-| line 22, cleanup tiles | their number | that as a fraction of the cores |
+| line 22, cleanup tiles | their number | their number as a fraction of the cores |
 | line 5, TILEVOLUME | of all buffers | of one buffer, as tileVol in line 26 |
 
 Scaled is the default, for two reasons:
@@ -21,8 +21,8 @@ Scaled is the default, for two reasons:
   be grouped, neither the unsharp mask of Table 6 nor the Harris corners of Table 7. Table 3 gives the first term 47
   times the influence of the second. The authors' published code (polymage-ppopp-2018-ae, dpfusion.cpp) divides data of
   the whole group by the bytes of a tile, and the cleanup tiles by the cores.
-- Table 7 has Harris corners in tiles of 42 x 256 for L2: six buffers of which a tile for L1 overlaps by more than one,
-  and by less than all.
+- Table 7 has Harris corners in tiles of 42 x 256 for L2. They have six buffers, and a tile for L1 overlaps by more than
+  one of them but by less than all.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def limits_for(machine: Cpu) -> TileLimits:
 
 @dataclass(frozen=True)
 class Terms:
-    """The sizes of one group, in bytes; `live` are those of its live-ins and live-outs."""
+    """The sizes of one group, in bytes; `live` is that of its live-ins and live-outs."""
 
     how: str
     shape: OverlappedTiles
@@ -96,7 +96,7 @@ class Terms:
         return self._live_of(tile) / self.shape.bytes(tile)  # lines 15-17
 
     def _live_of(self, tile: Tile) -> float:
-        """The bytes that a tile reads of other stages and inputs, and that it writes."""
+        """The bytes that a tile reads from other stages and inputs, and those that it writes."""
         group, facts = self.shape.group, self.shape.group.stages.facts
         boxes = footprint.boxes(facts, group.names, group.output, tile)
         live = [name for name in boxes if name not in group.names or name == group.output]
@@ -108,6 +108,6 @@ class Terms:
         return tiles_left / cores if self.how == SCALED else float(tiles_left)
 
     def tile_volume(self, tile: Tile) -> float:
-        """TILEVOLUME: what overlap is compared with."""
+        """TILEVOLUME: the volume that overlap is compared with."""
         whole = self.shape.bytes(tile)
         return whole / len(self.shape.buffers) if self.how == SCALED else whole

@@ -3,7 +3,7 @@
 before:  ix, iy -> ixx, ixy, iyy -> sxx, sxy, syy -> det, trace -> out     eleven stages of Harris corners
 after:   ix, iy -> out                                                     all others inlined
 
-Nothing is substituted here: who reads whom, and how far, follows from the dependences of the stages as they are.
+Nothing is substituted here: the dependences of the original stages tell which stage reads which, and how far.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from heapq import heappop, heappush
 
 from .aligned_group import AlignedGroup, Distance
 
-# No expression grows beyond so many operations: inlining pointwise producers of stencils can be repeated without end.
+# The most operations of an expression: inlining pointwise producers of stencils could be repeated without end.
 MOST_OPERATIONS = 400
 
-# Operations of what is inlined into stencils, reading it included. The paper inlines any pointwise producer, since that
-# "does not add any redundant computations": so it is if each consumer reads one point of it. The products of Harris
-# corners may be repeated, but not a gray that is made of three channels.
+# The most operations, including the read, of a stage that is inlined into stencils. The paper inlines any pointwise
+# producer, since that "does not add any redundant computations"; this holds only if each consumer reads one point of
+# it. The products of Harris corners may be repeated, but not a gray value that is computed from three channels.
 CHEAP = 2
 
 INLININGS = NONE, POINTWISE, FULL = "none", "pointwise", "full"
@@ -27,8 +27,8 @@ INLININGS = NONE, POINTWISE, FULL = "none", "pointwise", "full"
 class ExpressionInlining:
     """`inlined` are the stages that Algorithm 3 inlines, `dependences` those that remain between the others.
 
-    The paper goes through all nodes again and again (lines 2-5). A stage that was refused is looked at again only if
-    what it is read by has changed: pointwise ones never, since their consumers only grow by inlining.
+    The paper visits all nodes again and again (lines 2-5). Here, a stage that was refused is visited again only if its
+    consumers have changed; a pointwise stage never is, since inlining only makes its consumers larger.
     """
 
     def __init__(self, group: AlignedGroup, how: str) -> None:
@@ -54,13 +54,13 @@ class ExpressionInlining:
         return [n for n in self.group.names if n != self.group.output and n in self.stages.inlinable]
 
     def _inline_pointwise(self) -> None:
-        """Line 8. These come first: what has absorbed a stencil is not pointwise any more."""
+        """Line 8. Pointwise stages come first: a stage that has absorbed a stencil is not pointwise any more."""
         for name in self._able():
             if self._plain[name] and self._is_cheap(name) and self._stays_small(name):
                 self._inline(name)
 
     def _inline_what_is_read_once(self) -> None:
-        """Inline what is read once (lines 11 and 14)."""
+        """Inline the stages that are read once (lines 11 and 14)."""
         at = {name: k for k, name in enumerate(self.group.names)}
         able = {name: None for name in self._able() if name not in self.inlined}
         pending = [at[name] for name in able]
@@ -74,12 +74,12 @@ class ExpressionInlining:
                         heappush(pending, at[p])
 
     def _is_cheap(self, name: str) -> bool:
-        """Whether inlining repeats nothing, or no more than loading takes."""
+        """Whether inlining repeats no operations, or only as few as a load takes."""
         loads = (self._loads[name, c] for c in self._consumers[name])
         return self._operations[name] <= CHEAP or all(n == 1 for n in loads)
 
     def _is_read_once(self, name: str) -> bool:
-        """Whether no value is read twice, so that inlining computes nothing twice."""
+        """Whether no value of a stage is read twice, so that inlining computes nothing twice."""
         consumers = list(self._consumers[name])
         if not self._stays_small(name):
             return False
@@ -97,7 +97,7 @@ class ExpressionInlining:
         return still and self.group.same_points(name, consumer)
 
     def _do_not_overlap(self, name: str, consumers: list[str]) -> bool:
-        """Whether each consumer reads a part of its own, as those of a deinterleaved image do, and each value once."""
+        """Whether each consumer reads a part of its own, as with a deinterleaved image, and each value once."""
         graph = self.stages.problem.graph
         parts: list[set[tuple[Fraction, ...]]] = []
         for c in consumers:

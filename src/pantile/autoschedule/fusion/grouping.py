@@ -1,7 +1,7 @@
 """Which stages to group: the dynamic programme of polymage-plus (Figure 5, Algorithm 1).
 
-Vertices are numbered, producers before consumers; a group is a set of vertices, the bits of an int. What a group costs
-is the model's affair:
+Vertices are numbered, producers before consumers; a group is a set of vertices, the bits of an int. The model defines
+the cost of a group:
 
     DpGrouping(Dag.of(3, [(0, 1), (1, 2)]), model).best()  ->  (0b011, 0b100)
 """
@@ -15,9 +15,9 @@ from typing import Protocol
 from ...dataclass import cached_property, dataclass, memoized
 from .dag import Dag, Group, first, size, union, vertices
 
-State = tuple[Group, ...]  # G of the paper: disjoint groups that are not taken apart again, in order
+State = tuple[Group, ...]  # G of the paper: disjoint groups that are not split again, in order
 
-# Sets with more elements are not partitioned in every way: there are more than 200 ways for six.
+# Sets with more elements are not partitioned in all ways: six elements have more than 200.
 MOST_PARTITIONED = 5
 
 
@@ -25,7 +25,7 @@ class Model(Protocol):
     """A cost model of groups."""
 
     def cost(self, group: Group) -> float:
-        """COST(H); infinite for what cannot be a group."""
+        """COST(H); infinite for a set that cannot be a group."""
 
     def is_hopeless(self, group: Group) -> bool:
         """Whether neither this set nor any larger one can be a group."""
@@ -33,7 +33,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Solution:
-    """F(G): the least cost found, the groups of the state that has it, and what follows them."""
+    """F(G): the least cost found, the groups of the state that has it, and the solution for what follows them."""
 
     cost: float
     groups: State
@@ -49,7 +49,8 @@ class Solution:
 
 @dataclass(frozen=True)
 class _Successors:
-    """The successors of a state: Case I, one of its groups merged with a successor, and Case II, what may follow it."""
+    """The successors of a state: Case I, with one of its groups merged with a successor, and Case II, what may follow
+    it."""
 
     merged: list[State]
     following: list[State]
@@ -58,15 +59,16 @@ class _Successors:
 class DpGrouping:
     """Algorithm 1, or DP-GROUPING-BOUNDED of Algorithm 5 if groups have a `limit`.
 
-    Groups of a state are disjoint, and all that is reached from it comes after it: no stage counts twice.
+    The groups of a state are disjoint, and all vertices that can be reached from it come later, so no stage counts
+    twice.
 
-    A merge is allowed only if all that the successor reads has its place already, or is not reached from G: that
-    contains the test of lines 9-13, and keeps groups from needing each other through stages that come later.
+    A merge is allowed only if everything that the successor reads is placed already, or cannot be reached from G. This
+    includes the test of lines 9-13, and prevents groups from depending on each other through stages that come later.
     """
 
     def __init__(self, dag: Dag, model: Model, limit: int | None = None, most_states: int | None = None) -> None:
         sources = [v for v in range(dag.count) if not dag.predecessors[v]]
-        self.dummy = 1 << dag.count if len(sources) > 1 else 0  # §3.1: a source of cost zero before several
+        self.dummy = 1 << dag.count if len(sources) > 1 else 0  # §3.1: a source of cost zero, if there are several
         self.dag = dag.with_source() if self.dummy else dag
         self.start: State = (self.dummy or 1 << sources[0],) if sources else ()
         self.model = model
@@ -81,16 +83,17 @@ class DpGrouping:
         groups = self.solution.all_groups
         return tuple(sorted((g & ~self.dummy for g in groups if g & ~self.dummy), key=first))
 
-    # ---- the states, without costs: if there are too many, none has been worked out in vain
+    # ---- the states, without costs: if there are too many states, no cost has been computed in vain
 
     @property
     def is_small(self) -> bool:
-        """Whether there are at most `most_states`."""
+        """Whether there are at most `most_states` states."""
         return self.most_states is None or len(self.states) <= self.most_states
 
     @cached_property
     def states(self) -> dict[State, _Successors]:
-        """All that are reached from the source, the keys of T; one more than `most_states` if there are more."""
+        """All states that are reached from the source, the keys of T. If there are more than `most_states`, one more
+        than that."""
         most = inf if self.most_states is None else self.most_states
         ways_of: dict[State, _Successors] = {self.start: _Successors([], [])}
         for state in (pending := [self.start]):
@@ -125,7 +128,7 @@ class DpGrouping:
         return not any(self._leads_to(state, group, g) for g in reads)
 
     def _leads_to(self, state: State, start: Group, end: Group) -> bool:
-        """Whether a group is needed, through others of the state too, by another."""
+        """Whether `end` depends on `start`, also through other groups of the state."""
         reached = self.dag.after(start)
         for _ in state:
             for g in state:
@@ -133,7 +136,8 @@ class DpGrouping:
         return bool(end & reached)
 
     def _following(self, state: State) -> Iterator[State]:
-        """Case II (lines 20-21): the state is not touched again. Successors that others of them lead to come later."""
+        """Case II (lines 20-21): the state is not changed again. Successors that depend on other successors come
+        later."""
         placed = sum(state)
         unplaced = self.dag.below(placed)
         ready = [s for s in vertices(self.dag.after(placed)) if not self.dag.predecessors[s] & unplaced]
@@ -141,7 +145,8 @@ class DpGrouping:
             yield from (tuple(sorted(way)) for way in self._partitions(ready))
 
     def _partitions(self, elements: Sequence[int]) -> Iterator[list[Group]]:
-        """PARTS(S) without what cannot be a group; of large sets only the finest and one by common successors."""
+        """PARTS(S) without sets that cannot be groups. Large sets have only the finest partition and one by common
+        successors."""
         if len(elements) <= MOST_PARTITIONED:
             ways = _partitions([1 << s for s in elements])
         else:
@@ -152,7 +157,7 @@ class DpGrouping:
                 yield way
 
     def _related(self, elements: Sequence[int]) -> list[Group]:
-        """The elements, grouped with those that they share successors with."""
+        """The elements, each grouped with those with which it shares successors."""
         groups: list[Group] = []
         for s in elements:
             joined = [g for g in groups if union(self.dag.successors, g) & self.dag.successors[s]]
@@ -164,11 +169,11 @@ class DpGrouping:
         real = group & ~self.dummy
         return size(real) >= 2 and self.model.is_hopeless(real)
 
-    # ---- their costs
+    # ---- the costs of states
 
     @cached_property
     def solution(self) -> Solution:
-        """F of the source. Each way leads to states from which fewer stages are reached, so those come first."""
+        """F of the source. Each step leads to states from which fewer stages are reached, so those are solved first."""
         table: dict[State, Solution] = {}
         for state in sorted(self.states, key=lambda s: size(self.dag.below(sum(s)))):
             ways = self.states[state]

@@ -1,18 +1,20 @@
-"""Intra-tile loop fusion for register reuse (polymage-plus §5.3): members that read the same share their loops.
+"""Intra-tile loop fusion for register reuse (polymage-plus §5.3): members that read the same values share their loops.
 
 before:  for y: for x: ix[y, x] = ... img          after:  for y: for x: ix[y, x] = ... img
          for y: for x: iy[y, x] = ... img                                iy[y, x] = ... img
 
-Two members are fused if they read a value in common in each iteration, and have the same loops over the same bounds.
-The bounds are the same if both are read at the same places by the same stages, or by stages of which that is true.
+Two members are fused if each iteration of both reads a common value, and if they have the same loops over the same
+bounds. The bounds are the same if both are read at the same indices by the same stages, or by stages with the same
+bounds.
 
-Parallelogram tiles may lie inside overlapped tiles (polymage-plus §5.2):
+Parallelogram tiles may be nested in overlapped tiles (polymage-plus §5.2):
 
 before:  each member is computed at the inner tile loop, over all that an inner tile needs
 after:   its memory lives as long as the outer tile, so that each inner tile computes only what is new
 
-Inner tiles run one after another, and what one has computed the next one keeps: its region starts where the one before
-ended, along the right hyperplane of the outer tile. The last one is shorter: moved inwards, it would go back.
+Inner tiles run one after another, and the next one keeps what one has computed: its region starts where the one before
+ended, along the right hyperplane of the outer tile. The last one is shorter: if it were shifted inwards, it would go
+back.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from ..strategy import Problem
 def with_fused_loops(
     graph: Graph, part: tuple[StageSchedule, ...]
 ) -> tuple[tuple[StageSchedule, ...], tuple[str, ...]]:
-    """The directives of a group, its output first, and a remark for every member that shares loops."""
+    """Return the directives of a group, its output first, and a remark for every member that shares loops."""
     host, *members = part
     uses = _Uses(graph, host.name, [m.name for m in members])
     leaders: dict[object, list[StageSchedule]] = {}
@@ -64,7 +66,8 @@ def _innermost(stage: Stage, chain: StageSchedule) -> str:
 
 
 class _Uses:
-    """The regions that a tile of a group's output requires of its members, as numbers; a consumer is visited once."""
+    """The regions that a tile of a group's output requires of its members, as numbers. Each consumer is visited
+    once."""
 
     def __init__(self, graph: Graph, output: str, members: Sequence[str]) -> None:
         self.graph = graph
@@ -99,22 +102,22 @@ class _Uses:
 
     @memoized
     def _may_narrow(self, consumer: Stage) -> bool:
-        """Whether conditions decide what it reads."""
+        """Whether conditions may narrow the region that a stage reads."""
         selects = (isinstance(e, Op) and e.op == "select" for e in walk(*consumer.pure.values))
         return bool(consumer.updates) or any(selects)
 
 
 def parallelograms(problem: Problem, group: TiledGroup, style: Style) -> tuple[StageSchedule, ...]:
-    """The directives of a group with two levels of tiles, those of its output first."""
+    """Return the directives of a group with two levels of tiles, those of its output first."""
     host, *members = scheduled(problem, group, style)
     output = problem.graph.stage[group.output]
     tile_loops = [str(d.args[1]) for d in host.directives if _is_tile(d, output)]
-    if not tile_loops:  # less is needed of the output than a tile
+    if not tile_loops:  # the required part of the output is smaller than a tile
         return (host, *members)
     cut = [d if d.verb != "split" or _is_tile(d, output) else replace(d, tail="guard") for d in host.directives]
     return (replace(host, directives=tuple(cut)), *(m.store_at(host.name, tile_loops[-1]) for m in members))
 
 
 def _is_tile(d: Directive, output: Stage) -> bool:
-    """Whether it makes outer tiles, not tiles of tiles."""
+    """Whether a directive makes outer tiles, not tiles of tiles."""
     return d.verb == "split" and d.args[0] in output.dims

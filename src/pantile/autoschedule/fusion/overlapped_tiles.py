@@ -1,7 +1,7 @@
-"""Overlapped tiles of a group as PolyMage shapes them (polymage-plus §2.1): how much they hold, how much they overlap.
+"""Overlapped tiles of a group, shaped as in PolyMage (polymage-plus §2.1): their volume and their overlap.
 
-A tile is bounded by hyperplanes that are the same for all stages: one that is h levels above the output is computed
-over h times their slopes more. The slopes are the longest dependences per level.
+A tile is bounded by hyperplanes that are the same for all stages: a stage that is h levels before the output is
+computed over an extent that is larger by h times their slopes. The slopes are the longest dependences per level.
 
         | out    |            level 2
        /  b       \\           level 1
@@ -23,7 +23,7 @@ Tile = Mapping[str, int]  # dim of the output -> extent
 
 @dataclass(frozen=True)
 class OverlappedTiles:
-    """The overlapped tiles of a group of which stages may be inlined."""
+    """The overlapped tiles of a group, some of whose stages may be inlined."""
 
     group: AlignedGroup
     inlining: str
@@ -51,7 +51,7 @@ class OverlappedTiles:
         """The dims of the space that are tiled, the innermost last."""
         return [k for k, n in enumerate(self.group.extents) if n > SHORT]
 
-    # ---- how much they hold
+    # ---- volume
 
     @cached_property
     def bytes_per_point(self) -> float:
@@ -67,7 +67,8 @@ class OverlappedTiles:
         return {k: float(tile[self.group.dims[k]]) for k in self.long}
 
     def _points(self, sizes: Mapping[int, float]) -> dict[tuple[int, ...], float]:
-        """The points of a tile with such sizes along dims of the space, for each subset of dims that buffers have."""
+        """The points of a tile with these sizes along dims of the space, for each subset of dims that some buffer
+        has."""
         return {tiled: prod(sizes[k] for k in tiled) for tiled in self._tilings}
 
     @cached_property
@@ -76,14 +77,14 @@ class OverlappedTiles:
 
     @cached_property
     def _parts(self) -> dict[str, tuple[float, tuple[int, ...]]]:
-        """Per buffer, bytes at one point of the tiled dims, and which of those it has."""
+        """The bytes of each buffer at one point of the tiled dims, and which of these dims it has."""
         part, long = self.group.output_space.part, tuple(self.long)
         return {name: part[name, long] for name in self.buffers}
 
-    # ---- how much they overlap
+    # ---- overlap
 
     def overlap(self, tile: Tile) -> float:
-        """OVERLAPSIZE: the bytes that a tile computes and its neighbours too."""
+        """OVERLAPSIZE: the bytes that both a tile and its neighbours compute."""
         sizes = self._sizes(tile)
         cut = {k for k, n in sizes.items() if n < self.group.extents[k]}
         points = self._points(sizes)
@@ -106,7 +107,7 @@ class OverlappedTiles:
 
     @cached_property
     def _level(self) -> dict[str, int]:
-        """The longest way to each stage from the sources of the group."""
+        """The length of the longest path to each stage from the sources of the group."""
         producers: dict[str, list[str]] = {name: [] for name in self.buffers}
         for p, c in self._flow.dependences:
             producers[c].append(p)

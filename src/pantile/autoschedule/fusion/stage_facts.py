@@ -1,17 +1,17 @@
-"""What is known of single stages, worked out once: many sets of the same stages are looked at.
+"""Facts about single stages, computed once for the many sets of stages that are considered.
 
-A stage that only shifts or crops another one is one stage with it, to a scheduler:
+To a scheduler, a stage that only shifts or crops another one is one stage with it:
 
 out[y, x] = ...;  inner[y, x] = out[y + 2, x + 2]        out is inlined into inner
 
-Tiles bring nothing to stages that read whatever they read along their own rows, and no value far apart:
+Tiles gain nothing for stages that read all their inputs along their own rows, and read no value again much later:
 
     out[y, x, c] = 255 - img[y, x, c]              streams
     out[y, x] = img[y - 1, x] + img[y + 1, x]      streams: the rows between are in a cache still
     out[y, x] = img[x, y]                          does not: the lines that a row touches serve the next rows
     out[c, y, x] = gray[y, x] * gain[c]            does not: a tile of gray serves all c
 
-Computed by whole rows, they leave memory to the prefetchers, and rows start less often.
+Computed by whole rows, such stages leave memory to the prefetchers, and rows start less often.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SingleStages:
 
     @memoized
     def reads(self, stage: Stage, definition: Definition) -> Sequence[Access]:
-        """The reads of a definition, with reads of the same kind taken together."""
+        """The reads of a definition, with reads of the same kind merged."""
         hulls: dict[object, Access] = {}
         for access in accesses(stage, definition):
             kind = (access.buffer, *(None if i is None else (i.dim, i.scale) for i in access.indices))
@@ -109,7 +109,7 @@ def _wider(a: Index, b: Index) -> Index:
 
 
 def dimensional_reuse(stage: Stage, dim: str) -> int:
-    """Group-temporal reuse along a dim: reads that are reads of the next iteration as well (Wolf and Lam)."""
+    """Group-temporal reuse along a dim: the reads whose values the next iteration reads as well (Wolf and Lam)."""
     reused = 0
     for d in stage.definitions:
         read = {a for a in accesses(stage, d) if None not in a.indices}
@@ -130,13 +130,13 @@ def _points(a: Access) -> int:
 
 
 def _overlap(a: Access, dim: str) -> int:
-    """Points that a read of a whole range, as in a reduction, has in common with itself one iteration later."""
+    """The points that a read of a whole range, as in a reduction, shares with itself one iteration later."""
     sizes = [(i.high - i.low + 1 - (i.scale if i.dim == dim else 0)) for i in a.indices if i is not None]
     return prod(max(0, int(n)) for n in sizes)
 
 
 def cropped(problem: Problem) -> tuple[str, ...]:
-    """The stages that nothing but a crop of them reads."""
+    """The stages that are read only by a crop of them."""
     return tuple(s.name for s in problem.graph.stages if _is_only_cropped(problem, s))
 
 
@@ -149,7 +149,7 @@ def _is_only_cropped(problem: Problem, stage: Stage) -> bool:
 
 
 def _shifts(crop: Stage) -> bool:
-    """Whether it reads one value, at its own coordinates and a constant distance."""
+    """Whether a stage reads one value, at its own coordinates or at a constant distance from them."""
     if len(crop.buffers) != 1 or crop.domain is not None:
         return False
     indices = [i for access in accesses(crop, crop.pure) for i in access.indices]
@@ -158,7 +158,7 @@ def _shifts(crop: Stage) -> bool:
 
 
 def streams(problem: Problem, name: str) -> bool:
-    """Whether a stage, computed by itself, runs through all that it reads in the order of memory."""
+    """Whether a stage, computed by itself, reads all its inputs in the order of memory."""
     stage = problem.graph.stage[name]
     reads = accesses(stage, stage.pure)
     return bool(stage.dims) and not stage.updates and all(_follows(problem, name, a) for a in reads)

@@ -1,6 +1,6 @@
-"""What a group costs, and its tile sizes: polymage-plus §4 (Algorithm 2) and §5.2 (Algorithm 4).
+"""The cost of a group, and its tile sizes: polymage-plus §4 (Algorithm 2) and §5.2 (Algorithm 4).
 
-What of the cost differs between the paper's text and its tables is in `dp_machines`.
+`dp_machines` describes how the paper's text and its tables differ about the cost.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .overlapped_tiles import OverlappedTiles, Tile
 
 @dataclass(frozen=True)
 class CostedGroup:
-    """A group with its cost: COST(H), tileSizes, and what Algorithm 3 inlines."""
+    """A group with its cost: COST(H), tileSizes, and the stages that Algorithm 3 inlines."""
 
     cost: float
     output: str = ""
-    members: tuple[str, ...] = ()  # the others that are computed
+    members: tuple[str, ...] = ()  # the other stages that are computed
     inlined: tuple[str, ...] = ()
     levels: tuple[Tile, ...] = ()  # outermost first
     terms: Mapping[str, float] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class CostedGroup:
 
 @dataclass(frozen=True)
 class TileModel:
-    """COST(H) for all sets of the same stages."""
+    """COST(H) for all groups of the stages of a pipeline."""
 
     stages: StageGraph
     limits: TileLimits
@@ -88,7 +88,7 @@ class _TileSizes:
     """The result of COSTFORCACHESIZE."""
 
     tile: Tile
-    overlap: float  # bytes that a tile computes and its neighbours too
+    overlap: float  # bytes that both a tile and its neighbours compute
     volume: float  # TILEVOLUME
     terms: Mapping[str, float]
 
@@ -99,7 +99,7 @@ class _TileSizes:
 
 @dataclass(frozen=True)
 class _InlinedGroup:
-    """A group of which something is inlined."""
+    """A group, some of whose stages are inlined."""
 
     group: AlignedGroup
     shape: OverlappedTiles
@@ -125,7 +125,7 @@ class _InlinedGroup:
     # ---- tile sizes
 
     def tile_sizes(self, footprint: float) -> Tile:
-        """COMPUTETILESIZES: lines 25-38. Dims that are not named are whole."""
+        """COMPUTETILESIZES: lines 25-38. Dims that are not in the result are whole."""
         if not self.shape.long:
             return {}
         volume = footprint / self.shape.bytes_per_point  # line 26, for buffers of different types and resolutions
@@ -148,13 +148,14 @@ class _InlinedGroup:
         return {first: rows} if rows < outer[first] else {}
 
     def _whole(self, k: int, size: float) -> int:
-        """A size in points of the scaled space, whole ones of the coarsest stage if it is so large."""
+        """Round a size in points of the scaled space down to whole points of the coarsest stage, unless it is smaller
+        than one."""
         step = max(round(1 / self.group.output_space.density[name].get(k, 1.0)) for name in self.shape.buffers)
         return int(size / step) * step or max(1, int(size))
 
     @cached_property
     def _reuse(self) -> list[int]:
-        """getDimensionalReuse: scores of all stages of the group, and one, so that none is nothing."""
+        """getDimensionalReuse: the sums of the scores of all stages of the group, plus one so that none is zero."""
         scores = [1] * len(self.group.dims)
         for name in self.group.names:
             for dim, axis in self.group.output_space.axes[name].items():
@@ -162,7 +163,7 @@ class _InlinedGroup:
         return scores
 
     def _dim_difference(self) -> float:
-        """dimSizeStandardDeviation: of the extents of corresponding dims, all dims together."""
+        """dimSizeStandardDeviation: that of the extents of corresponding dims, summed over all dims."""
         along = [self.group.output_space.along[name] for name in self.group.names]
         return sum(_deviation([sizes[k] for sizes in along if k in sizes]) for k in self.shape.long)
 

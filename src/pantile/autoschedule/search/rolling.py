@@ -229,7 +229,7 @@ def _are_cut(problem: Problem, roll: Roll) -> bool:
 
 
 def _slides(moving: Mapping[str, Motion], y: str) -> bool:
-    """Whether one dim of a stage moves with the rows of the output, steadily and not too slowly."""
+    """Whether one dim of a stage moves with the rows of the output, steadily and at least at half their rate."""
     along = [m for m in moving.values() if m.dim == y]
     return len(along) == 1 and along[0].steady and along[0].rate >= SLOW
 
