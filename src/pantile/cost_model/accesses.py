@@ -1,4 +1,4 @@
-"""The loads and stores of an iteration of an innermost loop: their vectors, what copies share, and their shuffles."""
+"""The loads and stores of one iteration of an innermost loop: vectors, what copies share, and shuffles."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from .counted_loops import InnermostLoops
 from .nest import Nests
 from .reads import Box, MemoryAccess, Reads
 
-GATHERED_BYTES = (4, 8)  # of a lane, that gather instructions load
-LEAST_OF_A_RUN = 4  # bytes of elements that vectors take as they are
-OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: to find, load and put a small element to others, or to load a run
-OF_A_PIXEL = 2.3  # times as long as one element: it has two loads, and its bytes meet in general registers
-FEW_LANES = 8  # whose addresses general registers hold; those of others are stored, and loaded again
-AGAIN, AGAIN_OF_A_PIXEL = 0.3, 1.0  # what that takes, of the time of an element
-FEWER_LANES = 0.25  # more of it, for half as many lanes: less is under way at a time
+GATHERED_BYTES = (4, 8)  # bytes per lane that gather instructions load
+LEAST_OF_A_RUN = 4  # bytes of the smallest elements that are gathered into vectors as they are
+OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: address, load and insertion of a small element; of a run
+OF_A_PIXEL = 2.3  # times as long as one element: a pixel has two loads, and its bytes meet in general registers
+FEW_LANES = 8  # whose addresses general registers hold; those of other lanes are stored and reloaded
+AGAIN, AGAIN_OF_A_PIXEL = 0.3, 1.0  # the time that this takes, relative to the time of an element
+FEWER_LANES = 0.25  # more time per element with half as many lanes: fewer loads are in flight
 OF_A_LOOKUP = 1.7  # instructions per lane of a gather instruction
-OF_A_PART = 4  # more instructions, per vector of words that small elements are extracted from
+OF_A_PART = 4  # additional instructions per vector of words from which small elements are extracted
 MOST_CHANNELS = 8  # elements of a pixel, at most
-# Cycles that a sum waits where data decide which one: it may be the one before, which is stored and loaded again.
+# Cycles that a sum into an element selected by data waits: it may be the previous one, which is stored and reloaded.
 SAME_PLACE = 3.0
-LATE_PLACE = 7.0  # cycles where that place is computed: loads wait until the addresses of stores are known
-FIRST = 0.7  # of the time to load sums that the iteration before has not, in which nothing is summed
-FEW_STORES = 16  # of sums and their terms in one iteration, of which LLVM sees that the last ones are enough
+LATE_PLACE = 7.0  # if that index is computed: loads wait until the addresses of stores are known
+FIRST = 0.7  # of the time to load sums that are not those of the previous iteration: nothing is summed meanwhile
+FEW_STORES = 16  # sums and their terms in one iteration, up to which LLVM finds that only the last stores are needed
 DRAINED = 30.0  # cycles from the last product of a sum to the first of the next one
-NEAR = 4  # the largest stride of loads that are wide ones and shuffles
-# A buffer, for what data decides how it does, and an index along each dim.
+NEAR = 4  # the largest stride of loads that are wide loads and shuffles
+# A buffer, how it depends on data, and an index along each dim.
 _Place = tuple[str, tuple[object, ...], tuple[float, ...]]
 
 
@@ -50,35 +50,35 @@ class IterationAccesses:
         self.nests, self.machine, self.leaf, self.inner = nests, machine, leaf, inner
         self.loads = self.stores = self.shuffles = self.gathers = self.instructions = self.waiting = 0.0
         self.rows: set[tuple[object, ...]] = set()
-        self.is_unaligned = nests.is_unaligned(leaf[0])  # else the first lane is known to be, say, even
-        self.by_lane = 0  # vectors of which single lanes are multiplied by, copies that do not share any
+        self.is_unaligned = nests.is_unaligned(leaf[0])  # if not, it is known of the first lane whether it is even, say
+        self.by_lane = 0  # vectors whose single lanes are multipliers, without those that copies share
         self.by_element = False  # elements of vectors are loaded one by one
-        self.chosen = False  # lanes are computed apart, where coordinates decide
-        self.carried = False  # a scan goes along the innermost loop: it has one row in registers
-        self.ends = self.drained = 0.0  # cycles before and after a sum, in which nothing is summed
-        self.together: float = inf  # iterations that wait for each other, and not for those that come before them
-        self._in_rows = True  # so far, all that moves with lanes is whole pixels of all channels
+        self.chosen = False  # lanes are computed separately, because coordinates select them
+        self.carried = False  # a scan goes along the innermost loop: its one row stays in registers
+        self.ends = self.drained = 0.0  # cycles before and after a sum in which nothing is summed
+        self.together: float = inf  # iterations that wait for each other but not for earlier ones
+        self._in_rows = True  # so far, all that moves with lanes is whole pixels with all channels
         self._moves: dict[tuple[object, ...], list[list[float]]] = {}
         self._alike: dict[int, tuple[Box, float, int]] = {}
         self._jammed: dict[frozenset[str], list[str]] = {}
-        self._apart = 0.0  # shuffles that take pixels apart or put them together
+        self._apart = 0.0  # shuffles that split pixels into channels or merge them
 
     def count(self) -> None:
-        """Add up all accesses of the definition."""
+        """Count all accesses of the definition."""
         reads = self.nests.facts.reads(self.leaf)
         stage, is_update = self.leaf[0], self.leaf[1] > 0
         own = [a for a in reads.loads if a.source == stage]
         self._add([a for a in reads.loads if a.source != stage], "loads", 1.0)
         self._add_own(own, reads.stores, is_update)
-        if not self._in_rows:  # channels that are computed alike stay as they lie in memory
+        if not self._in_rows:  # channels that are computed alike stay as they are in memory
             self.shuffles += self._apart * self.machine.costs.shuffle
             self.instructions += self._apart
         if own and is_update:
             self.waiting = self._latency(own, reads)
 
     def _add_own(self, own: Sequence[MemoryAccess], stores: Sequence[MemoryAccess], is_update: bool) -> None:
-        """Add what a definition stores, and what it loads of its own stage. Sums that stay in registers are loaded and
-        stored at the ends of the innermost loops only."""
+        """Add the stores of a definition, and its loads of its own stage. Sums that stay in registers are loaded and
+        stored only at the ends of the innermost loops."""
         issue = self.machine.issue
         kept = self._traffic_of_sums(stores) if is_update else 1.0
         before = self.loads, self.stores
@@ -101,13 +101,13 @@ class IterationAccesses:
                 self.ends = FIRST * loads / issue.load + stored / issue.fma
 
     def _traffic_of_sums(self, stores: Sequence[MemoryAccess]) -> float:
-        """The part of the loads and stores of sums that is left, if they stay in registers while the innermost loops
+        """The fraction of the loads and stores of sums that remains if sums stay in registers while the innermost loops
         run."""
         unknown = any(f.decided is not None for f in stores[0].forms)
         return 1.0 if unknown else 1 / self.inner.standing_still(stores[0].variables)
 
     def _are_sums(self, own: Sequence[MemoryAccess], stores: Sequence[MemoryAccess]) -> bool:
-        """Whether what is stored was loaded before from the same places."""
+        """Whether each stored element was loaded before."""
         places = {tuple(a.forms) for a in stores}
         return bool(own) and not self.carried and all(tuple(a.forms) in places and not a.decided for a in own)
 
@@ -117,7 +117,7 @@ class IterationAccesses:
         return 1 if every <= FEW_STORES else every // self.inner.copies(store.variables)
 
     def _latency(self, own: Sequence[MemoryAccess], reads: Reads) -> float:
-        """The cycles until an iteration has what the one before computed, for sums and scans."""
+        """The cycles until the results of the previous iteration are available, for sums and scans."""
         stores = reads.stores
         moved = stores[0].variables
         unknown = any(f.decided is not None for a in (*own, *stores) for f in a.forms)
@@ -132,7 +132,8 @@ class IterationAccesses:
         return 0.0
 
     def _is_carried(self, load: MemoryAccess, store: MemoryAccess) -> bool:
-        """Whether an earlier iteration of the innermost loop stored what is loaded, so that it is in registers."""
+        """Whether an earlier iteration of the innermost loop stored what is loaded, so that it is still in
+        registers."""
         forms = zip(load.forms, store.forms, strict=True)
         return any(f.slope(v) and f.low != g.low for f, g in forms for v in self.inner.along)
 
@@ -164,18 +165,18 @@ class IterationAccesses:
 
     @memoized
     def _row(self, name: str) -> Callable[[tuple[float, ...]], object]:
-        """A function from a place to the row of memory that it is in: its indices along all axes but those of channels
+        """Return a function that maps a place to its row of memory: its indices along all axes except those of channels
         and pixels."""
         axes = [axis for axis, n in enumerate(self.nests.memory_strides(name)) if n > MOST_CHANNELS]
         return itemgetter(*axes) if axes else lambda place: ()
 
     def _is_uneven(self, a: MemoryAccess) -> bool:
-        """Whether lanes are not at regular distances, as those of an image that is enlarged by 3/2."""
+        """Whether the distances of lanes are irregular, as in an image that is enlarged by 3/2."""
         slopes = [f.slope(v) for f in a.forms if f.rounded for v in self.inner.across]
         return any(s and not (1 / s).is_integer() and not s.is_integer() for s in slopes)
 
     def _gather(self, family: Sequence[MemoryAccess], part: float, unit: str) -> None:
-        """Add loads or stores of neighbours at places that data decide, lane by lane."""
+        """Add loads or stores of adjacent elements at data-dependent indices, lane by lane."""
         apart, offsets = self._offsets(family)
         count = self.inner.lanes * apart * part
         if self.inner.lanes == 1:
@@ -192,7 +193,8 @@ class IterationAccesses:
                 self._load_runs(count * number, width, dtype.bytes, unit, by_data)
 
     def _offsets(self, family: Sequence[MemoryAccess]) -> tuple[int, set[int]]:
-        """How many copies read at places that data decide for each, and the offsets of all others from the first."""
+        """The number of copies that read at data-dependent indices of their own, and the offsets of all other copies
+        from the first."""
         loops, strides = self.inner.loops, self.nests.memory_strides(family[0].source)
         variables = frozenset(v for a in family for v in a.variables)
         moved = [n for n in self.inner.copied if not variables.isdisjoint(loops.of[n])]
@@ -214,14 +216,14 @@ class IterationAccesses:
         self.gathers += count * (costs.lookup or 0.0)
         self.instructions += count * OF_A_LOOKUP
         self.shuffles += count * (width - 1) / self.inner.lanes * width * costs.shuffle
-        if size < LEAST_OF_A_RUN:  # a word, of which they are a part
+        if size < LEAST_OF_A_RUN:  # a word that contains them
             vectors = count * 8 * LEAST_OF_A_RUN / self.machine.vector_bits
             self.shuffles += vectors * OF_A_PART * costs.shuffle
             self.instructions += vectors * OF_A_PART
 
     def _load_runs(self, count: float, width: int, size: int, unit: str, by_data: bool) -> None:
-        """Add loads of each lane's run at once, transposed in registers, or of an element by itself. Small elements are
-        assembled into words in general-purpose registers, while vector units do other things."""
+        """Add loads that load each lane's run at once and transpose in registers, or loads of single elements. Small
+        elements are assembled into words in general registers, while vector units do other things."""
         costs = self.machine.costs
         if width > 1 or size < LEAST_OF_A_RUN:
             setattr(self, unit, getattr(self, unit) + count)
@@ -242,7 +244,7 @@ class IterationAccesses:
             self.instructions += 3 * count
 
     def _places(self, a: MemoryAccess) -> list[tuple[float, ...]]:
-        """The places that the copies of an unrolled loop read or write; none, if they do not change in the loop."""
+        """The places that the copies of an unrolled loop read or write; none, if these do not change in the loop."""
         variables = a.variables
         if variables.isdisjoint(self.inner.moving):
             return []
@@ -269,7 +271,7 @@ class IterationAccesses:
         return moves
 
     def _vectors(self, dense: dict[_Place, tuple[MemoryAccess, float]], part: float) -> list[tuple[float, float]]:
-        """The numbers of vectors and shuffles of each access, or of all accesses that one wide access serves."""
+        """The numbers of vectors and shuffles of each access, or of all accesses that share one wide access."""
         vectors: list[tuple[float, float]] = []
         near: dict[tuple[object, ...], tuple[int, MemoryAccess, dict[float, float]]] = {}
         same: dict[tuple[object, ...], float] = {}
@@ -289,14 +291,14 @@ class IterationAccesses:
             elif stride < 1:
                 spread = width
                 if a.part(self.inner.written | self.inner.across) < share:
-                    self.chosen, spread = True, 0  # each second lane computes something else
+                    self.chosen, spread = True, 0  # every second lane computes something else
                 vectors.append((share * ceil(width * stride), share * spread))
             elif stride > NEAR or stride != int(stride):
                 vectors.append((share * self.inner.lanes, share * self.inner.lanes))
             else:
                 near.setdefault((buffer, family, flat // stride), (int(stride), a, {}))[2][flat % stride] = share
                 if not self.inner.written.isdisjoint(a.variables):
-                    continue  # a channel of its own for each copy
+                    continue  # each copy has a channel of its own
             self._in_rows = False
         for stride, a, channels in near.values():
             self._in_rows = self._in_rows and len(channels) == stride
@@ -307,8 +309,8 @@ class IterationAccesses:
         return [*vectors, *((share, 0.0) for share in same.values())]
 
     def _access_shape(self, a: MemoryAccess) -> tuple[Box, float, int]:
-        """The strides in memory along each axis and between lanes, and the number of vectors of one access. They are
-        memoized for all accesses that differ by constants alone."""
+        """The strides in memory along each axis and between lanes, and the number of vectors of one access, memoized
+        for all accesses that differ only by constants."""
         strides = self.nests.memory_strides(a.source)
         known = self._alike[a.alike] = strides, abs(self._stride(a, strides)), self._width(a)
         return known
@@ -317,13 +319,13 @@ class IterationAccesses:
         return ceil(self.inner.lanes * a.dtype.bits / self.machine.vector_bits)
 
     def _neighbours(self, a: MemoryAccess) -> int:
-        """The number of scalars that one load brings where multiplications by a single lane broadcast them."""
+        """The number of scalars in one load, if multiplications by a single lane can broadcast each of them."""
         by_lane = self.machine.target.multiplies_by_lane and a.dtype.is_float
         return self.machine.vector_bits // a.dtype.bits if by_lane else 1
 
     def _stride(self, a: MemoryAccess, strides: Sequence[int]) -> float:
-        """The stride of neighbouring lanes in memory, in elements. Lanes of fused loops continue where the inner loop
-        ends, as memory does; what only the outer loop moves changes at every so many lanes."""
+        """The stride of adjacent lanes in memory, in elements. Lanes of fused loops continue where the inner loop ends,
+        as memory does; an index that only the outer loop moves changes once per inner loop."""
         loops, total = self.inner.loops, 0.0
         for n in self.inner.vectors:
             step = {v: sum(f.slope(v) * s for f, s in zip(a.forms, strides, strict=True)) for v in loops.of[n]}
@@ -333,6 +335,6 @@ class IterationAccesses:
 
 
 def _is_steady(a: MemoryAccess, variables: frozenset[str]) -> bool:
-    """Whether an access moves by a constant with some variables, wherever it is."""
+    """Whether an access always moves by the same distance with some variables."""
     rounded = any(f.rounded and any(f.slope(v) for v in variables) for f in a.forms)
     return variables.isdisjoint(a.decided) and not rounded

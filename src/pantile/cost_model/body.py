@@ -1,10 +1,10 @@
-"""The instructions of one iteration of an innermost loop under a schedule: vectors, unrolled copies, what they share.
+"""The instructions of one iteration of an innermost loop: vectors, copies of unrolled loops, and what these share.
 
     for x in 0..64:                              two rows of out read four of f: 4 loads, not 6
         unrolled for row in 0..2:
             out[y + row, x*8 : x*8 + 8] = f[y + row - 1, ...] + f[y + row, ...] + f[y + row + 1, ...]
 
-Loop-invariant code is hoisted out of the loop, and sums whose place does not change stay in registers.
+Loop-invariant code is hoisted out of the loop, and sums into the same element stay in registers.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from .counted_loops import CountedLoops, InnermostLoops
 from .nest import Nests
 from .operations import ANYWHERE, Tally
 
-FORESEEN, LONG = 0.3, 32  # of what beginning a loop costs, for a short one; and iterations whose end is a surprise
-SPILLED = 0.9  # vectors that are loaded again at each step that registers have no room for, and cycles that sums wait
-LONG_WINDOWS = 2  # as many instructions as are under way, times this, begin beside others; twice as many, alone
-CUT = 2.9  # cycles of a lane that is computed by itself, or not at all, since a condition cuts through its block
-ALONE = 1.5  # operations on single elements, for each that is counted: these come with addresses and tests
-MOST_SPILLED = 0.7  # of all instructions: those of different lanes need not run side by side
+FORESEEN, LONG = 0.3, 32  # fraction of the start cost of a short loop; trip count whose end is always mispredicted
+SPILLED = 0.9  # vectors reloaded at each step for which there are too few registers, and cycles that sums wait
+LONG_WINDOWS = 2  # windows of instructions beyond which the start of an iteration is exposed, entirely at twice as many
+CUT = 2.9  # cycles of a lane that is computed by itself, or not at all, because a condition cuts through its block
+ALONE = 1.5  # operations on single elements per operation that is counted, since addresses and tests come with them
+MOST_SPILLED = 0.7  # of all instructions: instructions of different lanes need not run at the same time
 _FREE_ON_ARM = ("with_mul", "with_wide", "with_narrow", "with_round", "with_limit")  # as parts of other instructions
-_SUMS_ON_ARM = {"convert_small": 1, "round_small": 3}  # how many
+_SUMS_ON_ARM = {"convert_small": 1, "round_small": 3}  # number of sums
 _CONVERSIONS = {"convert", *_SUMS_ON_ARM, "with_round"}
 _ONE_UNIT = {"mul", "mul_wide", "div", "sqrt", *_CONVERSIONS}  # while others do something else
-_SCALAR_KINDS = {"div", "sqrt", "idiv", *_CONVERSIONS}  # what takes as long of one element as of a vector
+_SCALAR_KINDS = {"div", "sqrt", "idiv", *_CONVERSIONS}  # instructions that take as long for one element as for a vector
 
 
 class Body(NamedTuple):
-    """Cycles of one iteration by what is busy, vectors that it loads and stores, and how many iterations there are."""
+    """The cycles of one iteration by busy unit, the vectors that it loads and stores, and the number of iterations."""
 
     arithmetic: float
     shuffles: float
@@ -44,19 +44,19 @@ class Body(NamedTuple):
     stores: float
     gathers: float
     instructions: float
-    waiting: float  # for results of the iteration before
-    ends: float  # before and after sums, and for sums that registers have no room for: nothing else is done then
+    waiting: float  # for results of the previous iteration
+    ends: float  # before and after sums, and for spilled sums: nothing else is done meanwhile
     iterations: float
     starts: float  # how often the loop begins
     rows: Mapping[str, int]  # of each buffer that are read or written side by side
 
     @property
     def streams(self) -> int:
-        """Rows side by side, of all buffers."""
+        """The number of rows that are accessed side by side, in all buffers."""
         return sum(self.rows.values())
 
     def times(self, count: float) -> Body:
-        """A body that runs `count` times as often."""
+        """Return a body that runs `count` times as often."""
         return self._replace(iterations=self.iterations * count, starts=self.starts * count)
 
     def cycles(self, machine: Cpu) -> float:
@@ -98,18 +98,18 @@ class Bodies:
             self._one_unit = _ONE_UNIT - _SUMS_ON_ARM.keys()
 
     def bodies(self, leaf: Leaf) -> list[Body]:
-        """The bodies of the whole blocks, and those of the tails of splits."""
+        """The bodies of whole blocks, and of the tails of splits."""
         computed = self.nests.computed(leaf[0])
         times = computed.times * prod(computed.parts.values()) * self.nests.facts.part(leaf)
         return [self._body(leaf, loops).times(times) for loops in self.nests.versions(leaf)]
 
     @memoized
     def inner(self, loops: CountedLoops) -> InnermostLoops:
-        """The loops that one iteration of an innermost loop consists of."""
+        """The loops that are part of one iteration of an innermost loop."""
         return InnermostLoops(loops)
 
     def _body(self, leaf: Leaf, loops: CountedLoops) -> Body:
-        """The body, with the iterations of one time that the stage is computed."""
+        """The body, with the iterations of one computation of the stage."""
         inner = self.inner(loops)
         iterations = loops.points / inner.points
         trips = loops.trips(inner.loop) if inner.loop else 0
@@ -166,8 +166,8 @@ class Bodies:
         return body._replace(ends=ends + self._serial_start(leaf, inner, body, accesses.by_element))
 
     def _serial_start(self, leaf: Leaf, inner: InnermostLoops, body: Body, by_element: bool) -> float:
-        """The cycles at the start of a long iteration in which a chain of dependent instructions leaves units idle, as
-        far as the iteration before does not overlap with it."""
+        """The cycles at the start of a long iteration in which a chain of dependent instructions leaves units idle,
+        unless the previous iteration overlaps with it."""
         alone = min(1.0, body.instructions / self.machine.costs.window / LONG_WINDOWS - 1)
         if alone <= 0 or inner.lanes == 1:
             return 0.0
@@ -184,14 +184,14 @@ class Bodies:
         return alone * (longest - cycles)
 
     def _exposed_latency(self, instructions: float) -> float:
-        """The part of the latency of its critical path that an iteration of so many instructions does not overlap with
-        others: as many are in flight as fit the window, and of long ones the next has begun when one ends."""
+        """The part of the latency of its critical path that an iteration of this many instructions does not overlap
+        with others: the window holds several short iterations, and of long ones the next has begun when one ends."""
         window = self.machine.costs.window
         return min(instructions / window, instructions / (instructions + window / 2))
 
     def _spilled_sums(self, leaf: Leaf, inner: InnermostLoops, copies: int, by_lane: int) -> float:
-        """The vectors of `copies` rows of sums that are spilled, once for each term that is added: registers hold also
-        a row of what is multiplied, and `by_lane` vectors of which single lanes are multiplied by."""
+        """The vectors of `copies` rows of sums that are spilled, once per term that is added. Registers also hold a row
+        of one factor, and `by_lane` vectors whose single lanes are the other factor."""
         if inner.lanes == 1:
             return 0.0
         each = self.machine.vector_bits // 8
@@ -200,7 +200,8 @@ class Bodies:
         return max(0.0, over) * inner.points / inner.lanes / copies
 
     def _spilled_values(self, leaf: Leaf, inner: InnermostLoops, copies: int) -> float:
-        """The vectors per iteration that are spilled and reloaded, since registers hold `copies` rows of sums, too."""
+        """The vectors per iteration that are spilled and reloaded, given that registers also hold `copies` rows of
+        sums."""
         if inner.lanes == 1:
             return 0.0
         room = self.machine.registers * (self.machine.vector_bits // 8)
@@ -239,8 +240,8 @@ class Bodies:
         return max(one_unit, any_unit), instructions
 
     def _masked_lanes(self, leaf: Leaf, inner: InnermostLoops) -> float:
-        """The mean cycles of an iteration for lanes that are computed one by one since a condition holds in some of
-        them only: in all iterations, unless a loop is partitioned and has code of its own for those."""
+        """The mean cycles per iteration for lanes that are computed one by one, because a condition holds only in some
+        of them: in all iterations, unless a loop is partitioned and has separate code for those."""
         triangle, loops = self.nests.facts.triangle(leaf), inner.loops
         masked = {v for s in triangle.slopes if not inner.across.isdisjoint(s.times) for v in s.times}
         if not masked:

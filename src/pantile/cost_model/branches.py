@@ -1,11 +1,11 @@
-"""How often branches that coordinates decide are evaluated: the red of every second row, the channel that is
-brightness.
+"""How often branches are evaluated that depend on coordinates, such as the red pixels of every second row, or the one
+channel that is brightness.
 
     select(y % 2 == 0, select(x % 2 == 0, a, b), c)   ->   a and b at a quarter of the points, c at half
 
-Copies of unrolled loops are written for each way that such conditions go, and so are lanes that read half as many
-elements. Elsewhere both branches are evaluated. Points in the middle are tried, as many as remainders have values:
-edges are few.
+Unrolled loops have copies for each outcome of such conditions, and so do lanes that read half as many elements.
+Elsewhere, both branches are evaluated. The sample points are in the middle, as many as remainders have values: points
+at edges are few.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..analysis.work import evaluated
 from ..expr.nodes import Const, Expr, Number, Op
 from ..expr.visit import Key, key, loaded, names, walk
 
-FEW = 4  # values of a variable that are all tried
+FEW = 4  # values of a variable, all of which are sampled
 MOST_PERIOD, MOST_POINTS = 12, 64
 Point = tuple[tuple[str, int], ...]  # the values of some variables, by their names
 
 
 class Conditions:
-    """The values of conditions at points, memoized for all expressions that share conditions."""
+    """Memoizes the values of conditions at points, for all expressions that share conditions."""
 
     def __init__(self, scalars: Mapping[str, Number]) -> None:
         self._scalars = scalars
@@ -71,12 +71,12 @@ class Branches:
         return ways
 
     def where(self, e: Expr) -> int:
-        """The points at which a node is evaluated."""
+        """The points at which a node is evaluated, as bits of a number."""
         return self._where.get(id(e), 0) if self._where else self.whole
 
     def share(self, where: int, decided: frozenset[str]) -> float:
-        """The part of all points that these are, where loops are unrolled, or lanes selected, for each value of some
-        variables; for others, both branches are evaluated everywhere."""
+        """The fraction of all points that `where` has, if loops over the `decided` variables are unrolled or lanes are
+        selected, for each value of these; for other variables, both branches are evaluated everywhere."""
         if where == self.whole:
             return 1.0
         kept = [k for k, v in enumerate(self.variables) if v in decided]

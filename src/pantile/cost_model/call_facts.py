@@ -1,8 +1,8 @@
-"""What the cost model needs to know of a pipeline whatever its schedule: at the sizes of a call, with some stages
-inlined.
+"""Facts about a pipeline that the cost model needs and that do not depend on a schedule: at the sizes of a call, with
+some stages inlined.
 
-These facts are memoized with the graph, so that a search which predicts the cost of hundreds of schedules counts
-operations once per definition.
+These facts are memoized with the graph, so that a search that predicts the cost of hundreds of schedules counts the
+operations of each definition once.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class CallFacts:
 
     @memoized
     def definition(self, leaf: Leaf) -> DefinitionFacts:
-        """All that is known of a definition."""
+        """The facts about a definition."""
         return self._at.definition(self.graph.stage[leaf[0]], leaf[1])
 
     def reads(self, leaf: Leaf) -> Reads:
-        """What a definition reads and writes."""
+        """The reads and writes of a definition."""
         return self.definition(leaf).reads
 
     def tallies(self, leaf: Leaf, copies: Copies) -> tuple[Tally, ...]:
@@ -88,11 +88,11 @@ class CallFacts:
         return self.definition(leaf).start_counts
 
     def triangle(self, leaf: Leaf) -> Triangle:
-        """Where the condition of a definition holds, as far as that bounds loops."""
+        """The points at which the condition of a definition holds, as far as it bounds loops."""
         return self.definition(leaf).triangle
 
     def part(self, leaf: Leaf) -> float:
-        """The part of the points of a definition at which it is computed."""
+        """The fraction of the points of a definition at which it is computed."""
         return self.definition(leaf).part
 
     def signature(self, name: str) -> Signature:
@@ -100,16 +100,16 @@ class CallFacts:
         return self._at.signature(self.graph.stage[name])
 
     def domain(self, leaf: Leaf, vectors: Collection[str] = ()) -> dict[str, int]:
-        """The extents of the reduction loops of a definition; of one that depends on coordinates, the mean, unless it
-        runs for vectors along these."""
+        """The extents of the reduction loops of a definition. One that depends on coordinates has its mean extent,
+        unless vectors go along these."""
         return self.definition(leaf).domain(vectors)
 
 
 def call_facts(
     graph: Graph, shapes: Shapes, scalars: Mapping[str, Number], inlined: frozenset[str], written_out: frozenset[str]
 ) -> CallFacts:
-    """The facts of a pipeline at these sizes, memoized: `inlined` stages are substituted into their consumers, and sums
-    `written_out` are expressions."""
+    """Return the memoized facts about a pipeline at these sizes. `inlined` stages are substituted into their consumers,
+    and `written_out` sums are expressions."""
     return _at_sizes(graph, shapes, scalars).without(inlined, written_out)
 
 
@@ -127,7 +127,7 @@ def _at_sizes(graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> _S
 
 
 def _reads_once(sizes: Hashable, stage: Stage, box: Region, scope: Scope, rules: Rules) -> dict[str, Region]:
-    """`stage_reads` at the sizes of a call, memoized for all pipelines that have a stage: strategies ask about
+    """`stage_reads` at the sizes of a call, memoized for all pipelines that have this stage: strategies consider
     pipelines in which other stages are inlined."""
     known = _READS.setdefault(stage, {})
     key = (sizes, *[(side.low, side.high) for side in box])
@@ -137,7 +137,7 @@ def _reads_once(sizes: Hashable, stage: Stage, box: Region, scope: Scope, rules:
 
 
 class _SizedPipeline:
-    """A pipeline at the sizes of a call, and what is left of it when stages are inlined."""
+    """A pipeline at the sizes of a call, and its remainders when stages are inlined."""
 
     def __init__(self, graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> None:
         self._graph, self.scalars = replace(graph), scalars  # a copy, since this dies with the original
@@ -148,7 +148,7 @@ class _SizedPipeline:
         self.whole = _extents(graph, self.regions, scalars) | {
             name: tuple([max(1, n) for n in shape]) for name, shape in shapes.items()
         }
-        self.answers: dict[Hashable, dict[Hashable, Any]] = {}  # to what was asked of a schedule for some of the stages
+        self.answers: dict[Hashable, dict[Hashable, Any]] = {}  # costs of groups of stages, by their keys
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
         self._left: dict[tuple[frozenset[str], frozenset[str]], CallFacts] = {}
         self._rewritten: dict[tuple[str, frozenset[str]], Stage] = {}
@@ -166,14 +166,14 @@ class _SizedPipeline:
 
     @cached_property
     def _read(self) -> dict[str, frozenset[str]]:
-        """The stages that each one reads, without itself."""
+        """The other stages that each stage reads."""
         buffers = {s.name: {e.buffer for d in s.definitions for e in d.loads} for s in self._graph.stages}
         return {
             name: frozenset(self._source[b] for b in of if b in self._source) - {name} for name, of in buffers.items()
         }
 
     def without(self, inlined: frozenset[str], written_out: frozenset[str]) -> CallFacts:
-        """The pipeline with some stages inlined into their consumers, and some sums as expressions."""
+        """Return the pipeline with some stages inlined into their consumers, and some sums as expressions."""
         if (inlined, written_out) not in self._left:
             if len(self._left) >= _MOST_KNOWN:
                 self._left.clear()

@@ -1,9 +1,9 @@
-"""Common subexpressions of the copies of unrolled loops: nodes that are equal but for where they read.
+"""Common subexpressions of the copies of unrolled loops: nodes that are equal except for where they read.
 
     out[y, x] = f(a[y - 1, x]) + f(a[y, x]) + f(a[y + 1, x])        two rows: f four times, not six; sums four times
 
-A node is identified by its operations, and by its loads relative to the first of them; what differs then is one place
-along each unrolled loop. Sums of many terms are ordered so that those side by side share theirs (`lower/reassociate`).
+A node is identified by its operations, and by its loads relative to the first of them; equal nodes differ only by one
+place along each unrolled loop. Sums of many terms are ordered so that adjacent sums share terms (`lower/reassociate`).
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from ..expr.nodes import Const, Expr, Load, Op, Var
 from ..expr.visit import children, names
 from .linear_forms import LinearForm
 
-Copies = tuple[tuple[str, int, int], ...]  # a variable, how far it goes from copy to copy, and how many there are
+Copies = tuple[tuple[str, int, int], ...]  # a variable, its distance from copy to copy, and the number of copies
 Place = tuple[float | None, ...]  # along each such variable, if it depends on it
 MOST = 96  # copies that are compared one by one
-# As in `lower/reassociate`: terms of sums that are ordered anew, how many share, and what is left of their operations.
+# As in `lower/reassociate`: the fewest terms of sums that are reordered, the most sums that share terms, and the
+# fraction of their operations that must remain at most.
 FEWEST_TERMS, MOST_SUMS, WORTH = 7, 8, 0.75
 Terms = frozenset[tuple[int, Place]]
 
 
 class Kinds:
-    """Nodes of a definition, told apart by all but their places along some variables."""
+    """Nodes of a definition, numbered so that those which differ only in their places along some variables are
+    equal."""
 
     def __init__(self, variables: tuple[str, ...], form: Callable[[Expr], LinearForm]) -> None:
         self._variables, self._form = variables, form
@@ -33,7 +35,7 @@ class Kinds:
         self._known: dict[int, tuple[int, Place]] = {}
 
     def of(self, e: Expr) -> tuple[int, Place]:
-        """The kind of a node, and its place."""
+        """Return the kind of a node, and its place."""
         known = self._known.get(id(e))
         if known is not None:
             return known
@@ -82,14 +84,15 @@ class Kinds:
 
 
 class Instances:
-    """How often nodes of a definition are computed by all copies together. `kinds`: along the variables of these."""
+    """Counts how often nodes of a definition are computed by all copies together. `kinds` are along the same
+    variables."""
 
     def __init__(self, copies: Copies, kinds: Kinds) -> None:
         self._copies, self._of = copies, kinds.of
         self._seen: dict[int, set[Place]] = {}
 
     def counted(self, e: Expr) -> int:
-        """How many copies of a node are computed that no other has computed before."""
+        """The number of copies of a node whose values have not been computed before."""
         kind, place = self._of(e)
         seen = self._seen.setdefault(kind, set())
         before = len(seen)
@@ -97,7 +100,7 @@ class Instances:
         return len(seen) - before
 
     def of_sum(self, terms: list[Expr]) -> float:
-        """Operations of the sums of all copies, for each that one sum has."""
+        """The operations of the sums of all copies, relative to the operations of one sum."""
         parts = [self._of(t) for t in terms if not (isinstance(t, Const) and t.value == 0)]
         kinds, places = [kind for kind, _ in parts], [self._shifted(at) for _, at in parts]
         sums = dict.fromkeys(frozenset(zip(kinds, of_copy, strict=True)) for of_copy in zip(*places, strict=True))
@@ -105,7 +108,7 @@ class Instances:
 
     @memoized
     def _shifted(self, place: Place) -> list[Place]:
-        """The place of each copy, so many steps farther along each loop."""
+        """The place of each copy, a number of steps farther along each loop."""
         along = [
             [None] * n if at is None else [at + step * k for k in range(n)]
             for at, (_, step, n) in zip(place, self._copies, strict=True)
@@ -114,7 +117,7 @@ class Instances:
 
 
 def _families(sums: Iterable[Terms]) -> list[list[Terms]]:
-    """The sums that are computed together: each has terms in common with all before."""
+    """The sums that are computed together: all sums of a family have terms in common."""
     families: list[tuple[Terms, list[Terms]]] = []
     for s in sums:
         for k, (common, family) in enumerate(families):
@@ -127,8 +130,8 @@ def _families(sums: Iterable[Terms]) -> list[list[Terms]]:
 
 
 def _operations(family: list[Terms]) -> int:
-    """The number of operations of sums that are computed together. What all have in common is computed once, then what
-    each shares with all before it or with all after it; or each sum is computed by itself, if that saves little."""
+    """The number of operations of sums that are computed together. What all have in common is computed once, and then
+    what each shares with all before it or with all after it. If that saves little, each sum is computed by itself."""
     places: dict[object, list[int]] = {}
     for k, s in enumerate(family):
         for t in s:
@@ -147,7 +150,8 @@ def _relative(place: Place, base: Place) -> Place:
 
 
 def long_sums(nodes: Iterable[Expr]) -> dict[int, list[Expr]]:
-    """The terms of long sums, maxima and minima, by the id of each operation in them, which share one list."""
+    """The terms of long sums, maxima and minima, by the id of each of their operations; those of one sum share a
+    list."""
     operations = [e for e in nodes if isinstance(e, Op) and e.op in ("add", "min", "max")]
     inside = {id(c): id(e) for e in operations for c in e.args if isinstance(c, Op) and c.op == e.op}
     terms_of: dict[int, list[Expr]] = {}

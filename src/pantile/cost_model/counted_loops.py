@@ -17,13 +17,14 @@ from ..schedule.split_loops import SplitLoops, Tail, split_loops
 from ..target.kinds import ITERATED, Kind
 from .copies import MOST, Copies
 
-MOST_PEELED = 3  # splits of one definition whose tails have loops of their own here
-FEW = 4  # iterations of an innermost loop of single elements, all of which LLVM writes out
+MOST_PEELED = 3  # splits of one definition whose tails have loops of their own here, at most
+FEW = 4  # iterations of an innermost loop over single elements that LLVM unrolls completely
 
 
 class CountedLoops:
-    """The loops of a definition for a box of its stage. Of `peeled` splits, by their inner loops, these are the loops
-    of the whole blocks, or, of those among `tails`, those of the tail. All iterations of others count as alike."""
+    """The loops of a definition for a box of its stage. For splits in `peeled`, named by their inner loops, these are
+    the loops over the whole blocks; for those also in `tails`, they are the loops over the tail. For other splits, all
+    iterations count as alike."""
 
     def __init__(
         self,
@@ -37,14 +38,14 @@ class CountedLoops:
         self.kinds = {loop.name: loop.kind for loop in nest.loops}
         self.sizes = dict(extents)
         self.of: dict[str, frozenset[str]] = {v: frozenset((v,)) for v in extents}  # loop -> variables that it moves
-        self.step: dict[str, int] = dict.fromkeys(extents, 1)  # how far one iteration moves them
-        self.fastest: dict[str, str] = {v: v for v in extents}  # of these, the one that changes with every iteration
-        self.part = 1.0  # the part of the iterations that remains where the last blocks are partial
-        self.partial: list[tuple[SplitLoops, float]] = []  # splits whose last blocks are, and what part there is of all
+        self.step: dict[str, int] = dict.fromkeys(extents, 1)  # the distance by which one iteration moves these
+        self.fastest: dict[str, str] = {v: v for v in extents}  # the one of these that changes with every iteration
+        self.part = 1.0  # the fraction of the iterations that remains if last blocks are partial
+        self.partial: list[tuple[SplitLoops, float]] = []  # splits with partial last blocks, and the fraction
         self._rewritten: list[tuple[Split | Fuse, tuple[int, ...]]] = []  # and the extents of the loops before
-        self._rests: list[tuple[SplitLoops, int, int]] = []  # the loops of tails: how many iterations of which step
+        self._rests: list[tuple[SplitLoops, int, int]] = []  # the loops of tails: their iterations, and their step
         self._gone: set[str] = set()  # loops, also ones that are split again, that tails do not have
-        self._clipped: set[str] = set()  # loops that are shorter in a last block: lowering knows of no whole one there
+        self._clipped: set[str] = set()  # loops shorter in a last block: lowering knows of no whole block there
         self.with_tails: list[str] = []  # inner loops of the splits that are peeled
         splits = iter(split_loops(nest))
         for r in nest.rewrites:
@@ -107,7 +108,7 @@ class CountedLoops:
         return self.sizes[name]
 
     def iterations(self, depth: int) -> float:
-        """How many iterations the first `depth` loops have together."""
+        """The number of iterations of the first `depth` loops together."""
         open_loops = set(self.names[:depth])
         parts = [part for s, part in self.partial if open_loops.issuperset((*s.blocks, *s.inside))]
         return prod(map(self.trips, self.names[:depth])) * prod(parts)
@@ -118,7 +119,7 @@ class CountedLoops:
         return prod(map(self.trips, self.names)) * self.part
 
     def ranges(self, outside: int) -> dict[str, int]:
-        """How many values each variable takes in one iteration of the first `outside` loops."""
+        """The number of values that each variable takes in one iteration of the first `outside` loops."""
         at = {name: 1 if k < outside else self.sizes[name] for k, name in enumerate(self.names)}
         for r, sizes in reversed(self._rewritten):
             if isinstance(r, Split):
@@ -131,7 +132,7 @@ class CountedLoops:
 
 
 class InnermostLoops:
-    """The loops of a definition that one iteration of its innermost real loop consists of."""
+    """The loops of a definition that are part of one iteration of its innermost serial or parallel loop."""
 
     def __init__(self, loops: CountedLoops) -> None:
         self.loops = loops
@@ -160,13 +161,13 @@ class InnermostLoops:
 
     @property
     def apart(self) -> frozenset[str]:
-        """The variables of partitioned loops: those with code of their own where conditions do not hold everywhere."""
+        """The variables of partitioned loops, which have separate code where conditions do not hold everywhere."""
         loops = self.loops
         named = [x.name for x in loops.nest.loops if x.partition == "always" and loops.trips(x.name) > 1]
         return self.along.union(*(loops.of[name] for name in named))
 
     def standing_still(self, variables: frozenset[str]) -> int:
-        """The trip count of the innermost loops that do not change any of some variables."""
+        """The trip count of the innermost loops that change none of some variables."""
         count = 1
         for name in reversed(self._real):
             if not self.loops.of[name].isdisjoint(variables):
@@ -187,10 +188,10 @@ class InnermostLoops:
 
     @property
     def all_copies(self) -> Copies:
-        """All copies, if they are few enough to see which of them share values."""
+        """All copies, if they are few enough to find out which of them share values."""
         copies = tuple((self.loops.fastest[n], self.loops.step[n], self.loops.trips(n)) for n in self.copied)
         return copies if prod(n for _, _, n in copies) <= MOST else ()
 
     def copies(self, variables: frozenset[str]) -> int:
-        """The number of different copies of what depends on some variables."""
+        """The number of distinct copies of what depends on some variables."""
         return prod(self.loops.trips(n) for n in self.copied if not variables.isdisjoint(self.loops.of[n]))

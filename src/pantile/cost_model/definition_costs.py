@@ -1,8 +1,8 @@
-"""What the cost model needs of one definition, whatever its schedule, shared by all pipelines that have it, such
-as those that are left when other stages are inlined.
+"""Facts about one definition that the cost model needs and that do not depend on its schedule. All pipelines that have
+the definition share them, such as those that remain when other stages are inlined.
 
-Stages are of equal cost if they are equal but for the names of what they read, such as the levels of two pyramids, one
-for each of two pictures.
+Stages have equal costs if they are equal except for the names of what they read, such as the levels of the pyramids of
+two pictures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .operations import InstructionCounts, StartCounts, Tally, depth, live_bytes
 from .reads import Box, Reads
 from .triangles import Triangle
 
-UNLIMITED = 1 << 24  # what counts as the extent of a box that nothing limits
+UNLIMITED = 1 << 24  # the extent of an unbounded box
 
 
 class DefinitionFacts:
@@ -51,14 +51,14 @@ class DefinitionFacts:
         return Reads(self.stage, self.definition, self._source, self.variables, self._scalars, self._conditions)
 
     def boxes(self, extents: Mapping[str, int]) -> dict[str, Box]:
-        """The box of each source that the definition touches while its loops run over such extents."""
+        """The box of each source that the definition touches while its loops run over these extents."""
         key = tuple(extents.items())
         if key not in self._boxes:
             self._boxes[key] = self.reads.boxes(extents, self._whole)
         return self._boxes[key]
 
     def filled(self, extents: Mapping[str, int]) -> dict[str, float]:
-        """The part of that box that is touched, for sources of which the definition does not touch all of it."""
+        """The fraction of that box that is touched, for sources of which only a part is."""
         if not self.reads.stars:
             return {}
         key = tuple(extents.items())
@@ -106,18 +106,18 @@ class DefinitionFacts:
 
     @cached_property
     def triangle(self) -> Triangle:
-        """Where its condition holds, as far as that bounds loops. The stage begins at 0, as far as is known here."""
+        """The points at which its condition holds, as far as it bounds loops. The stage is taken to begin at 0."""
         ranges = {v: (self._first.get(v, 0), n) for v, n in self.variables.items() if n != UNLIMITED}
         known = ranges.keys() | self._scalars.keys()
         return Triangle([c for c in bounding(self.definition.condition) if names(c) <= known], ranges, self._scalars)
 
     @cached_property
     def part(self) -> float:
-        """The part of its points at which the definition is computed."""
+        """The fraction of its points at which the definition is computed."""
         return self.triangle.part() if self.triangle.conditions else 1.0
 
     def domain(self, vectors: Collection[str] = ()) -> dict[str, int]:
-        """The extents of its reduction loops; of one that depends on coordinates, the mean, unless it runs for vectors
+        """The extents of its reduction loops. One that depends on coordinates has its mean extent, unless vectors go
         along these."""
         extents = {name: self._expected_extent(name) if n == UNLIMITED else n for name, n in self._ranges.items()}
         for name, dims in self._ragged.items():
@@ -136,20 +136,20 @@ class DefinitionFacts:
 
     @property
     def _first(self) -> dict[str, int]:
-        """Where reduction loops begin, as far as sizes tell."""
+        """The first values of reduction loops, as far as they follow from sizes."""
         lows = {r.name: self._scope[r.name].low for r in self.definition.domain}
         return {name: int(low) for name, low in lows.items() if low is not None}
 
     @cached_property
     def _scope(self) -> Scope:
-        """The reduction loops, in the middle of the stage."""
+        """The ranges of reduction loops, in the middle of the stage."""
         box = tuple(Interval(n // 2, n // 2) for n in self._whole[self.stage.name])
         known = {name: Interval.point(value) for name, value in self._scalars.items()}
         return definition_scope(self.stage, self.definition, box, known) if self.definition.domain else {}
 
     def _expected_extent(self, loop: str) -> int:
-        """The extent of a reduction loop that data decide, as of the row of a sparse matrix: all rows together read
-        as much as there is."""
+        """The extent of a reduction loop that depends on data, such as the row of a sparse matrix: all rows together
+        read all elements once."""
         lengths = [
             n
             for a in self.reads.loads
@@ -167,8 +167,8 @@ def extent(r: Interval) -> int:
 
 
 class Signature(NamedTuple):
-    """What the cost of a stage depends on. `form` is equal for equivalent stages. `sources`: the stages and inputs that
-    the stage reads, itself included, in the order in which those of equivalent stages correspond to each other."""
+    """What the cost of a stage depends on. `form` is equal for equivalent stages. `sources` are the stages and inputs
+    that the stage reads, itself included, ordered so that those of equivalent stages correspond to each other."""
 
     form: Hashable
     sources: tuple[str, ...]
@@ -198,7 +198,7 @@ class _HashedTuple:
 
 
 class _Writer:
-    """Writes expressions as numbered lines, of which equal ones share one."""
+    """Writes expressions as numbered lines; equal expressions share one."""
 
     def __init__(self, stage: Stage, source: Callable[[str], str], scalars: Mapping[str, Number]) -> None:
         self.lines: dict[tuple[object, ...], int] = {}
@@ -216,7 +216,7 @@ class _Writer:
         return self.lines.setdefault(line, len(self.lines))
 
     def _attribute(self, e: Expr) -> object:
-        """What a node is besides its type and operands. Loads of a graph have no masks."""
+        """The attributes of a node besides its type and operands. Loads of a graph have no masks."""
         if isinstance(e, Const):
             return repr(e.value)
         if isinstance(e, Op):

@@ -1,13 +1,13 @@
-"""How the elements of a stage or input lie in memory: its dims, or parts that a schedule cuts them into, in order.
+"""The layout of a stage or input in memory: its dims, or the parts into which a schedule splits them, in order.
 
-An address decides which set of a cache may hold it, so that rows a power of two apart evict each other long before the
-cache is full: these are conflict misses.
+The address determines which set of a cache may hold a line, so that rows at distances of a power of two evict each
+other long before the cache is full: these are conflict misses.
 
     filter[c, 3, 3, 128] of floats, 16 of c and all of 3 by 3, a line of each: 144 lines, 72, 24 and 8 lines apart. All
-    are in 32 of the 256 sets of a first cache, which hold 4 lines each: as if they were eight times as large.
+    are in 32 of the 256 sets of an L1 cache, which hold 4 lines each: as if they were eight times as large.
 
-Rows of buffers that code makes are a line farther apart than they are long (`lower/flatten.py`), planes are not. Caches
-behind the first one have addresses of memory, where pages lie anywhere.
+Rows of buffers that code allocates are a line farther apart than they are long (`lower/flatten.py`), planes are not.
+Caches behind L1 use physical addresses, and pages lie anywhere in memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .reads import Box
 
 
 class MemoryDim(NamedTuple):
-    """A dim of memory: the axis that it belongs to, its extent, and how far each step goes along the axis."""
+    """A dim of memory: the axis to which it belongs, its extent, and the distance of its steps along the axis."""
 
     axis: int
     extent: int
@@ -40,7 +40,7 @@ def run(parts: list[MemoryDim], box: Box) -> int:
 
 
 def far_runs(parts: list[MemoryDim], box: Box, near: float) -> int:
-    """The number of places, farther apart than `near` elements, that the runs of a box are in."""
+    """The number of places, more than `near` elements apart, at which a box has runs."""
     distance, count = 1, 1
     for axis, extent, step in reversed(parts):
         if distance > near:
@@ -50,8 +50,8 @@ def far_runs(parts: list[MemoryDim], box: Box, near: float) -> int:
 
 
 def conflict_factor(cache: Cache, parts: list[MemoryDim], box: Box, each: int, padding: int) -> float:
-    """How many times as much of a cache a box takes as it has bytes, for elements of `each` bytes: 1 if the lines
-    of its rows are in as many sets as they can be. `padding`: bytes between rows."""
+    """The bytes of a cache that a box takes, relative to its own bytes, for elements of `each` bytes: 1 if the lines of
+    its rows are in as many sets as they can be. `padding` is the number of bytes between rows."""
     sets = max(1, cache.size // (cache.ways * cache.line))
     length = max(1, run(parts, box) * each // cache.line)  # lines of a row
     steps = list(_steps(parts, box, each, cache.line, padding))
@@ -67,7 +67,7 @@ def conflict_factor(cache: Cache, parts: list[MemoryDim], box: Box, each: int, p
 
 
 def _steps(parts: list[MemoryDim], box: Box, each: int, line: int, padding: int) -> Iterator[tuple[int, int]]:
-    """The distances at which rows follow each other, in lines, and how many do."""
+    """The distances between rows, in lines, and the number of rows at each distance."""
     distance, inside_run = each, True
     for axis, extent, step in reversed(parts):
         inside = min(extent, -(-box[axis] // step))

@@ -1,9 +1,9 @@
-"""Indices as linear forms of loop variables, in numbers: where a read moves as loops go on.
+"""Indices as linear forms of loop variables, in numbers: how a read moves with loops.
 
     f[2*y + 1, clamp(x - 1, 0, w)]   ->   (y: 2, at 1), (x: 1, at -1)
-    f[(y + 1) // 2, lut[x] + c]      ->   (y: 1/2, at 1/2, rounded), (c: 1, at a place that data decides, by x)
+    f[(y + 1) // 2, lut[x] + c]      ->   (y: 1/2, at 1/2, rounded), (c: 1, at a value that depends on data, by x)
 
-Clamps and mirrors at edges count as what they clamp: costs are those of interior pixels.
+Clamps and mirrors at edges count as the index inside of them: costs are those of interior pixels.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Slopes = tuple[tuple[str, float], ...]
 
 @value()
 class LinearForm:
-    """The sum of slope * variable, plus something from `low` to `high`, or anything that depends on `decided`."""
+    """The sum of slope * variable, plus a value from `low` to `high`, or plus any value that depends on `decided`."""
 
     slopes: Slopes
     low: float
     high: float
-    decided: frozenset[str] | None = None  # variables that say where data are read, or what else is no sum
-    rounded: float = 0.0  # down, by at most so much
-    clamped: bool = False  # at an edge, or otherwise no sum
+    decided: frozenset[str] | None = None  # variables on which it depends through data, or otherwise not linearly
+    rounded: float = 0.0  # down, by at most this much
+    clamped: bool = False  # at an edge, or otherwise not linear
 
     def places(self, extents: Mapping[str, int]) -> float:
-        """How many different ones it takes, at most, while variables run over so many values each; where they begin is
-        known where a division leaves nothing over: blocks begin at multiples of their sizes."""
+        """The most distinct values that the form takes while each variable takes this number of values. If a division
+        leaves no remainder, it is known where they begin: blocks begin at multiples of their sizes."""
         if self.decided is not None:
             return UNKNOWN
         moved = 0.0
@@ -54,11 +54,11 @@ class LinearForm:
 
 
 UNKNOWN = 1e18  # farther than any buffer reaches
-NOTHING = 1e-6  # beside an integer
+NOTHING = 1e-6  # tolerance around an integer
 
 
 def index_form(e: Expr, loops: Collection[str], scalars: Mapping[str, Number]) -> LinearForm:
-    """The form of an index."""
+    """Return the linear form of an index."""
     memo: dict[int, LinearForm] = {}
 
     def visit(node: Expr) -> LinearForm:
@@ -83,7 +83,7 @@ def _node(e: Expr, parts: list[LinearForm], loops: Collection[str], scalars: Map
 
 
 def _constant(value: float) -> LinearForm:
-    """What is no finite number, as an index, is a place that no loop decides."""
+    """A constant form. A value that is not finite is an unknown index that no loop changes."""
     return LinearForm((), value, value) if isfinite(value) else LinearForm((), 0.0, 0.0, frozenset())
 
 

@@ -1,4 +1,4 @@
-"""The predicted time of a call under any schedule, and what it is made of.
+"""The predicted time of a call under any schedule, and its causes.
 
 The cost of a schedule follows from what its loops execute: `nest` says how often each stage is computed over which box,
 `body` what an iteration of an innermost loop executes, and `traffic` which bytes come from which cache. This module
@@ -35,13 +35,13 @@ from .triangles import makespan
 T = TypeVar("T")
 
 COMPILE_S, COMPILE_S_EACH = 0.04, 5e-4  # to compile anything at all, and each instruction
-STREAMS = 6  # rows side by side that the hardware prefetcher follows
-STREAM_POWER = 0.4  # how much more so many of them take from a cache that cores share; twice that from memory
+STREAMS = 6  # rows that are accessed side by side and that the hardware prefetcher follows
+STREAM_POWER = 0.4  # the exponent of the slowdown by more streams, from caches that cores share; twice this from memory
 PAGE_BYTES, PAGES = 4096, 40  # the size of a page, and how many of them the first-level TLB holds
 AHEAD = 1.5  # times the bandwidth that `measure` finds, since loads from the next cache are issued early
-OF_A_COPY = 0.85  # the part of the bandwidth of copying whole arrays, which `measure` finds, that loops reach
+OF_A_COPY = 0.85  # the fraction of the bandwidth of copying whole arrays, which `measure` finds, that loops reach
 MOST_TASKS = 256  # more tasks than this are balanced, whatever each of them does
-HIDDEN = 0.45  # the part of the shorter one, of computing and moving bytes, that overlaps with the longer one
+HIDDEN = 0.45  # the fraction of the shorter of computing and moving bytes that overlaps with the longer one
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,15 @@ def predict_cost(
     threads: int | None = None,
     known: Drafts | None = None,
 ) -> Cost:
-    """Predict how long a call takes under a schedule, on `threads` threads (by default all of the machine's). `known`:
-    what other schedules of the same pipeline had in common with it."""
+    """Predict how long a call takes under a schedule, on `threads` threads (by default all of the machine's). `known`
+    has the drafts of stages that other schedules of the same pipeline share with it."""
     resolved, plan = resolve(graph, schedule, strict=strict, target=machine.target, known=known)
     return plan_cost(resolved, plan, sizes, machine, threads=threads)
 
 
 def plan_cost(graph: Graph, plan: Plan, sizes: Sizes, machine: Cpu, *, threads: int | None = None) -> Cost:
-    """The cost of a schedule that has been resolved to a plan, with the blocks that code for such a call has."""
+    """Predict the cost of a schedule that has been resolved to a plan, with the block sizes that code for such a call
+    has."""
     plan = fit_splits_of_call(graph, plan, sizes.scalars)
     inlined = frozenset(s.name for s in graph.stages if s.name not in plan.stages)
     written_out = frozenset(p.name for p in plan.stages.values() if p.is_written_out)
@@ -96,8 +97,8 @@ def _total(name: str, costs: list[tuple[StageCost, int]], machine: Cpu) -> Cost:
 
 
 class _GroupCosts:
-    """The costs of stages whose loops are nested in each other. They are computed once for all groups that are equal
-    but for the names of stages."""
+    """The costs of stages whose loops are nested in each other. Groups that are equal except for the names of stages
+    share them."""
 
     def __init__(self, facts: CallFacts, plan: Plan, names: list[str], machine: Cpu, threads: int) -> None:
         self._facts, self._plan, self._names = facts, plan, names
@@ -168,8 +169,8 @@ class _CostModel:
         return StageCost(name, seconds, causes, computed.points, redundant, tuple(bytes_moved))
 
     def _definition(self, leaf: Leaf, bodies: list[Body], moved: BytesMoved, overhead: Causes) -> tuple[float, Causes]:
-        """Seconds of wall-clock time, and of all cores together by cause. `overhead`: what happens before the
-        definition."""
+        """The wall-clock seconds of a definition, and its causes, which are summed over all cores. `overhead` is what
+        happens before the definition."""
         tasks, regions = self._tasks(leaf)
         most, costs = min(self.threads, tasks), self.machine.costs
         causes = overhead + self._leaf_causes(bodies, moved, most)
@@ -179,7 +180,7 @@ class _CostModel:
         return ends, causes + Causes(imbalance=(ends - shared) * most)
 
     def _imbalance(self, leaf: Leaf, tasks: int, cores: int) -> float:
-        """How many times as long the last core takes as each would if the work were balanced."""
+        """The time of the last core to finish, as a multiple of the time of each core if the work were balanced."""
         triangle = self.nests.facts.triangle(leaf)
         own = [s for s in self.nests.tree.own(leaf) if self.nests.tree.kind(s) is Kind.PARALLEL and s[:2] == leaf]
         if triangle.conditions and cores > 1 and tasks <= MOST_TASKS and own:
@@ -191,7 +192,7 @@ class _CostModel:
         return ceil(tasks / cores) * cores / tasks
 
     def _tasks(self, leaf: Leaf) -> tuple[int, float]:
-        """How many tasks of a definition run in parallel, and how often a parallel loop of its own begins."""
+        """The number of tasks of a definition that run in parallel, and how often a parallel loop of its own begins."""
         count, begins = 1, 0.0
         chain = self.nests.tree.chain(leaf)
         for depth, site in enumerate(chain):
@@ -202,7 +203,7 @@ class _CostModel:
         return count, begins
 
     def _leaf_causes(self, bodies: list[Body], moved: BytesMoved, cores: int) -> Causes:
-        """The seconds of one definition by cause, of all cores together."""
+        """The seconds of one definition by cause, summed over all cores."""
         split = sum(map(self._loop_causes, bodies), Causes())
         streams, pages = max((b.streams for b in bodies), default=0), max(map(self._pages, bodies), default=0.0)
         near, far = self._transfer_seconds(moved, streams, pages, self._rates(cores))
@@ -228,7 +229,7 @@ class _CostModel:
         )
 
     def _pages(self, body: Body) -> float:
-        """The number of pages that hold the rows that a loop walks along side by side."""
+        """The number of pages that hold the rows which a loop accesses side by side."""
         source = self.nests.facts.source
         return sum([min(n, self._stored_bytes(source(buffer)) / PAGE_BYTES) for buffer, n in body.rows.items()])
 
@@ -241,8 +242,8 @@ class _CostModel:
     def _transfer_seconds(
         self, moved: BytesMoved, streams: int, pages: float, rates: list[float]
     ) -> tuple[float, float]:
-        """The seconds that one core takes to move bytes from and to the next cache, and from farther away, for
-        `streams` rows side by side on `pages` pages."""
+        """The seconds that one core takes to move bytes to and from the next cache, and from farther away, if it
+        accesses `streams` rows side by side on `pages` pages."""
         near, *far = [n / rate for n, rate in zip(moved.bytes, rates, strict=True)]
         stored = moved.stored / self.machine.l1.line * self.machine.costs.store_line * self.cycle
         started = moved.start_cycles * self.cycle
@@ -251,12 +252,13 @@ class _CostModel:
         return near / AHEAD * turning + stored, sum(far[:-1]) * slower + sum(far[-1:]) * slower * slower + started
 
     def _rates(self, cores: int) -> list[float]:
-        """The bytes per second that each of `cores` cores gets from each cache but the first, and from memory."""
+        """The bytes per second that each of `cores` cores gets from each cache except L1, and from memory."""
         of_memory = OF_A_COPY * self.machine.memory_bandwidth(cores) / cores
         return [*(c.bandwidth for c in self.machine.caches[1:]), of_memory]
 
     def _instructions(self, leaf: Leaf, bodies: list[Body], all_bodies: Bodies) -> float:
-        """The number of instructions of a definition: of its innermost loops, as often as they are unrolled."""
+        """The number of instructions in the code of a definition: those of its innermost loops, as often as these are
+        unrolled."""
         loops = self.nests.loops(leaf)
         written = prod(loops.trips(n) for n in loops.names if loops.kinds[n] is Kind.UNROLL)
         inside = prod(map(loops.trips, all_bodies.inner(loops).copied))
@@ -264,7 +266,7 @@ class _CostModel:
 
 
 def _overlapped(near: float, far: float, computing: float) -> float:
-    """The seconds of transfers from the next cache (`near`) and from farther away that overlap with computing. What the
-    next cache prefetches is hidden altogether, the more so the less of the time it is busy."""
+    """The seconds of transfers from the next cache (`near`) and from farther away that overlap with computing.
+    Transfers from the next cache are hidden by prefetching, the more so the more of the time memory is idle."""
     idle = max(0.0, 1 - (near + far) / max(computing, 1e-12))
     return HIDDEN * min(near + far, computing) + (1 - HIDDEN) * near * idle

@@ -5,8 +5,8 @@
         computed("blur_x")              a box of (1, 128), (32 + 2) * 8 times: it slides
         extents(("out", 0), Site y)     {"y": 1, "x": 128}: what one iteration of y computes of out
 
-A box is what the stages in one iteration of its loop read, in the interior of the image (see `linear_forms`): extents
-only, no positions. All iterations of a loop are alike, and partial last blocks count as far as they are computed.
+A box is what the stages in one iteration of its loop read, in the interior of the image (see `linear_forms`): it has
+only extents, no positions. All iterations of a loop count as alike, and partial last blocks count in part.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .reads import Box
 
 @value(eq=False)
 class ComputedBox:
-    """A box that is computed `times` times; `slides` is the dim along which earlier boxes leave a part of it, if any.
-    In partial blocks it is smaller: `parts` has its mean extents along such dims, as parts of those of the box."""
+    """A box that is computed `times` times. `slides` is the dim along which earlier boxes leave a part of it, if any.
+    In partial blocks the box is smaller: `parts` has its mean extents along such dims, as fractions of its own."""
 
     box: Box
     times: float
@@ -43,7 +43,7 @@ class ComputedBox:
 
 
 def _vector_variables(nest: Nest) -> set[str]:
-    """The variables in which the lanes of vectors differ."""
+    """The variables that differ between the lanes of vectors."""
     variables = {loop.name for loop in nest.loops if loop.kind is Kind.VECTOR}
     for r in reversed(nest.rewrites if variables else ()):
         if isinstance(r, Split):
@@ -59,7 +59,7 @@ class Nests:
     def __init__(self, facts: CallFacts, plan: Plan, names: Sequence[str]) -> None:
         self.facts, self.plan, self.tree = facts, plan, LoopTree(facts.graph, plan)
         self.leaves = [(name, k) for name in names for k in range(len(facts.graph.stage[name].definitions))]
-        for name in reversed(names):  # consumers first: nothing then waits for a long chain of others
+        for name in reversed(names):  # consumers first, so that recursion does not get deep
             for site in self.tree.around(name):
                 self.required(name, site)
             self.computed(name)
@@ -71,7 +71,7 @@ class Nests:
 
     @memoized
     def computed(self, name: str) -> ComputedBox:
-        """The box of a stage that is computed at a time, and how often."""
+        """The box of a stage that is computed at a time, and how often it is."""
         p = self.plan.stages[name]
         sites = (p.compute, *p.also)
         box = self.required(name, p.compute)
@@ -81,8 +81,8 @@ class Nests:
         return self._without_overlap(name, ComputedBox(box, times, parts=self._mean_parts(name)))
 
     def _mean_parts(self, name: str) -> dict[str, float]:
-        """The mean extents of the boxes of a stage as parts of the largest ones, along dims that move with blocks of
-        which the last one is partial."""
+        """The mean extents of the boxes of a stage, as fractions of the largest ones, along dims that move with blocks
+        the last of which is partial."""
         chain = self.tree.around(name)
         parts: dict[str, float] = {}
         for depth, site in enumerate(chain):
@@ -116,7 +116,7 @@ class Nests:
         return computed.times * loops.iterations(depth) * prod(parts)
 
     def _without_overlap(self, name: str, whole: ComputedBox) -> ComputedBox:
-        """The box without what earlier iterations of a loop between storage and computation have left in memory
+        """Return the box without what earlier iterations of a loop between storage and computation have left in memory
         (sliding window)."""
         p = self.plan.stages[name]
         between = self.tree.around(name)[len(self.tree.to(p.store)) :]
@@ -136,13 +136,13 @@ class Nests:
             step = max(1, round(rate * self.loops((site.stage, site.definition)).step[site.loop]))
             if step < one[k]:
                 box = tuple(step if j == k else n for j, n in enumerate(whole.box))
-                times = whole.times * every[k] / step / count  # each row once; at times there is none
+                times = whole.times * every[k] / step / count  # each row once; some iterations compute none
                 return ComputedBox(box, times, k, whole.parts)
         return whole
 
     def is_unaligned(self, name: str) -> bool:
-        """Whether nothing is known of the column at which a stage begins, such as whether it is even. That is so in
-        tiles of which the last is partial."""
+        """Whether nothing is known about the column at which a stage begins, such as whether it is even. This is so in
+        tiles the last of which is partial."""
         return any(map(self._cuts_columns, self.tree.around(name)))
 
     @memoized
@@ -158,9 +158,9 @@ class Nests:
 
     @memoized
     def _rate(self, name: str, axis: int, site: Site) -> float | None:
-        """The rate at which a dim of a stage moves with a loop of another, if it is constant: by no index that is
-        clamped, nor by several at different rates, nor for a stage that pauses. Else lowering cannot tell what is new
-        each time."""
+        """The rate at which a dim of a stage moves with a loop of another stage, if it is constant. It is not if an
+        index is clamped, if several indices have different rates, or if a stage in between pauses. Then lowering cannot
+        tell what is new in each iteration."""
         inside = [leaf for leaf in self.facts.readers[name] if site in self.tree.chain(leaf)]
         reads = self.facts.reads
         rates = {self._rate_of(form, leaf, site) for leaf in inside for form in reads(leaf).along(name, axis)}
@@ -178,16 +178,16 @@ class Nests:
         return None if rate is None or self._pauses(leaf[0], rate, site) else slope * rate
 
     def _pauses(self, name: str, rate: float, site: Site) -> bool:
-        """Whether a stage slides along a loop at such a rate that in some iterations it has fewer rows to compute than
-        in others, or none: lowering cannot tell then what is new of what it reads."""
+        """Whether a stage slides along a loop at a rate at which some iterations compute fewer rows than others, or
+        none. Then lowering cannot tell what is new of what the stage reads."""
         slides = site in self.tree.around(name)[len(self.tree.to(self.plan.stages[name].store)) :]
         return slides and not (rate * self.loops((site.stage, site.definition)).step[site.loop]).is_integer()
 
     # ---- memory
 
     def layout(self, name: str) -> list[MemoryDim]:
-        """The dims of memory, the contiguous one last; for a stage that is stored in a loop, those of what it has
-        there."""
+        """The dims of memory, the contiguous one last. For a stage that is stored in a loop, they are those of its
+        memory there."""
         return self._layout(name, self.stored(name) if name in self.plan.stages else self.facts.whole[name])
 
     def whole_layout(self, name: str) -> list[MemoryDim]:
@@ -209,7 +209,7 @@ class Nests:
 
     @memoized
     def memory_strides(self, name: str) -> Box:
-        """The strides in memory of neighbours along each axis, in elements, where all is stored."""
+        """The strides in memory of neighbours along each axis, in elements, if the whole stage is stored."""
         strides, distance = [0] * len(self.facts.whole[name]), 1
         for part in reversed(self.whole_layout(name)):
             if part.step == 1:
@@ -219,7 +219,7 @@ class Nests:
 
     @memoized
     def stored(self, name: str) -> Box:
-        """The memory that a stage has at a time; along the dim that it slides along, as much as is in use."""
+        """The memory that a stage has at a time. Along the dim in which it slides, only what is in use counts."""
         p = self.plan.stages[name]
         box, slides = self.required(name, p.store), self.computed(name).slides
         dim = None if slides is None else self.facts.graph.stage[name].dims[slides]
@@ -230,7 +230,7 @@ class Nests:
 
     @memoized
     def required(self, name: str, at: Site | None) -> Box:
-        """The required region of a stage: what is read of it in one iteration of a loop, or in all."""
+        """The required region of a stage: what is read of it in one iteration of a loop, or in the whole call."""
         if at is None:
             return self.facts.whole[name]
         stage = self.facts.graph.stage[name]
@@ -261,13 +261,13 @@ class Nests:
         return self.facts.domain(leaf, _vector_variables(self.plan.stages[leaf[0]].nests[leaf[1]]))
 
     def versions(self, leaf: Leaf) -> list[CountedLoops]:
-        """The loops of a definition, with loops of their own for partial last blocks that differ from the others."""
+        """The loops of a definition, with separate loops for partial last blocks that differ from the others."""
         return self.loops(leaf).versions()
 
     @memoized
     def extents(self, leaf: Leaf, at: Site | None) -> dict[str, int] | None:
-        """How many values the variables of a definition take in one iteration of a loop; None if it is outside of the
-        loop."""
+        """The number of values that the variables of a definition take in one iteration of a loop; None if the
+        definition is outside of the loop."""
         name = leaf[0]
         if at is None:
             return self._variables(leaf, self.facts.whole[name])
@@ -283,13 +283,13 @@ class Nests:
 
     @memoized
     def footprint(self, leaf: Leaf, at: Site | None) -> dict[str, Box] | None:
-        """The boxes that a definition reads and writes in one iteration of a loop; None if it is outside of the
-        loop."""
+        """The boxes that a definition reads and writes in one iteration of a loop; None if the definition is outside of
+        the loop."""
         extents = self.extents(leaf, at)
         return None if extents is None else self.facts.definition(leaf).boxes(extents)
 
     def filled(self, leaf: Leaf, at: Site | None) -> dict[str, float]:
-        """The part of the box of each source that a definition touches, for sources of which it does not touch the
-        whole box."""
+        """The fraction of the box of each source that a definition touches, for sources of which it touches only a
+        part."""
         extents = self.extents(leaf, at)
         return {} if extents is None else self.facts.definition(leaf).filled(extents)

@@ -1,8 +1,8 @@
-"""The instructions of evaluating a definition once, by kind, whatever its schedule.
+"""The instructions of evaluating a definition once, by kind, independent of its schedule.
 
-Kinds are those of `machine.costs`. Arithmetic on coordinates does not count, unless data takes part in it.
+Kinds are those of `machine.costs`. Arithmetic on coordinates does not count, unless data are part of it.
 
-Some operations are fused into one instruction with another, and less is left of each node's instructions:
+Some operations are fused into one instruction with another one, so that each node has fewer instructions:
 
 a*b + c                 of floats, or of integers on ARM: one
 int32(a) * int32(b)     of 16 bits each: a product that is wide, and no conversions; sums alike
@@ -26,7 +26,7 @@ from .branches import Branches
 from .copies import Copies, Instances, Kinds, long_sums
 from .linear_forms import LinearForm
 
-# Instructions of our own functions; measured as if all were products and sums, which two units share.
+# Instructions of our own functions, measured as if all were products and sums, which two units share.
 _POLYNOMIAL = {
     "exp": 34,
     "log": 52,
@@ -41,8 +41,8 @@ _POLYNOMIAL = {
     "pow": 124,
     "atan2": 44,
 }
-# Cycles until the result of one of these is there, measured where each waits for the one before: parts of polynomials
-# are computed side by side.
+# The latency in cycles of these functions, measured with each waiting for the one before: parts of polynomials are
+# computed in parallel.
 _FUNCTION_LATENCY = {
     "exp": 46,
     "log": 60,
@@ -57,7 +57,7 @@ _FUNCTION_LATENCY = {
     "pow": 117,
     "atan2": 65,
 }
-# Cycles until the result of other instructions is there.
+# The latency in cycles of other instructions.
 _LATENCY = {
     "load": 5.0,
     "fma": 3.0,
@@ -71,18 +71,18 @@ _LATENCY = {
     "sqrt": 12.0,
     "idiv": 12.0,
 }
-ANYWHERE = 25.0  # until elements are there whose places are computed, lane by lane
+ANYWHERE = 25.0  # the latency of elements at computed indices, which are loaded lane by lane
 _ROUNDED = frozenset({"floor", "ceil", "round", "trunc"})
 _SCALED = {"mul_shift": 3, "rounding_mul_shift": 3}
-_INDEX_BITS = 32  # of places that data decides, in vectors
+_INDEX_BITS = 32  # of data-dependent indices, in vectors
 Instructions = list[tuple[str, int, float]]
 _SUMS = frozenset({"add", "sub"})
 
 
 @value()
 class Tally:
-    """The number of instructions of a kind on elements of so many bits, the loops with which they differ, and where
-    they are evaluated if coordinates decide (see `branches`)."""
+    """The number of instructions of a kind on elements of this many bits, the loops with which they differ, and the
+    points at which they are evaluated, if that depends on coordinates (see `branches`)."""
 
     kind: str
     bits: int
@@ -92,8 +92,8 @@ class Tally:
 
 
 def roots(definition: Definition) -> list[Expr]:
-    """The expressions that a definition evaluates: its values, the indices that data decide, and its condition, but for
-    what bounds loops."""
+    """The expressions that a definition evaluates: its values, its data-dependent indices, and its condition, except
+    for the parts that bound loops."""
     decided = [i for i in definition.indices if loaded(i)]
     bounds = set(map(id, bounding(definition.condition)))
     tested = [] if definition.condition is None else [c for c in conjuncts(definition.condition) if id(c) not in bounds]
@@ -101,7 +101,7 @@ def roots(definition: Definition) -> list[Expr]:
 
 
 class InstructionCounts:
-    """The instructions of evaluating expressions, in any number of copies."""
+    """Counts the instructions of evaluating expressions, in any number of copies."""
 
     def __init__(self, branches: Branches, loops: Collection[str], form: Callable[[Expr], LinearForm]) -> None:
         self._nodes, self._form = branches.evaluated, form
@@ -115,7 +115,7 @@ class InstructionCounts:
                 self._instructions.append((e, [((kind, bits, *where), count) for kind, bits, count in several]))
 
     def tallies(self, copies: Copies) -> tuple[Tally, ...]:
-        """The instructions of evaluating the expressions once in each copy, of all copies together."""
+        """The instructions of evaluating the expressions once in each copy, summed over all copies."""
         count_of = self._counts(copies)
         counted: dict[tuple[str, int, frozenset[str], int], float] = {}
         for e, several in self._instructions:
@@ -125,7 +125,7 @@ class InstructionCounts:
         return tuple(Tally(*what, count) for what, count in counted.items())
 
     def _counts(self, copies: Copies) -> Callable[[Expr], float]:
-        """How often each node is evaluated."""
+        """Return a function that tells how often a node is evaluated."""
         if not copies:
             return lambda e: 1.0
         variables, sums = tuple([v for v, _, _ in copies]), self._sums
@@ -144,7 +144,7 @@ def live_bytes(evaluated: Iterable[Expr]) -> tuple[int, ...]:
     """The bytes per lane of values that are live at each step of evaluating expressions in postorder, most first."""
     order: dict[int, Expr] = {}
     for root in evaluated:
-        each_once(root, order, lambda e: e, _operands_in_registers)  # a memo keeps the order in which nodes were done
+        each_once(root, order, lambda e: e, _operands_in_registers)  # the memo keeps the order in which nodes were done
     last = {id(c): k for k, e in enumerate(order.values()) for c in _operands_in_registers(e)}
     live, steps = 0, []
     ends: dict[int, int] = {}
@@ -172,8 +172,8 @@ def depth(evaluated: Iterable[Expr]) -> float:
 
 @value()
 class StartCounts:
-    """The number of instructions on vectors, and of elements that are loaded one by one, that can start after so many
-    cycles if no execution unit is busy."""
+    """The number of instructions on vectors, and of elements that are loaded one by one, that can start after a number
+    of cycles if no execution unit is busy."""
 
     after: float
     loops: frozenset[str]  # that they differ by
@@ -218,7 +218,7 @@ def _own_latency(e: Expr) -> float:
 
 
 def _operands_in_registers(e: Expr) -> tuple[Expr, ...]:
-    """The operands that are in registers; of a load, only the indices that are loaded themselves."""
+    """The operands that are in registers; for a load, only those indices that are loaded themselves."""
     return tuple([i for i in e.indices if loaded(i)]) if isinstance(e, Load) else e.operands
 
 
@@ -261,7 +261,8 @@ def _division(e: Op, bits: int) -> list[tuple[str, int, float]]:
     n = int(by.value)
     if n > 0 and n & (n - 1) == 0:
         return [("shift", bits, 1.0)]
-    # The upper half of a product with the inverse, which is wider, and for a remainder what that leaves.
+    # The upper half of a product with the inverse, which is wider; for a remainder, also another product and
+    # difference.
     count = (2.0 if bits > 16 else 3.5) + (1.0 if e.op == "mod" else 0.0)
     return [("mul", bits, count), ("int", bits, count)]
 
@@ -282,10 +283,11 @@ def _conversion(e: Cast) -> list[tuple[str, int, float]]:
 
 
 def fused_instructions(nodes: list[Expr]) -> dict[int, Instructions]:
-    """The instructions of fused nodes by id; others have those of their operation. Kinds "with_..." are free on ARM."""
+    """The instructions of fused nodes by id; other nodes have those of their operation. Kinds "with_..." are free on
+    ARM."""
     uses = Counter(id(c) for e in nodes for c in children(e))
     instructions: dict[int, Instructions] = {}
-    taken: Counter[int] = Counter()  # uses of a conversion that need none
+    taken: Counter[int] = Counter()  # uses of a conversion that need no instruction
     widened: dict[int, Cast] = {}
     for e in nodes:
         if isinstance(e, Op) and e.op in ("add", "sub", "mul") and e.dtype is not INDEX:
@@ -325,12 +327,12 @@ def _integers(e: Cast) -> bool:
 
 
 def is_small(source: DType, to: DType) -> bool:
-    """Whether a conversion is one from 8 or 16 bits to floats, which are sums on ARM (`codegen/mantissa`)."""
+    """Whether a conversion is from 8 or 16 bits to floats; on ARM, these are sums (`codegen/mantissa`)."""
     return to == FLOAT32 and source.is_int and source.bits <= 16
 
 
 def _rounding_conversion(e: Cast) -> dict[int, Instructions]:
-    """The instructions that are left of rounding with its clamps, and of the conversion."""
+    """The instructions that remain of a rounding with its clamps, and of the conversion."""
     limits = _saturating_clamps(e, e.value)
     inside = _clamped_operand(limits[-1]) if limits else e.value
     if not (is_small(e.dtype, e.value.dtype) and isinstance(inside, Op) and inside.op == "round"):
@@ -341,7 +343,7 @@ def _rounding_conversion(e: Cast) -> dict[int, Instructions]:
 
 
 def _saturating_clamps(e: Cast, inside: Expr) -> list[Expr]:
-    """The clamps to the range of a smaller type that a saturating conversion includes."""
+    """The clamps to the range of a smaller type that are part of a saturating conversion."""
     if e.dtype.is_float or e.dtype is INDEX or e.dtype.bits >= e.value.dtype.bits or e.dtype.is_bool:
         return []
     clamps: list[Expr] = []

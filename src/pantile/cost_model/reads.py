@@ -1,19 +1,20 @@
-"""What one definition reads and writes, as linear forms: the box of each source that a part of its loops touches.
+"""The reads and writes of one definition as linear forms: the box of each source that a part of its loops touches.
 
-Loads of the same slopes are one group: f[y - 1, x], f[y, x] and f[y + 1, x] together reach two rows farther than one.
+Loads with the same slopes are one group: f[y - 1, x], f[y, x] and f[y + 1, x] together touch two rows more than one
+does.
 
-Reads may be a star rather than a box: of the box around them, they touch a part.
+Reads may form a star rather than a box: then they touch only a part of the box around them.
 
     f[y - 1, x] + f[y + 1, x] + f[y, x]; g[z - 1, y, x] + g[z + 1, y, x] + g[z, y - 1, x] + g[z, y + 1, x]
 
-The first are all of a box of 3 rows. Of the 3 by 3 rows around the second, one iteration reads 4; a tile of 16 by 16 of
-them, nearly all of 18 by 18.
+The reads of f fill a box of 3 rows. Of the 3 by 3 rows around the reads of g, one iteration reads 4; a tile of 16 by 16
+rows reads nearly all of 18 by 18.
 
-Gathers touch as many cache lines as data decide, or floats of coordinates:
+Gathers touch as many cache lines as data, or floats of coordinates, decide:
 
-table[img[y, x], c]                     a line for each pixel, whatever the number of channels
-table[img[y, x], c] + table[img[y, x] + 1, c]       the same one, where these lie side by side
-img[floor(a*x + b*y), floor(c*x + d*y)] neighbours lead to neighbours: a line for each pixel at the border of a tile
+    table[img[y, x], c]                     a line for each pixel, whatever the number of channels
+    table[img[y, x], c] + table[img[y, x] + 1, c]       the same line, if these are adjacent
+    img[floor(a*x + b*y), floor(c*x + d*y)] neighbours read neighbours: a line for each pixel at the border of a tile
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from .linear_forms import NOTHING, LinearForm, Slopes, index_form
 Extents = Mapping[str, int]
 Box = tuple[int, ...]
 Place = tuple[float, ...]
-NEAR = 8  # elements, at most, from one to the next along an axis that stays in a line, such as that of channels
+NEAR = 8  # the largest stride, in elements, of an axis that stays in a cache line, such as that of channels
 
 
 @value(eq=False)
@@ -45,25 +46,25 @@ class MemoryAccess:
     buffer: str
     source: str
     forms: tuple[LinearForm, ...]
-    slopes: tuple[Slopes, ...]  # of these
+    slopes: tuple[Slopes, ...]  # of the forms
     dtype: DType
-    alike: int  # the same for those of one definition that have source, slopes and type in common
-    family: tuple[object, ...]  # the same for those that differ by constants alone
-    variables: frozenset[str]  # of loops, that it depends on
-    decided: frozenset[str]  # of these, those on which it depends where data are read
-    origins: tuple[frozenset[Key], ...]  # of each index, what is loaded for it
-    is_smooth: bool  # all that is loaded for its indices is the same everywhere
-    rounded: bool  # some of its indices are
-    share: Callable[[frozenset[str]], float] | None  # of the points, where loops for some variables are written out
+    alike: int  # equal for accesses of one definition that have source, slopes and type in common
+    family: tuple[object, ...]  # equal for accesses that differ only by constants
+    variables: frozenset[str]  # of the loops on which it depends
+    decided: frozenset[str]  # those of the variables on which it depends through data that are read
+    origins: tuple[frozenset[Key], ...]  # for each index, the loads that it depends on
+    is_smooth: bool  # all values that are loaded for its indices are the same everywhere
+    rounded: bool  # some of its indices are rounded
+    share: Callable[[frozenset[str]], float] | None  # of the points, if loops over these variables are unrolled
 
     def part(self, written: frozenset[str]) -> float:
-        """The part of the points at which the access happens, where the loops of such variables are unrolled."""
+        """The fraction of the points at which the access happens, if the loops over these variables are unrolled."""
         return 1.0 if self.share is None else self.share(written & self.variables)
 
 
 @value(eq=False)
 class _AccessGroup:
-    """Accesses of one source with the same slopes: per dim the hull of their forms."""
+    """Accesses of one source with the same slopes: the hull of their forms along each dim."""
 
     source: str
     forms: tuple[LinearForm, ...]
@@ -73,7 +74,7 @@ class _AccessGroup:
 
 
 class Reads:
-    """The accesses of one definition, where some stages are inlined."""
+    """The accesses of one definition, with some stages inlined."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class Reads:
 
     @memoized
     def form(self, index: Expr) -> LinearForm:
-        """The form of an index."""
+        """The linear form of an index."""
         return index_form(index, self.loops, self._scalars)
 
     @cached_property
@@ -143,7 +144,7 @@ class Reads:
 
     @memoized
     def along(self, source: str, axis: int) -> frozenset[LinearForm]:
-        """The different indices at which a source is read along an axis."""
+        """The distinct indices at which a source is read along an axis."""
         return frozenset(a.forms[axis] for a in self.loads if a.source == source)
 
     @cached_property
@@ -153,20 +154,20 @@ class Reads:
 
     @cached_property
     def is_scan(self) -> bool:
-        """Whether it reads its own stage elsewhere than it writes."""
+        """Whether the definition reads its own stage at other indices than it writes."""
         written = self.stores[0].forms
         return any(a.source == self.stage.name and a.forms != written for a in self.loads)
 
     @cached_property
     def is_place_read(self) -> bool:
-        """Whether the places that it writes to are data as they are, without a conversion from floats."""
+        """Whether the indices that it writes to are data as they are, without a conversion from floats."""
         made_of = walk_values(*self.definition.indices)
         return not any(isinstance(e, Cast) and e.value.dtype.is_float for e in made_of)
 
     @cached_property
     def scattered(self) -> dict[str, list[MemoryAccess]]:
-        """By source, the accesses whose indices data or floats decide. They touch few elements of the box they may be
-        in."""
+        """The accesses whose indices depend on data or floats, by source. They touch few elements of the box around
+        them."""
         accesses: dict[str, list[MemoryAccess]] = {}
         for a in (*self.loads, *self.stores):
             if any(f.decided is not None for f in a.forms):
@@ -175,7 +176,7 @@ class Reads:
 
     @cached_property
     def stars(self) -> dict[str, Star]:
-        """The sources of which it does not read the whole box."""
+        """The sources of which the definition reads only a part of the box around its reads."""
         read: dict[str, list[tuple[LinearForm, ...]]] = {}
         for a in self.loads:
             read.setdefault(a.source, []).append(a.forms)
@@ -191,8 +192,8 @@ class Reads:
         return {source: groups for source, groups in groups_of.items() if len(groups) > 1}
 
     def hull(self, source: str, extents: Extents, whole: Mapping[str, Box]) -> Box | None:
-        """The box around what all groups read of a source, for loops in the middle of their ranges; None where there is
-        one group."""
+        """The box around what all groups read of a source, with loops in the middle of their ranges; None if there is
+        only one group."""
         groups = self._groups_by_source.get(source)
         if groups is None:
             return None
@@ -206,7 +207,7 @@ class Reads:
         )
 
     def boxes(self, extents: Extents, whole: Mapping[str, Box]) -> dict[str, Box]:
-        """The box of each source, of the stage itself too, that is touched while loops run over such extents."""
+        """The box of each source, of the stage itself too, that is touched while loops run over these extents."""
         boxes: dict[str, Box] = {}
         for g in self._groups:
             box = g.box(extents, whole[g.source])
@@ -215,7 +216,7 @@ class Reads:
 
 
 def _ends(form: LinearForm, whole: int, extents: Extents, ranges: Extents) -> tuple[float, float]:
-    """The first and last place of a form, while loops outside are in the middle of their ranges."""
+    """The first and the last index of a form, with outer loops in the middle of their ranges."""
     count = min(whole, form.places(extents))
     middle = (form.low + form.high) / 2 + sum(s * (ranges.get(v, 1) - 1) / 2 for v, s in form.slopes)
     return (0.0, float(whole)) if count >= whole else (middle - count / 2, middle + count / 2)
@@ -237,13 +238,14 @@ def _hull(forms: tuple[LinearForm, ...]) -> LinearForm:
 
 @dataclass(frozen=True, eq=False)
 class Star:
-    """Reads of one source by the same slopes: along all of its axes but the last one, where each begins."""
+    """Reads of one source with the same slopes: their forms along all of its axes except the last one, and the places
+    where they begin."""
 
     forms: tuple[LinearForm, ...]
     places: frozenset[Place]
 
     def filled(self, extents: Mapping[str, int]) -> float:
-        """The part that is read of the box around all reads while loops run over such extents."""
+        """The fraction of the box around all reads that is read while loops run over these extents."""
         sizes = [1 + ceil(sum(abs(s) * (extents.get(v, 1) - 1) for v, s in f.slopes) - NOTHING) for f in self.forms]
         ends = [(min(along), max(along)) for along in zip(*self.places, strict=True)]
         around: float = prod(b - a + n for (a, b), n in zip(ends, sizes, strict=True))
@@ -251,7 +253,7 @@ class Star:
 
 
 def star(accesses: Sequence[tuple[LinearForm, ...]]) -> Star | None:
-    """The star of all reads of a source; None if they are a box, or are not known."""
+    """The star of all reads of a source; None if they fill a box, or are not known."""
     slopes = {tuple(f.slopes for f in forms) for forms in accesses}
     if len(slopes) > 1 or any(f.decided is not None or f.rounded or f.low != f.high for a in accesses for f in a):
         return None
@@ -262,7 +264,7 @@ def star(accesses: Sequence[tuple[LinearForm, ...]]) -> Star | None:
 
 
 def _union(places: frozenset[Place], sizes: Sequence[int]) -> float:
-    """The size of the union of boxes of one size that begin at such places."""
+    """The size of the union of boxes of one size that begin at these places."""
     if not sizes:
         return 1.0
     first, others = sizes[0], sizes[1:]
@@ -279,8 +281,9 @@ def _union(places: frozenset[Place], sizes: Sequence[int]) -> float:
 
 @dataclass(frozen=True)
 class GatheredAccesses:
-    """The gathered accesses of one source: the number of places in lines of their own, the loops by which these differ,
-    the loops that continue from there within a line, and the bytes of an element. `is_smooth`: no data take part."""
+    """The gathered accesses of one source: the number of places that are in lines of their own, the loops by which
+    these places differ, the loops that move within a line, and the bytes of an element. `is_smooth`: no indices depend
+    on data."""
 
     places: int
     variables: frozenset[str]
@@ -289,7 +292,7 @@ class GatheredAccesses:
     is_smooth: bool
 
     def bytes(self, extents: Mapping[str, int], line: int) -> float:
-        """The most bytes that are touched while loops run over such extents."""
+        """The most bytes that are touched while loops run over these extents."""
         count = self.places * prod(extents.get(v, 1) for v in self.variables)
         each = self.element * prod(extents.get(v, 1) for v in self.near)
         apart = count * max(line, each)
@@ -300,7 +303,7 @@ class GatheredAccesses:
 
 
 def scattered(accesses: Sequence[MemoryAccess], strides: Sequence[int]) -> GatheredAccesses:
-    """Summarize the accesses of a source with such strides along each axis."""
+    """Summarize the accesses of a source with these strides along each axis."""
     far = [axis for axis, stride in enumerate(strides) if stride > NEAR]
     places = {tuple(_place(a, axis, axis in far) for axis in range(len(strides))) for a in accesses}
     variables = frozenset(v for a in accesses for v in a.variables)
@@ -310,5 +313,6 @@ def scattered(accesses: Sequence[MemoryAccess], strides: Sequence[int]) -> Gathe
 
 
 def _place(a: MemoryAccess, axis: int, is_far: bool) -> object:
-    """The place of an index; along an axis whose neighbours are in the same line, only what it is computed from."""
+    """The place of an index; along an axis whose neighbours are in the same line, only the loads that it is computed
+    from."""
     return (a.family[1 + axis], a.forms[axis].low) if is_far else a.origins[axis]

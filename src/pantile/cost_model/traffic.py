@@ -1,9 +1,10 @@
-"""The bytes that pass between a core and each cache, and memory: at which loop data are reused before they are evicted.
+"""The bytes that pass between a core, each cache, and memory, which depend on the loop at which data are reused before
+they are evicted.
 
-Of the loops around a definition, take the outermost one of which an iteration, with all that is computed in it, touches
-no more than a cache holds. From one iteration to the next the cache then keeps what they share: it misses what all
-iterations of that loop touch together, once for each time that the loop begins. What is stored inside of an iteration
-stays there. What fits altogether was left there by the call before.
+Of the loops around a definition, consider the outermost one whose iterations each touch no more than a cache holds,
+with all that is computed in them. From one iteration to the next, the cache keeps what they share: each time that the
+loop begins, the cache misses what all its iterations touch together. What is stored inside of an iteration stays in the
+cache. If everything fits, it was left there by the call before.
 """
 
 from __future__ import annotations
@@ -20,28 +21,28 @@ from .layout import MemoryDim, conflict_factor, far_runs, run
 from .nest import Nests
 from .reads import Box, scattered
 
-USED = 0.6  # the part of a cache that is there for what a loop touches, others and associativity having the rest
-SHORT_BYTES = 512  # a run that ends before the hardware prefetcher follows it
-AT_ONCE = 8  # runs that are in flight at a time, at most
+USED = 0.6  # the fraction of a cache that is available to a loop; the rest is lost to other data and to associativity
+SHORT_BYTES = 512  # a shorter run ends before the hardware prefetcher follows it
+AT_ONCE = 8  # the most runs that are in flight at a time
 BOTH_WAYS = 2  # runs of a scan: it reads them and writes them
-PREFETCHED = 0.4  # the part of the latency of a run that remains where the schedule prefetches it
+PREFETCHED = 0.4  # the fraction of the latency of a run that remains if the schedule prefetches it
 FOLLOWED = 16  # runs side by side that the hardware prefetcher follows
-NEAR_BYTES = 2048  # from run to run, where steps are seen and followed: both in a page
+NEAR_BYTES = 2048  # from run to run, if steps are recognized and followed: both are in a page
 FROM_NEXT = 5.0  # the latency in cycles of a line of the next cache that was not prefetched
-WRITTEN = 0.6  # of what as many bytes take that are read: nobody waits for them
+WRITTEN = 0.6  # the cost of a written byte relative to a read one: nobody waits for it
 
 
 @dataclass
 class BytesMoved:
-    """The traffic of one definition: bytes from each cache but the first, and from memory last; of the first of these,
-    those that are stored; and cycles until runs of elements have begun to come."""
+    """The traffic of one definition: bytes from each cache except L1, and from memory last; the stored ones among the
+    first of these; and the cycles until runs of elements have begun to arrive."""
 
     bytes: list[float]
     stored: float = 0.0
     start_cycles: float = 0.0
 
     def times(self, part: float) -> BytesMoved:
-        """The traffic of a part of the definition."""
+        """Return the traffic of a fraction of the definition."""
         return (
             self
             if part == 1
@@ -50,8 +51,8 @@ class BytesMoved:
 
 
 def cache_capacities(machine: Cpu, threads: int, footprint: float) -> tuple[float, ...]:
-    """The bytes of each cache that one thread can use; infinite if the cache holds the footprint of the whole call: in
-    a shared cache, whichever thread loaded it."""
+    """The bytes of each cache that one thread can use; infinite if the cache holds the footprint of the whole call,
+    which for a shared cache includes what other threads have loaded."""
     sharing = [min(cache.shared_by, threads) for cache in machine.caches]
     return tuple(
         inf if footprint <= USED * cache.size * (threads == n) else USED * cache.size / n
@@ -78,10 +79,10 @@ class GroupTraffic:
         self._stars = {leaf for leaf in nests.leaves if nests.facts.reads(leaf).stars}
         sources = dict.fromkeys(source for leaf in nests.leaves for source in nests.facts.reads(leaf).sources)
         self._layout = {name: nests.layout(name) for name in sources}
-        self._whole = {name: nests.whole_layout(name) for name in sources}  # as far apart as rows of all of it are
+        self._whole = {name: nests.whole_layout(name) for name in sources}  # with the row distances of the whole stage
         stages = {name: nests.plan.stages[name] for name in sources if name in nests.plan.stages}
         self._stores = {name: nests.tree.to(p.store) for name, p in stages.items()}
-        self._stored_in: dict[Site | None, set[str]] = {None: set(stages)}  # what outlives an iteration of a loop
+        self._stored_in: dict[Site | None, set[str]] = {None: set(stages)}  # by loop: what outlives its iterations
         for name, sites in self._stores.items():
             for site in sites:
                 self._stored_in.setdefault(site, set()).add(name)
@@ -91,7 +92,7 @@ class GroupTraffic:
         return self._largest(self.nests.leaves, None)
 
     def moved(self, sizes: Sequence[float]) -> dict[Leaf, BytesMoved]:
-        """The traffic of each definition, where caches have such capacities."""
+        """The traffic of each definition, given the capacities of the caches."""
         moved_by = {leaf: BytesMoved([0.0] * len(self.machine.caches)) for leaf in self.nests.leaves}
         beyond: dict[tuple[str, Leaf], list[float]] = {}
         for level, size in enumerate(sizes):
@@ -115,8 +116,8 @@ class GroupTraffic:
         return {leaf: moved.times(self.nests.facts.part(leaf)) for leaf, moved in moved_by.items()}
 
     def _to_begin(self, level: int, length: float) -> float:
-        """The latency in cycles of a run of so many bytes that misses a cache, beyond that of the
-        next one; short runs end before the hardware prefetcher follows them."""
+        """The latency in cycles of a run of this many bytes that misses a cache, beyond that of the next one. Short
+        runs end before the hardware prefetcher follows them."""
         if level == 0:
             return FROM_NEXT if length < SHORT_BYTES else 0.0
         costs, last = self.machine.costs, level == len(self.machine.caches) - 1
@@ -132,8 +133,8 @@ class GroupTraffic:
         return leaf[1] == 0 and any(self.nests.facts.source(p.buffer) == source for p in prefetches)
 
     def _at_once(self, leaf: Leaf, source: str) -> float:
-        """The runs that one iteration of the innermost loop, with all lanes of a vector, requests: their latencies
-        overlap. A scan reads one and writes one, each on its own."""
+        """The number of runs that one iteration of the innermost loop requests, with all lanes of a vector; their
+        latencies overlap. A scan reads one run and writes one, which do not."""
         if source == leaf[0]:
             return 1 / BOTH_WAYS
         chain = self.nests.tree.chain(leaf)
@@ -142,8 +143,8 @@ class GroupTraffic:
         return max(1.0, min(AT_ONCE, prod(box) / run(self._layout[source], box)))
 
     def _misses(self, size: float, first: bool) -> dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]]:
-        """The bytes of each source that miss a cache, the first or another one, with the definition that misses them,
-        how often, and which box. Where several definitions in a loop use the same box, one of them fetches it."""
+        """The bytes of each source that miss a cache (L1 if `first`), with the definition that misses them, how often,
+        and which box. If several definitions in a loop use the same box, one of them fetches it."""
         if size == inf:
             return {}
         misses: dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]] = {}
@@ -163,7 +164,7 @@ class GroupTraffic:
                 if source in plans:
                     if site in self._stores[source] or self._is_still_there(leaf, source, size):
                         continue
-                    size_of = min(size_of, self._bytes(source, self.nests.stored(source)))  # that it has in a loop
+                    size_of = min(size_of, self._bytes(source, self.nests.stored(source)))  # what it stores in a loop
                 if source in most:
                     size_of = min(size_of, most[source])
                 if source in plans:
@@ -174,8 +175,8 @@ class GroupTraffic:
         return misses
 
     def _is_still_there(self, leaf: Leaf, source: str, size: float) -> bool:
-        """Whether what a scan has stored in an iteration of a loop around both is still in a cache that could not keep
-        all of the iteration, since little was accessed in between. Scans pass over it again and again."""
+        """Whether what a scan has stored in an iteration of a common loop is still in a cache that cannot hold all of
+        the iteration, because little was accessed in between. Scans pass over the same elements repeatedly."""
         sites = self._stores[source]
         if not sites or sites[-1] not in self.nests.tree.chain(leaf) or not self._is_scanned(source):
             return False
@@ -185,8 +186,8 @@ class GroupTraffic:
         return before < at and sum(self._largest(inside[before : at + 1], sites[-1]).values()) <= size
 
     def _just_computed(self, leaf: Leaf, source: str, outside: Sequence[Site], size: float) -> float:
-        """The bytes of a stage that was computed shortly before, in the same iteration of these loops: they are still
-        in a cache that could not keep all of the iteration."""
+        """The bytes of a stage that was computed shortly before, in the same iteration of these loops, and that are
+        still in a cache that cannot hold all of the iteration."""
         p = self.nests.plan.stages[source]
         if p.compute is None or p.compute not in outside or source == leaf[0]:
             return 0.0
@@ -205,7 +206,7 @@ class GroupTraffic:
 
     @memoized
     def _written_out(self, leaf: Leaf) -> int:
-        """How many of the innermost loops of a definition are vectorized, unrolled, or have a trip count of one."""
+        """The number of innermost loops of a definition that are vectorized, unrolled, or have a trip count of one."""
         count = 0
         for site in reversed(self.nests.tree.chain(leaf)):
             if self.nests.tree.kind(site) not in WRITTEN_OUT and self.nests.trips(site) > 1:
@@ -215,7 +216,7 @@ class GroupTraffic:
 
     @memoized
     def _iteration_footprint(self, site: Site, first: bool) -> float:
-        """The footprint of one iteration of a loop in a cache, the first or another one, in bytes."""
+        """The footprint of one iteration of a loop in a cache (L1 if `first`), in bytes."""
         return sum(self._largest(self._inside[site], site, first).values())
 
     def _largest(self, leaves: Iterable[Leaf], site: Site | None, with_conflicts: bool = False) -> dict[str, float]:
@@ -226,7 +227,7 @@ class GroupTraffic:
             most = self._scattered(leaf, site) if self._decided[leaf] else {}
             filled = nests.filled(leaf, site) if leaf in self._stars else {}
             for source, box in (nests.footprint(leaf, site) or {}).items():
-                if source in outlive:  # of one that is stored in a loop, what it has there
+                if source in outlive:  # for a stage stored in a loop: its memory there
                     size = bytes_of(source, nests.stored(source))
                 else:
                     size = filled.get(source, 1.0) * bytes_of(source, box)
@@ -238,13 +239,12 @@ class GroupTraffic:
 
     @memoized
     def _bytes_with_conflicts(self, source: str, box: Box) -> float:
-        """The bytes of a first-level cache that a box takes, where its lines conflict with each other: see
-        `layout`."""
+        """The bytes of an L1 cache that a box takes if its lines conflict with each other: see `layout`."""
         return self._bytes(source, box) * self._conflict_factor(source, box)
 
     def _conflict_factor(self, source: str, box: Box) -> float:
         p, l1 = self.nests.plan.stages.get(source), self.machine.l1
-        padding = l1.line if p is not None and p.store is None else 0  # where sizes are known, rows are not padded
+        padding = l1.line if p is not None and p.store is None else 0  # if sizes are constants, rows are not padded
         return conflict_factor(l1, self._layout[source], box, self.nests.facts.dtypes[source][0].bytes, padding)
 
     def _scattered(self, leaf: Leaf, site: Site | None) -> dict[str, float]:
@@ -268,8 +268,8 @@ class GroupTraffic:
         return total
 
     def _runs(self, leaf: Leaf, source: str, box: Box, level: int) -> float:
-        """The number of runs that the hardware prefetcher follows in which a box is walked through: in the first cache,
-        rows that conflict evict each other before they are used."""
+        """The number of runs, as followed by the hardware prefetcher, in which a box is traversed. In L1, rows that
+        conflict evict each other before they are used."""
         points = prod(box)
         together: float = min(points, run(self._layout[source], box))
         if level:
@@ -280,10 +280,10 @@ class GroupTraffic:
 
     @memoized
     def _walk_length(self, leaf: Leaf, source: str) -> int:
-        """The number of consecutive elements, up to the innermost loop that does not continue where it is."""
+        """The number of consecutive elements, up to the innermost loop that does not continue them."""
         length, side_by_side = 1, 0
         for runs, box in self._far_runs(leaf, source, self._whole[source]):
-            side_by_side = side_by_side or runs  # of one iteration: each has an instruction of its own
+            side_by_side = side_by_side or runs  # in one iteration: each has an instruction of its own
             if runs > FOLLOWED * side_by_side:
                 break
             length = run(self._whole[source], box)
@@ -291,7 +291,7 @@ class GroupTraffic:
 
     @memoized
     def _stream_length(self, leaf: Leaf, source: str) -> float:
-        """The number of elements that follow each other at short steps, in one of the runs that go on side by side."""
+        """The number of elements that follow each other at short steps in one of the runs that proceed side by side."""
         length, side_by_side = 1.0, 0
         for runs, box in self._far_runs(leaf, source, self._layout[source], self._written_out(leaf)):
             side_by_side = side_by_side or runs  # of one iteration
@@ -301,7 +301,7 @@ class GroupTraffic:
         return length
 
     def _far_runs(self, leaf: Leaf, source: str, parts: list[MemoryDim], inside: int = 0) -> Iterator[tuple[int, Box]]:
-        """The number of places far apart that the iterations of each loop access, and their box, innermost first,
+        """For each loop from the innermost, the number of distant places that its iterations access, and their box,
         without the `inside` innermost loops."""
         near = NEAR_BYTES / self.nests.facts.bytes_per_point(source)
         for site in (*reversed(self.nests.tree.chain(leaf)), None)[inside:]:

@@ -1,5 +1,5 @@
-"""Which part of its loops a definition runs whose condition bounds them, which blocks that cuts through, and how long
-tasks take then.
+"""Definitions whose condition bounds their loops: the fraction of their points that runs, the blocks that the condition
+cuts through, and how long tasks take.
 
     for p in parallel 0..2:                            half of the n*n points, and
         for i in 0..n:                                 the first task has three
@@ -20,21 +20,21 @@ from ..errors import InternalError
 from ..expr.linear import linear
 from ..expr.nodes import Number, Op, Var
 
-TRIED = 16  # values of each variable
-OF_A_TASK = 4  # values of the one that tasks share
+TRIED = 16  # values tried of each variable
+OF_A_TASK = 4  # values tried of the variable that is shared among tasks
 _Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
 class Slope:
-    """constant + the sum of times * variable > 0."""
+    """The condition constant + the sum of times * variable > 0."""
 
     constant: float
     times: Mapping[str, int]
 
     def reach(self, box: Mapping[str, int]) -> float:
-        """How far from 0 it is at most, in the middle of a box of such extents that has points where it holds and
-        others where it does not. Boxes lie side by side: of squares along a diagonal, nothing cuts through others."""
+        """The greatest distance from 0 in the middle of a box of these extents that the condition cuts through. Boxes
+        lie side by side, so that a diagonal cuts only through the squares along it."""
         step = gcd(*(n * box.get(v, 1) for v, n in self.times.items()))
         below, above = (sum(max(0, way * n) * (box.get(v, 1) - 1) for v, n in self.times.items()) for way in (-1, 1))
         return step * (floor((below - self.constant) / step) - floor((-above - self.constant) / step)) / 2
@@ -42,8 +42,8 @@ class Slope:
 
 @dataclass(frozen=True, eq=False)
 class Triangle:
-    """The points at which all of some linear conditions hold. `ranges`: the first value of each variable of loops, and
-    how many it has; others are `scalars`."""
+    """The points at which all of some linear conditions hold. `ranges` has the first value of each loop variable, and
+    the number of its values; other variables are `scalars`."""
 
     conditions: Sequence[Op]
     ranges: Mapping[str, tuple[int, int]]
@@ -55,18 +55,18 @@ class Triangle:
         return [self._slope(c) for c in self.conditions]
 
     def part(self) -> float:
-        """The part of all points at which the conditions hold."""
+        """The fraction of all points at which the conditions hold."""
         return float(self._fraction({}).mean())
 
     def cut(self, box: Mapping[str, int], names: Collection[str]) -> float:
-        """The part of boxes of such extents through which a condition cuts that has some variables in it."""
+        """The fraction of boxes of these extents that are cut by a condition on some of these variables."""
         reach = [s.reach(box) if not s.times.keys().isdisjoint(names) else 0.0 for s in self.slopes]
         some, every = (self._fraction({}, [way * r for r in reach]) for way in (1, -1))
         return float((some - every).mean())
 
     def tasks(self, variable: str, count: int, each: int) -> list[float]:
-        """The part of the work that each of `count` tasks does, which have `each` values of a variable one after the
-        other."""
+        """The fraction of the work that each of `count` tasks does. Each task has `each` consecutive values of a
+        variable."""
         first, n = self.ranges[variable]
         at = (np.arange(count * OF_A_TASK) + 0.5) * each / OF_A_TASK
         held = self._fraction({variable: first + np.floor(at)}).reshape(len(at), -1).mean(axis=1) * (at < n)
@@ -75,7 +75,7 @@ class Triangle:
         return parts
 
     def decides(self, variable: str) -> bool:
-        """Whether a variable takes part."""
+        """Whether some condition depends on a variable."""
         return any(variable in s.times for s in self.slopes)
 
     def _slope(self, c: Op) -> Slope:
@@ -93,8 +93,8 @@ class Triangle:
         return Slope(constant, {v: n for v, n in times.items() if n})
 
     def _fraction(self, tried: Mapping[str, _Values], add: Sequence[float] = ()) -> _Values:
-        """The part of the longest loop in which the conditions hold, for values of all others, one axis for each: first
-        those whose values are given. `add` is added to each condition."""
+        """The fraction of the longest loop in which the conditions hold, for values of all other variables, one axis
+        for each, those with given values first. `add` is added to each condition."""
         lengths = {v: n for v, (_, n) in self.ranges.items() if v not in tried and self.decides(v)}
         along = max(lengths, key=lengths.__getitem__, default=None)
         values = dict(tried) | {v: _middles(*self.ranges[v]) for v in lengths if v != along}
@@ -115,7 +115,7 @@ class Triangle:
 
 
 def makespan(tasks: Sequence[float], cores: int) -> float:
-    """The time at which the last of some tasks ends, which cores take one after the other."""
+    """The time at which the last of some tasks ends, if cores run them one after the other."""
     busy = [0.0] * cores
     for seconds in tasks:
         heapreplace(busy, busy[0] + seconds)
