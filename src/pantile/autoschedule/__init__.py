@@ -1,7 +1,8 @@
 """Strategies that find schedules, one file each: `pt.Pipeline(..., schedule="greedy")`.
 
-A strategy with other parameters than its own is given as a value: `schedule=pt.autoschedule.Greedy(load_cost=20)`.
-Those that `auto` does not ask are imported when they are first named.
+A strategy with parameters other than the default ones is given as a value:
+`schedule=pt.autoschedule.Greedy(load_cost=20)`. Strategies that `auto` does not use are imported when they are first
+named.
 """
 
 from __future__ import annotations

@@ -1,25 +1,25 @@
 """auto: the union of the strategies' spaces, searched by predicted seconds.
 
-    1. Strategies propose schedules; `predict_cost` says what each costs (docs/cost_model.md).
+    1. Strategies propose schedules; `predict_cost` predicts the cost of each (docs/cost_model.md).
     2. Their groups roll down strips, several rows at a time (`search.rolling`), and the cheapest of these descends: it
-       merges and cuts groups, and varies one thing after the other (`search.descent`). A schedule that computes all
-       that the last stage requires for strips of it at once is tried, too.
-    3. The cheapest of all takes parts of the others, all that cost less there, then group by group, while that is
-       cheaper (`search.crossover`).
-    4. Sums of cells at places that data decides go by blocks of these (`search.cells`), scans by columns
-       (`search.bands`), sums of products by blocks that registers hold (`search.sums`), sums of pictures in passes
-       over tiles (`search.passes`), and volumes of several quantities by boxes (`search.boxes`).
-    5. Its factors are doubled and halved, while that is cheaper, and strips become even (`search.resizing`).
-    6. Stages of the same loops that read the same share them (`search.siblings`).
-    7. Stages that rotate pictures go by small tiles (`search.slanted_reads`), those that transpose them by tiles that
-       are copied before (`search.transposes`), and groups that wait for memory prefetch what they read next
+       merges and cuts groups, and varies one parameter at a time (`search.descent`). A schedule that computes all that
+       the last stage requires for strips of it at once is tried, too.
+    3. The cheapest of all takes over parts of the others: first all that cost less there, then group by group, as long
+       as that is cheaper (`search.crossover`).
+    4. Sums into cells that data select are computed in blocks of cells (`search.cells`), scans by columns
+       (`search.bands`), sums of products in register blocks (`search.sums`), sums of pictures in passes over tiles
+       (`search.passes`), and volumes of several quantities in boxes (`search.boxes`).
+    5. Its factors are doubled and halved, as long as that is cheaper, and strips become even (`search.resizing`).
+    6. Stages with the same loops that read the same values share their loops (`search.siblings`).
+    7. Stages that rotate pictures are computed in small tiles (`search.slanted_reads`), those that transpose them in
+       tiles that are copied first (`search.transposes`), and groups that wait for memory prefetch what they read next
        (`search.prefetch`).
 
-On a GPU, step 3 follows on step 1 (`search.on_gpus`).
+On a GPU, step 3 follows step 1 (`search.on_gpus`).
 
-Where the plain schedule takes hardly longer than an empty call, it is taken at once: nothing would be gained. A change
-must promise more than the error of the cost model among neighbours (`worth`). The search ends after `steps`, so that
-large graphs stay fast, and finds the same schedule every time.
+If the plain schedule takes hardly longer than an empty call, it is taken at once, since nothing could be gained. A
+change must promise more than the error of the cost model for similar schedules (`worth`). The search ends after
+`steps`, so that it stays fast for large graphs, and finds the same schedule every time.
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ from .search.transposes import by_copies
 from .strategy import Found, Problem, Strategy
 
 EQUAL_COST = 0.005  # the relative difference of costs that count as equal
-MORE_WORK = 0.2  # the part by which tiles may take longer, without traffic, if they save what the cost model ignores
-WAITING = 0.2  # the part of the time of a stage that waits for memory
+MORE_WORK = 0.2  # the fraction by which tiles may take longer, without traffic, to save what the cost model ignores
+WAITING = 0.2  # the fraction of the time of a stage that waits for memory
 Loops = Callable[[Problem, Schedule, str], Iterator[Schedule]]
 Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
-# The strategies that propose, and for how many stages at most: some search sets of stages, which is slower than
-# predicting costs.
+# The strategies that propose schedules, and the most stages for which they do: some search sets of stages, which takes
+# longer than predicting costs.
 _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
     (Naive, inf),
     (Greedy, inf),
     (Reuse, 128),
     (Kernel, 128),
 )
-SMALL = 1.5  # times as long as an empty call: for what takes no longer, there is no search
+SMALL = 1.5  # times as long as an empty call: there is no search for pipelines that take no longer
 MANY_STAGES = 4  # expensive stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes, "boxes": boxes}
-# What can be left out, by the modules of `search`.
+# What can be left out, by module of `search`.
 INGREDIENTS = (
     "crossover", *LOOPS, "resizing", "strips", "siblings", "slanted_reads", "transposes", "prefetch", "rolling",
     "descent", *(s.name for s, _ in _SOURCES),
@@ -83,8 +83,9 @@ Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 
 @dataclass(frozen=True)
 class Auto(Strategy):
-    """`steps`: stages whose cost is predicted beyond the proposals, each as often as it is. `worth`: the part by which
-    a change must be cheaper to be made. `without`: what is left out of INGREDIENTS, to see what it contributes."""
+    """`steps`: the number of stages whose cost is predicted beyond the proposals, counting each prediction. `worth`:
+    the fraction of the time that a change must save. `without`: the INGREDIENTS that are left out, to see what they
+    contribute."""
 
     name: ClassVar[str] = "auto"
     for_gpus: ClassVar[bool] = True
@@ -96,7 +97,7 @@ class Auto(Strategy):
 
     def find(self, problem: Problem) -> Found:
         if problem.target.has_blocks:
-            with importing:  # what programs without a GPU do not need
+            with importing:  # programs without a GPU do not need it
                 on_gpus = import_module(".search.on_gpus", __package__)
             found: Found = on_gpus.find(problem, self.name, self.worth, self.without or ())
             return found
@@ -109,14 +110,14 @@ class _AutoSearch(ProposalSearch):
         sources = [s for s, most in _SOURCES if len(problem.graph.stages) <= most and s.name not in without]
         super().__init__(problem, sources or [Naive], worth, without)
         self.steps = steps
-        self.uncounted = len(self.proposed)  # schedules that no step is kept for
+        self.uncounted = len(self.proposed)  # schedules that do not count as steps
         self.descent = Descent(problem, self.candidates, self.is_over, worth)
 
     def is_enough(self, proposed: Candidate) -> bool:
         return proposed.cost.seconds <= SMALL * self.problem.cpu.costs.call_s
 
     def is_over(self) -> bool:
-        """Whether all steps are spent. A graph of more stages than steps gets a proposal. Illegal schedules do not
+        """Whether all steps are spent. A graph with more stages than steps gets a proposal. Illegal schedules do not
         count."""
         legal = sum(c is not None for c in self.candidates.known.values())
         looked_at = legal + len(self.descent.passed) - self.uncounted
@@ -138,7 +139,7 @@ class _AutoSearch(ProposalSearch):
         return self._prefetching(self._by_copies(self._in_tiles(self._with_siblings(best))))
 
     def _rolling_starts(self) -> Iterator[State]:
-        """The proposals, cheapest first, with all their groups rolling."""
+        """Yield the proposals, cheapest first, with all their groups rolling."""
         seen = set()
         for c in sorted(self.proposed, key=lambda c: c.seconds) if "rolling" not in self.without else ():
             rolling_groups = tuple(groups(self.problem.graph, c.schedule))
@@ -149,8 +150,8 @@ class _AutoSearch(ProposalSearch):
                     yield state
 
     def _in_strips(self) -> Iterator[Candidate]:
-        """The cheapest proposal, with all that the last stage requires in strips of it. It is no start for a descent:
-        the cost model ignores what becomes of reads at x // 2 in unaligned tiles."""
+        """Yield the cheapest proposal with all that the last stage requires in strips of it. A descent does not start
+        from it, since the cost model ignores how unaligned tiles slow down reads at x // 2."""
         least = min(self.proposed, key=lambda c: c.seconds)
         cut = self.descent.in_strips(least) if "rolling" not in self.without and not self.is_over() else None
         if cut is not None:
@@ -158,14 +159,14 @@ class _AutoSearch(ProposalSearch):
             yield cut.candidate
 
     def _start(self, rolled: list[State]) -> State:
-        """The cheapest start; among equals the one with the fewest groups, which can be cut again."""
+        """The cheapest start. Of about equal ones, it is the one with the fewest groups, which can be cut again."""
         least = min(s.candidate.seconds for s in rolled)
         return min((s for s in rolled if s.candidate.seconds * (1 - self.worth) <= least), key=lambda s: len(s.rolls))
 
     # ---- crossover and resizing
 
     def _improve(self, best: Candidate, changes: Changes) -> Candidate:
-        """The cheapest schedule that changes lead to, each applied to the best so far."""
+        """The cheapest schedule that changes lead to, each applied to the best one so far."""
         while True:
             cheaper = best
             for name, schedule in changes(best):
@@ -183,9 +184,9 @@ class _AutoSearch(ProposalSearch):
                     yield f"{best.name} with parts of {other.name}", schedule
 
     def _in_other_loops(self, best: Candidate, kind: str) -> Candidate:
-        """The schedule with expensive stages of a kind in other loops, one after the other, or where there are many,
-        all alike. Few pipelines have any, so they do not count as steps. What a change must promise is a part of the
-        time of these stages: one of three products that are alike is a third of the time."""
+        """The schedule with expensive stages of a kind in other loops, one after the other, or all alike if there are
+        many. Few pipelines have any, so they do not count as steps. A change must save a fraction of the time of these
+        stages, not of the whole: one of three equal products takes a third of the time."""
         before, names = best, self._expensive(best, kind)
         for some in [names] if len(names) > MANY_STAGES else [[name] for name in names]:
             ways = [
@@ -194,13 +195,13 @@ class _AutoSearch(ProposalSearch):
             ]
             cheapest = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
             seconds = seconds_by_stage(best)
-            of_these = sum(seconds[name] for name in some)  # changes before inline only what comes before these
+            of_these = sum(seconds[name] for name in some)  # earlier changes only inline producers of these stages
             if best.seconds - cheapest.seconds > max(self.worth * of_these, EQUAL_COST * best.seconds):
                 best = cheapest
         return best
 
     def _all_alike(self, loops: Loops, schedule: Schedule, names: Sequence[str]) -> Iterator[Schedule]:
-        """The schedule with the first way for all of some stages, with the second, and so on."""
+        """Yield the schedule with the first alternative for all of some stages, with the second, and so on."""
         for number in count():
             changed, any_more = schedule, False
             for name in names:
@@ -224,7 +225,7 @@ class _AutoSearch(ProposalSearch):
         return {} if stage is None else dict(zip(stage.dims, self.problem.facts.extents(name), strict=True))
 
     def _expensive(self, best: Candidate, ingredient: str) -> list[str]:
-        """The expensive stages of the pipeline, without copies that a schedule makes, producers first; none if an
+        """The expensive stages of the pipeline, without copies that a schedule makes, producers first; none if the
         ingredient is left out."""
         if ingredient in self.without:
             return []
@@ -232,21 +233,22 @@ class _AutoSearch(ProposalSearch):
         return [s.name for s in self.problem.graph.stages if s.name in expensive]
 
     def _may_matter(self, best: Candidate) -> Callable[[Collection[str]], bool]:
-        """Whether a change of some stages can be worth it: if they took no time at all, would that be seen?"""
+        """Return a function that tells whether a change of some stages can be worth it: whether it would if they took
+        no time."""
         seconds = seconds_by_stage(best)
         return lambda names: sum(seconds.get(n, 0.0) for n in names) >= self.worth * best.cost.seconds
 
     def _in_even_strips(self, best: Candidate) -> Candidate:
-        """The schedule with expensive stages in strips of other lengths, where that is cheaper at all."""
+        """The schedule with expensive stages in strips of other lengths, if that is cheaper at all."""
         for name in self._expensive(best, "strips"):
             for schedule in even_strips(self.problem, best.schedule, name):
                 best = self.if_cheaper(best, f"{best.name}, {name}: even strips", schedule, EQUAL_COST)
         return best
 
     def _filling_lines(self, best: Candidate) -> Candidate:
-        """The schedule with memory-bound outputs in vectors that fill cache lines, where that is not more expensive. If
-        nothing else is computed, and inputs are larger, longer vectors of these arrive later (`mask` takes 3 % longer;
-        `sobel` gains 8 %)."""
+        """The schedule with memory-bound outputs in vectors that fill cache lines, if that is not more expensive. If
+        nothing else is computed, and inputs are larger, longer vectors of these arrays arrive later (`mask` takes 3 %
+        longer; `sobel` gains 8 %)."""
         before, stages = best.name, best.cost.stages
         waits = {s.name for s in stages if s.causes.traffic >= WAITING * s.causes.seconds}
         waits = waits if len(stages) > 1 or self._writes_most() else set()
@@ -262,15 +264,15 @@ class _AutoSearch(ProposalSearch):
         return best
 
     def _writes_most(self) -> bool:
-        """Whether outputs are as many bytes as inputs."""
+        """Whether outputs have at least as many bytes as inputs."""
         graph, points = self.problem.graph, self.problem.facts.points
         read = sum(points(i.name) * i.dtype.bytes for i in graph.inputs)
         written = sum(points(name) * t.bytes for name in graph.output for t in graph.stage[name].dtypes)
         return written >= read
 
     def _in_tiles(self, best: Candidate) -> Candidate:
-        """The schedule with expensive stages that rotate pictures in tiles, where these are not much more work. The
-        cost model does not see what they save."""
+        """The schedule with expensive stages that rotate pictures in tiles, if these are not much more work. The cost
+        model ignores what they save."""
         for name in self._expensive(best, "slanted_reads"):
             ways = [
                 self.candidates.candidate(f"{best.name}, {name}: tiled", schedule)
@@ -282,8 +284,8 @@ class _AutoSearch(ProposalSearch):
         return best
 
     def _by_copies(self, best: Candidate) -> Candidate:
-        """The schedule with expensive stages that transpose pictures in tiles of copies. The cost model does not see
-        what they save."""
+        """The schedule with expensive stages that transpose pictures in tiles of copies. The cost model ignores what
+        they save."""
         for name in self._expensive(best, "transposes"):
             schedule = by_copies(self.problem, best.schedule, name)
             if schedule is not None:
@@ -291,7 +293,7 @@ class _AutoSearch(ProposalSearch):
         return best
 
     def _with_siblings(self, best: Candidate) -> Candidate:
-        """The schedule with stages that read the same values in shared loops, where that is cheaper at all."""
+        """The schedule with stages that read the same values in shared loops, if that is cheaper at all."""
         may_matter = self._may_matter(best)
         for chains in siblings(self.problem, best.schedule) if "siblings" not in self.without else ():
             if may_matter([c.name for c in chains]):

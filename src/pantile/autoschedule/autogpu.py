@@ -1,9 +1,9 @@
 """autogpu: sioutas-thesis chapter 6 (lines 3786-5230), which schedules for GPUs alone.
 
-Cheap stages are inlined (§6.4, lines 4477-4483). Then, again and again, of the groups that have one consumer the one is
-merged with it that saves most, where the merged group, in the best of some tiles, costs less than the two did (lines
-4543-4549): a group is one kernel, its tiles are blocks of threads. In a last pass each group gets one of many more
-tiles. Groups that take much of a multiprocessor move stages from the block into its threads.
+Cheap stages are inlined (§6.4, lines 4477-4483). Then groups are merged greedily (lines 4543-4549): of the groups with
+a single consumer, the one whose merging with it saves most, as long as the merged group, in the best of some tiles,
+costs less than the two did. A group is one kernel, its tiles are blocks of threads. In a last pass each group gets one
+of many more tiles. Groups that take much of a multiprocessor move stages from the block into its threads.
 
 The steps, and where they are:
     T_min, T_max, and the dims that are tiled     blocks/tile_sizes
@@ -11,13 +11,13 @@ The steps, and where they are:
     Listing 6.2, nested fusion                    blocks/nested_fusion
     blocks and threads of a group                 common/gpu_marking
 
-What differs from the chapter, and why:
+Differences from the chapter, and why:
 - A thread computes several points of large pictures (`points_per_thread`; 1 is what the chapter has), which share what
   they load. Blocks are not larger than tiles then.
 - Sums of products are computed in tiles of registers (common/register_tiles).
-- Threads share all dims of a stage at the block, short ones such as colours, too, which the chapter leaves to each.
-- What has no tile that is valid, as where a picture has too few of them for all multiprocessors, is scheduled as it
-  is without a strategy; so are reductions to one value or to few, and what no tile of can be known, such as scans.
+- Threads share all dims of a stage at the block, also short ones such as colours, which the chapter leaves to each.
+- Stages without a valid tile, for example because a picture has too few tiles for all multiprocessors, are scheduled
+  as without a strategy. So are reductions to one value or to few, and stages that cannot be tiled, such as scans.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from .common.tiles import TiledGroup, scheduled
 from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 NONE, OVERLAP, NESTED = FUSIONS = ("none", "overlap", "nested")
-INLINED_LOAD = 1.0  # the cost of a load while stages are inlined, in the source that the author published
+INLINED_LOAD = 1.0  # the cost of a load while stages are inlined, in the author's published source
 # "Severe resource requirements (i.e. high number of active threads, high shared memory usage)" (lines 4817-4819), by
 # that source: bytes of shared memory, threads that are active on a multiprocessor, and occupancy.
 MUCH_SHARED = 32 << 10
@@ -95,7 +95,7 @@ class AutoGpu(Strategy):
 
 @dataclass(frozen=True)
 class _Tile:
-    """One tile of a group, and what Listing 6.1 says of it."""
+    """One tile of a group, and its values by Listing 6.1."""
 
     sizes: Mapping[str, int]
     is_valid: bool
@@ -105,7 +105,7 @@ class _Tile:
 
     @staticmethod
     def cheapest(group: GroupCosts, *, is_last: bool) -> _Tile | None:
-        """The valid tile that costs least; of equal ones that with the longest rows."""
+        """The valid tile that costs least. Of equal ones, it is the one with the longest rows."""
         costs = group.costs(is_last=is_last)
         return None if np.isinf(costs).all() else _Tile.of(group, int(np.flatnonzero(costs == costs.min())[-1]), costs)
 
@@ -168,7 +168,7 @@ class _Merge:
 
 
 class _Search(GroupMerging[_Merge]):
-    """The greedy merging of groups, by their outputs."""
+    """The greedy merging of groups, which are identified by their outputs."""
 
     def __init__(self, problem: Problem, parameters: AutoGpu) -> None:
         super().__init__(problem)
@@ -178,7 +178,7 @@ class _Search(GroupMerging[_Merge]):
         self.cost = {name: self._alone(name) for name in self.members}
 
     def groups(self) -> list[_Group]:
-        """The groups that are left when no merge saves anything, in the tiles of the last pass."""
+        """The groups that remain when no merge saves anything, in the tiles of the last pass."""
         if self.parameters.fusion != NONE:
             self.merge_all()
         return [self._in_last_tile(members) for members in self.members.values()]
@@ -216,7 +216,7 @@ class _Search(GroupMerging[_Merge]):
         return None if np.isinf(least) else least
 
     def _alone(self, name: str) -> float:
-        """The cost of a stage on its own, also where that leaves multiprocessors idle."""
+        """The cost of a stage on its own, even if its tiles leave multiprocessors idle."""
         if not self._can_be_tiled((name,)):
             return 0.0
         group = self._costs((name,))
@@ -226,8 +226,8 @@ class _Search(GroupMerging[_Merge]):
     # ---- the last pass
 
     def _in_last_tile(self, members: tuple[str, ...]) -> _Group:
-        """The cheapest of every second tile size; for several stages what merging has found, if none of these makes
-        blocks of whole warps."""
+        """The group in the cheapest of every second tile size. If none of these has blocks of whole warps, a group of
+        several stages keeps the best tile of the merging pass."""
         order = sorted(members[:-1], key=self.facts.position.__getitem__)
         members = (*order, members[-1])
         if not self._can_be_tiled(members):
@@ -239,7 +239,7 @@ class _Search(GroupMerging[_Merge]):
         return _Group(members, last)
 
     def nested(self, group: _Group, part: Part) -> tuple[Part, tuple[str, ...]]:
-        """A group with nested fusion, where that is asked for and the group is heavy on resources."""
+        """The group with nested fusion, if that is requested and the group is heavy on resources."""
         is_wanted = self.parameters.fusion == NESTED and group.tile is not None and group.tile.is_heavy
         if not is_wanted or len(group.members) == 1:
             return part, ()

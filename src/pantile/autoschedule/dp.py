@@ -9,12 +9,12 @@ The steps, and where they are:
     §5.3, intra-tile loop fusion                              loop_fusion
     Table 2, weights and other numbers of machines            dp_machines
 
-Where this differs from the paper: a group has one live-out, since a stage is computed in one place; stages that are no
-functions over known boxes (scatter, scans, reads that data decide) are scheduled on their own, as PolyMage does with
+Differences from the paper: a group has one live-out, since a stage is computed in one place; stages that are not
+functions over known boxes (scatters, scans, data-dependent reads) are scheduled on their own, as PolyMage does with
 reductions; pipelines for which the table of Algorithm 1 would grow too large are grouped with ever tighter bounds, or
-greedily; stencils do not repeat pointwise producers of more than one operation; a group of one stage has tiles only if
-they bring it something (`fusion/stage_facts`), as with `polymage`; and three terms of the cost are scaled (see
-`dp_machines`), unless they are asked for as printed.
+greedily; pointwise producers of more than one operation are not repeated by stencils; a group of one stage has tiles
+only if it gains from them (`fusion/stage_facts`), as with `polymage`; and three terms of the cost are scaled (see
+`dp_machines`), unless they are requested as printed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .fusion.tile_model import CostedGroup, TileModel
 from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 FUSIONS = ("dp", "greedy")
-STYLE = Style(vectors=2)  # as compilers vectorize the loops that PolyMage writes: two vectors at a time
+STYLE = Style(vectors=2)  # as compilers vectorize PolyMage's loops: two vectors at a time
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Dp(Strategy):
         return self._for(problem.cpu)._find(problem)
 
     def _for(self, machine: Cpu) -> Dp:
-        """The parameters, with those of the machine where none were given."""
+        """The parameters, with those of the machine for the ones that are None."""
         weights, limits = weights_for(machine), limits_for(machine)
         chosen = {**asdict(weights), "innermost_tile_size": limits.innermost}
         return replace(self, **{k: v for k, v in chosen.items() if getattr(self, k) is None})
@@ -98,7 +98,7 @@ class Dp(Strategy):
     def _scheduled(
         self, problem: Problem, left: Problem, groups: list[CostedGroup], inlined: tuple[str, ...], grouping: Grouping
     ) -> Found:
-        """The schedule; a group that is refused with shared loops or parallelograms gets plain tiles."""
+        """Return the schedule. A group whose shared loops or parallelograms are refused gets plain tiles."""
         plain = [_plain(left, g) for g in groups]
         refined = [self._refine(left, g, part) for g, part in zip(groups, plain, strict=True)]
         result, is_refined = legal_choice(problem, [part for part, _ in refined], plain, inlined)
@@ -142,7 +142,7 @@ class Dp(Strategy):
 
 
 def _left_of(group: CostedGroup, problem: Problem) -> CostedGroup:
-    """A group once all inlining is done: without members that nothing reads then, or tiles that bring nothing."""
+    """A group after all inlining: without members that nothing reads any more, and without tiles that gain nothing."""
     members = tuple(m for m in group.members if m in problem.graph.stage)
     is_tiled = members or not streams(problem, group.output)
     return replace(group, members=members, levels=group.levels if is_tiled else ())
@@ -159,7 +159,7 @@ def _report(group: CostedGroup, remarks: tuple[str, ...]) -> GroupReport:
 
 
 BASE = Dp(inlining=NONE, multi_level=False, loop_fusion=False)
-# With other parameters, and their names (see `variants`).
+# Strategies with other parameters, by name (see `variants`).
 VARIANTS: dict[str, Strategy] = {
     # The configurations of §7.4.3: PolyMageDP, that with one part more, and PolyMage+G+TC.
     "dp-base": BASE,
@@ -167,6 +167,6 @@ VARIANTS: dict[str, Strategy] = {
     "dp-base+M": replace(BASE, multi_level=True),
     "dp-base+I": replace(BASE, inlining=FULL),
     "dp-greedy": Dp(fusion="greedy", loop_fusion=False),
-    # Beside the default: Algorithm 2 to the letter.
+    # The default, but with Algorithm 2 to the letter.
     "dp-printed": Dp(terms=PRINTED),
 }

@@ -1,10 +1,10 @@
 """greedy: halide-autoscheduler §4 (Mullapudi et al. 2016).
 
 Inline what is cheaper to repeat (§4.3), tile each remaining stage for reuse of its inputs (§4.2.1, Listing 1), then
-merge, again and again, the two groups whose merging saves most (§4.2.2, §4.2.3, Listing 2), and turn the groups into
-loops (§4.4). Loads are counted in values, all from memory, unless a tile keeps what it reads in the cache.
+repeatedly merge the two groups whose merging saves most (§4.2.2, §4.2.3, Listing 2), and turn the groups into loops
+(§4.4). Loads are counted in values, all from memory, unless a tile keeps what it reads in the cache.
 
-A stage counts as one function with all of its updates (the paper allows one). What differs from the paper, and why:
+A stage counts as one function with all of its updates (the paper allows one). The differences from the paper, and why:
 - Dims along which an update carries values or writes where data says are not tiled: such tiles depend on each other.
 - Tiles leave all members at least a vector wide, not only the output: narrow members are slow.
 - Tiles that are whole along all loops but one are tried as well: rows and planes are contiguous.
@@ -12,8 +12,8 @@ A stage counts as one function with all of its updates (the paper allows one). W
 - Sums are computed in blocks that fill registers, which §5.4 leaves to "a future auto-scheduler".
 
 For GPUs (§5.4) groups become kernels: tile loops are blocks, the loops inside are threads, and what a group keeps for
-itself lies in shared memory. Tiles are as large as blocks of threads may be; reduction loops stay in one thread.
-A thread computes several points of a large picture, and sums of products in registers: both are ours.
+itself is in shared memory. Tiles are as large as blocks of threads may be; reduction loops stay in one thread.
+Computing several points of a large picture in a thread, and sums of products in registers, are additions of ours.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 KB = 1 << 10
 SIZES = (1, 4, 8, 16, 32, 64, 128, 256)  # of tiles, along each dim
-COLUMNS = (512, 1024)  # of strips over all rows: each row is a page, which narrower ones do not pay for
-NEARLY = 0.02  # relative difference of costs that says nothing
+COLUMNS = (512, 1024)  # of strips over all rows: each row is a page, and narrower strips are not worth that
+NEARLY = 0.02  # a relative difference of costs that is not significant
 LANES_PER_TILE = 4  # the least extent of a tile along the innermost dim, in vectors
 
 Tile = Mapping[str, int]
 Numbers = np.ndarray[Any, Any]
 Sizes = Mapping[str, Numbers]  # one per tile to try, by loop
-_Order = tuple[str, tuple[str, ...]]  # an output and its loops: they decide which tiles are tried
+_Order = tuple[str, tuple[str, ...]]  # an output and its loops, which determine the tiles that are tried
 
 
 @dataclass(frozen=True)
 class Greedy(Strategy):
-    """The parameters of §5.1; what is None is chosen for the machine as §5.1 and §5.4 choose it."""
+    """The parameters of §5.1; those that are None are chosen for the machine as in §5.1 and §5.4."""
 
     name: ClassVar[str] = "greedy"
     for_gpus: ClassVar[bool] = True
@@ -65,7 +65,7 @@ class Greedy(Strategy):
     parallelism_threshold: Count | None = None  # "a small multiple of core count"
     cache_size: Bytes | None = None  # per-core fraction of L2
     load_cost: Weight = 10.0
-    target_threads_per_block: Count | None = None  # on a GPU: points of a tile, at least and at most
+    target_threads_per_block: Count | None = None  # on a GPU: limits of the points of a tile
     max_threads_per_block: Count | None = None
     points_per_thread: Count | None = None
 
@@ -84,16 +84,16 @@ class Greedy(Strategy):
         )
 
 
-# "We configure the auto-scheduler to target the GPU by setting ..." (§5.4). The points of a thread are ours.
+# "We configure the auto-scheduler to target the GPU by setting ..." (§5.4). The points of a thread are our addition.
 OF_GPUS = Greedy(32, 128, 48 * KB, target_threads_per_block=128, max_threads_per_block=2048, points_per_thread=4)
 
 
 @dataclass(frozen=True)
 class TunedGreedy(Strategy):
-    """The fastest of the schedules that `Greedy` finds with all combinations of these parameters, measured.
+    """The fastest schedule, as measured, that `Greedy` finds with all combinations of these parameters.
 
     By default "a reduced auto-tuning search that varies only CACHE_SIZE and LOAD_COST" (§5.1), six combinations.
-    `TunedGreedy.full()` is the whole search of §5.1. Without widths or thresholds, those of the machine are taken.
+    `TunedGreedy.full()` is the whole search of §5.1. Widths or thresholds that are None are those of the machine.
     """
 
     name: ClassVar[str] = "greedy_tuned"
@@ -142,7 +142,7 @@ class _ModelCost:
 
 @dataclass(frozen=True)
 class _Merge:
-    """What merging a group into another one saves at best, and with which tile."""
+    """The most that merging a group into another one saves, and the tile with which it does."""
 
     benefit: float
     tile: Tile
@@ -223,7 +223,7 @@ class _GreedySearch(GroupMerging[_Merge]):
     # ---- §4.2.2: what merging groups saves
 
     def evaluated(self, producer: str, consumer: str) -> _Merge | None:
-        """Evaluate a merge, or look up an equal one that was evaluated since the consumer last changed."""
+        """Evaluate a merge, or look up an equivalent one that was evaluated since the consumer last changed."""
         if self.members[producer] != (producer,):
             return self.evaluate_group_merge(producer, consumer)
         alike = consumer, self._likeness.of(producer), self.cost[producer]
@@ -243,8 +243,7 @@ class _GreedySearch(GroupMerging[_Merge]):
 
     def tile_singleton_group(self, name: str) -> Tile:
         """The tile that loads least; none for pure functions, which "exhibit high input locality without tiling", and
-        for scans, which read again only what they have just written.
-        """
+        for scans, which only read again what they have just written."""
         if not self.facts.sums(name) or not self.facts.tileable(name):
             return {}
         costs = self.merged_cost(name, self.tiles_of(name))
@@ -289,7 +288,7 @@ class _GreedySearch(GroupMerging[_Merge]):
         return _ModelCost(self.facts.work(name), float(loads))
 
     def merged_cost(self, output: str, tiles: Sizes, others: Sequence[str] = ()) -> _GroupCost:
-        """The costs of a group for many tiles at once, those of `tiles_of`, if others join it."""
+        """The costs of a group for many tiles at once, those of `tiles_of`, if `others` join it."""
         order = output, tuple(tiles)
         if order not in self._joining:
             shared = self._in_tiles[order]
@@ -311,8 +310,8 @@ class _GreedySearch(GroupMerging[_Merge]):
         )
 
     def _are_blocks(self, output: str, tiles: Sizes) -> Any:
-        """Whether tiles have neither too few nor too many points for the threads of a block (§5.4), and a constant size
-        whatever size pictures have, as shared memory needs it."""
+        """Whether tiles have neither too few nor too many points for the threads of a block (§5.4), and a size that
+        does not depend on that of pictures, as shared memory requires."""
         if not self.on_gpu or not tiles:
             return not self.on_gpu
         extents, points = self.facts.every_loop(output), np.prod([*tiles.values()], axis=0)
@@ -332,7 +331,7 @@ class _GreedySearch(GroupMerging[_Merge]):
         return self._reuse[output].with_others(others)
 
     def tiles_of(self, output: str, others: Sequence[str] = ()) -> Sizes:
-        """Hypercubes, and boxes elongated along the dims of greatest reuse; per loop, one size of each tile."""
+        """Hypercubes, and boxes elongated along the dims of greatest reuse: the sizes of all tiles, by loop."""
         reuse = self.reuse(output, others)
         alone = not others and len(self.members[output]) == 1
         reductions = self.facts.sums(output) if alone and not self.on_gpu else ()
@@ -360,7 +359,7 @@ class _GreedySearch(GroupMerging[_Merge]):
     # ---- §4.4
 
     def as_group(self, output: str) -> TiledGroup:
-        """Loops in the order of reuse, the least outermost; the innermost dim stays where it is, a row of pixels."""
+        """Order loops by reuse, the least outermost. The innermost dim, a row of pixels, stays where it is."""
         members = self.members[output]
         dims = self.problem.graph.stage[output].dims
         limited = self.facts.is_limited(output)

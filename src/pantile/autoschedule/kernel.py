@@ -3,10 +3,11 @@
 Every statement is classified by the indices of its arrays (Figure 4.2). Those with *temporal* reuse are tiled for L1
 and L2 and ordered (Algorithm 2), those that only read something transposed have *spatial* reuse and are tiled for it
 (Algorithm 3), and *contiguous* ones stay as they are, for the sake of the prefetchers. Cache lines that follow another
-cost nothing, since the prefetchers fetch them: misses are counted in rows.
+one cost nothing, since the prefetchers fetch them: misses are counted in rows.
 
-The method is for one loop nest. Of a pipeline, stages that are cheaper to repeat than to load are inlined and all
-others computed one after another, each definition on its own. Blocks in registers are ours (`tiled_loops`).
+The method is for one loop nest. In a pipeline, stages that are cheaper to repeat than to load are inlined, and all
+others are computed one after another, each definition on its own. Register blocks are an addition of ours
+(`tiled_loops`).
 """
 
 from __future__ import annotations
@@ -44,13 +45,14 @@ from .nest.tiled_loops import TiledLoops, in_blocks, tiled
 from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 TEMPORAL, SPATIAL, CONTIGUOUS = "temporal", "spatial", "contiguous"
-MOST_TILES = 1 << 17  # sizes that are compared at once
+MOST_TILES = 1 << 17  # combinations of sizes that are compared at once
 PAIRS = Style(vectors=2)  # ARM has non-temporal stores of pairs of registers only
 
 
 @dataclass(frozen=True)
 class Kernel(Strategy):
-    """a2, a3: the relative access times of L2 and L3, as the bandwidths of the machine's caches have them."""
+    """a2, a3: the relative access times of L2 and L3; by default they follow from the bandwidths of the machine's
+    caches."""
 
     name: ClassVar[str] = "kernel"
 
@@ -59,7 +61,7 @@ class Kernel(Strategy):
     l2_prefetches: Amount = 2  # per access
     l2_prefetch_distance: Amount = 20  # lines
     nontemporal: bool = True  # whether to use stores that bypass the caches
-    load_cost: Weight = 10.0  # of a value, relative to an operation: what is cheaper to repeat than to load is inlined
+    load_cost: Weight = 10.0  # of a value, relative to an operation: stages that are cheaper to repeat are inlined
 
     def find(self, problem: Problem) -> Found:
         inlined = inlining(problem, self.load_cost)
@@ -84,7 +86,7 @@ class Kernel(Strategy):
         return {"a2": a2, "a3": a3}
 
     def schedule(self, problem: Problem, stage: Stage) -> StageChoice:
-        """A stage on its own: what each of its definitions gets."""
+        """Schedule a stage on its own, definition by definition."""
         statements = [Statement.of(problem, stage, k) for k in range(len(stage.definitions))]
         optimized = [self.optimize(problem, s) for s in statements]
         chain = _directives(problem, stage, statements, optimized)
@@ -123,13 +125,13 @@ class OptimizedLoops:
     loops: TiledLoops | None = None
     costs: Mapping[str, float] | None = None
     remark: str = ""
-    tiles: int = 0  # that were compared, in all orders of loops
+    tiles: int = 0  # tiles that were compared, in all orders of loops
 
 
 def _directives(
     problem: Problem, stage: Stage, statements: Sequence[Statement], optimized: Sequence[OptimizedLoops]
 ) -> StageSchedule:
-    """Tiles as found; what stays as it is is vectorized and shared among threads."""
+    """Tiles as found; definitions without tiles are vectorized and shared among threads."""
     if not any(o.loops for o in optimized):
         return scheduled(problem, TiledGroup(stage.name), PAIRS)[0]
     chain = on(stage.name).compute_root()
@@ -142,7 +144,7 @@ def _directives(
 
 
 def _may_stream(problem: Problem, stage: Stage, kind: str) -> bool:
-    """Non-temporal stores: where the output data is not used again. 32-bit ARM has none for vectors (§4.5)."""
+    """Whether to use non-temporal stores: if the output is not used again. 32-bit ARM has none for vectors (§4.5)."""
     is_last = stage.name in problem.graph.output and not problem.graph.consumers[stage.name]
     return is_last and not stage.updates and kind != TEMPORAL and problem.cpu.target.stores_past_caches
 
@@ -162,7 +164,7 @@ def _order(s: Statement, o: OptimizedLoops) -> list[str]:
 
 
 def classify(s: Statement) -> str:
-    """Figure 4.2: by the loops that index the arrays read, and the array written."""
+    """Classify a statement by the loops that index the arrays it reads, and the array it writes (Figure 4.2)."""
     if not s.inputs:
         return CONTIGUOUS
     if frozenset().union(*(r.loops for r in s.inputs)) != s.output.loops:
@@ -174,7 +176,7 @@ def classify(s: Statement) -> str:
 
 
 def sizes(extent: int, least: int, base: int = 2) -> list[int]:
-    """The tile sizes that are tried along a loop: powers of two from `least` on, and all of it."""
+    """The tile sizes that are tried along a loop: powers of two from `least` on, and the whole extent."""
     tried = []
     n = least
     while n < extent:
@@ -197,7 +199,7 @@ class TemporalOptimizer:
 
     @cached_property
     def grid(self) -> dict[str, Numbers]:
-        """All tile sizes: one axis per loop that is tiled. Loops that are too short for that are whole."""
+        """All tile sizes, with one axis per tiled loop. Loops that are too short to be tiled are whole."""
         extents, base = self.s.extents, 2
         while True:
             axes = [sizes(extents[n], self.s.lanes if n == self.s.vector else 1, base) for n in self.s.tileable]
@@ -217,7 +219,7 @@ class TemporalOptimizer:
 
     def best(self) -> OptimizedLoops:
         """Step 1 finds the tile, step 2 the order of the loops."""
-        for constraints in (3, 2, 1, 0):  # the last ones give way where a small problem or cache meets none
+        for constraints in (3, 2, 1, 0):  # the last ones are dropped if a small problem or cache cannot meet them
             best = self.tiled(constraints)
             if best is not None:
                 break
@@ -240,10 +242,10 @@ class TemporalOptimizer:
     # ---- step 1
 
     def tiled(self, constraints: int) -> tuple[float, dict[str, int], str, str] | None:
-        """The cheapest tile, its outermost intra-tile and innermost inter-tile loop.
+        """The cheapest tile, with its outermost intra-tile and innermost inter-tile loop.
 
-        Of an order of loops only these two matter, the two innermost intra-tile loops around the column (through
-        Algorithm 1) and the outermost inter-tile loop (through equation 4.13).
+        Apart from these two loops, only the two innermost intra-tile loops around the column matter for an order
+        (through Algorithm 1), and the outermost inter-tile loop (through equation 4.13).
         """
         best: tuple[float, dict[str, int], str, str] | None = None
         for outermost, second, first in self._intra_classes():
@@ -257,7 +259,7 @@ class TemporalOptimizer:
         return best
 
     def _intra_classes(self) -> list[tuple[str, str, str]]:
-        """Outermost loop, and the second and first around the column, of all intra-tile orders.
+        """The outermost loop, and the second and the first loop around the column, of all intra-tile orders.
 
         "Invalid permutations are those where the loops that correspond to column indices are outermost"; the column is
         innermost, since it becomes the vector.
@@ -267,7 +269,7 @@ class TemporalOptimizer:
         return list(dict.fromkeys((o[0], o[-2] if len(o) > 1 else o[0], o[-1]) for o in orders))
 
     def _inter_classes(self) -> list[tuple[str, str]]:
-        """Outermost and innermost loop of all inter-tile orders. The outermost one is shared among threads."""
+        """The outermost and the innermost loop of all inter-tile orders. The outermost one is shared among threads."""
         loops = self.s.tileable
         free = [n for n in loops if n in self.s.free and n != self.s.vector] or [self.s.vector]
         return [(a, b) for a in free for b in loops if a != b]
@@ -321,7 +323,7 @@ class TemporalOptimizer:
     def _inter_orders(self, tile: dict[str, int], innermost: str) -> Iterator[tuple[str, ...]]:
         others = [n for n in self.s.extents if n != innermost]
         tiled = [n for n in others if n in self.s.tileable]
-        short = tuple(n for n in others if n not in tiled)  # have no loop over tiles
+        short = tuple(n for n in others if n not in tiled)  # which have no loop over tiles
         firsts = [a for a, b in self._inter_classes() if b == innermost]
         enough = [n for n in firsts if self.capacity.enough_tiles(n, tile)] or firsts[:1]
         for first in enough:
@@ -329,7 +331,7 @@ class TemporalOptimizer:
                 yield (*short, first, *rest, innermost)
 
     def _intra_orders(self, outermost: str) -> Iterator[tuple[str, ...]]:
-        """Short loops, the windows of convolutions, stay inside of all that are tiled."""
+        """Short loops, such as the windows of convolutions, stay inside of all tiled ones."""
         short = tuple(n for n in self.s.extents if n not in self.s.tileable)
         for rest in permutations(n for n in self.s.tileable if n not in (outermost, self.s.vector)):
             yield (outermost, *rest, *short, self.s.vector)
@@ -337,7 +339,7 @@ class TemporalOptimizer:
 
 @dataclass(frozen=True, eq=False)
 class SpatialOptimizer:
-    """Algorithm 3: tiles of width T_x along the column, and height T_y along the column of what is transposed."""
+    """Algorithm 3: tiles of width T_x along the column, and of height T_y along the column of the transposed array."""
 
     capacity: Capacity
 

@@ -1,6 +1,6 @@
-"""naive: what papers compare with. Pointwise stages are inlined; all others run one after another, rows in parallel.
+"""naive: the baseline of papers. Pointwise stages are inlined; all others run one after another, with rows in parallel.
 
-It is the schedule that stages get for which nothing is asked (`schedule.default`).
+This is the default schedule of stages without directives (`schedule.default`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """polymage: the heuristic that polymage-plus starts from (§2.2; Mullapudi et al. 2015), and its auto-tuner (§7.4.1).
 
-At first every stage is a group. Again and again, of the groups that have a single child, the largest is merged with it
-for which dependences can be made constant and the overlap of the merged tiles is less than a given fraction of them.
-All groups have the same tile sizes, along two dims. Nothing is inlined, apart from boundary conditions, crops, and
-short sums inside expressions, which are PolyMage's Stencil.
+At first every stage is a group. Repeatedly, of the groups with a single child, the largest is merged with it for which
+dependences can be made constant and the overlap of the merged tiles is less than a given fraction of them. All groups
+have the same tile sizes, along two dims. Nothing is inlined, apart from boundary conditions, crops, and short sums
+inside expressions, which are PolyMage's Stencil.
 
-A group of one stage has tiles only if they bring it something, as they do for transposes (`fusion/stage_facts`).
-PolyMage tiles no such group: "no point in tiling a group that has no dependencies", its source says (`fused_schedule`).
+A group of one stage has tiles only if it gains from them, as transposes do (`fusion/stage_facts`). PolyMage tiles no
+such group: "no point in tiling a group that has no dependencies", its source says (`fused_schedule`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .fusion.overlapped_tiles import OverlappedTiles, Tile
 from .fusion.stage_facts import cropped, streams
 from .strategy import Found, GroupReport, Problem, Report, Strategy
 
-# "Seven tile sizes" (§7.4.1, §7.5): five are named there, 24 among them, and six here, seven in all.
+# "Seven tile sizes" (§7.4.1, §7.5): five are named in the one, with 24, and six in the other, seven in all.
 TILE_SIZES = (8, 16, 24, 32, 64, 128, 256)
 TOLERANCES = (0.2, 0.4, 0.5)
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class Polymage(Strategy):
 
 
 class _Merging:
-    """The merging of groups; `groups` are what is left when no two can be merged."""
+    """The merging of groups; `groups` are those that remain when no two can be merged."""
 
     def __init__(self, stages: StageGraph, parameters: Polymage) -> None:
         self.stages = stages
@@ -93,8 +93,8 @@ class _Merging:
 
     @memoized
     def _merged_overlap(self, union: Set) -> float | None:
-        """The overlap of a merged group; None for what cannot be a group, such as one with an output of the pipeline
-        inside, which would be a second live-out."""
+        """The overlap of a merged group; None if it cannot be a group, for example because it has an output of the
+        pipeline inside, which would be a second live-out."""
         shape = self._shape(union) if len(self.stages.live_outs(union)) == 1 else None
         return None if shape is None else self._relative_overlap(shape)
 
@@ -129,9 +129,10 @@ class _Merging:
 
 @dataclass(frozen=True)
 class TunedPolymage(Strategy):
-    """PolyMage-A: all tile sizes and tolerances are tried, as many as `budget` seconds allow, and the fastest kept.
+    """PolyMage-A: tries all tile sizes and tolerances, as many as `budget` seconds allow, and keeps the fastest
+    schedule.
 
-    Ctrl-C ends it early, with the fastest so far. Nothing is remembered: who wants the schedule again saves it.
+    Ctrl-C ends it early, with the fastest one so far. Nothing is remembered: to use the schedule again, save it.
     """
 
     name: ClassVar[str] = "polymage_tuned"
@@ -173,7 +174,7 @@ class TunedPolymage(Strategy):
 
 
 def within(budget: float, what: str, items: Iterable[T], total: int, told: Callable[[str], None] = step) -> Iterator[T]:
-    """The items, as many as there is time for but at least one; a terminal shows how far it is."""
+    """Yield as many items as there is time for, but at least one. A terminal shows the progress."""
     start = time.monotonic()
     for k, item in enumerate(items):
         spent = time.monotonic() - start

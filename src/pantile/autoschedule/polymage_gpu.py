@@ -1,21 +1,21 @@
 """polymage_gpu: overlapped tiles for GPUs (Jangda and Guha 2020, "Model-based warp overlapped tiling for image
 processing programs on GPUs", §4-6).
 
-Groups of stages are found by bounded dynamic programming, as with `dp`. What a group costs is Algorithm 2, in the best
-of many tiles, blocks of threads, fractions in registers and transaction sizes: a group is one kernel, in which a thread
-computes a tile of points, as far apart as its warp is wide. Nothing is inlined, apart from boundary conditions, crops
-and short sums inside expressions, which are PolyMage's Stencil; reductions are not fused.
+Groups of stages are found by bounded dynamic programming, as with `dp`. The cost of a group is that of Algorithm 2, in
+the best of many tiles, blocks of threads, fractions in registers and transaction sizes: a group is one kernel, in which
+a thread computes a tile of points that are as far apart as its warp is wide. Nothing is inlined, apart from boundary
+conditions, crops and short sums inside expressions, which are PolyMage's Stencil; reductions are not fused.
 
 The steps, and where they are:
     §4, warps, their tiles, scratchpads; the tiles to try    blocks/warp_tiles
     Algorithm 1, hybrid tiling: the split dim, R             blocks/warp_tiles; its code: lower/gpu/hybrid_tiles
     Algorithm 2, printed and mended                          blocks/warp_costs, blocks/group_tiles
-    what it is called with                                   blocks/warp_tile_model
+    the inputs of Algorithm 2                                blocks/warp_tile_model
     Algorithms 1 and 5 of polymage-plus, grouping            fusion/grouping, fusion/bounded_grouping
     directives                                               `_part` below
 
-What differs from the paper: a group has one live-out. Registers and times of stages are estimated. A group for which
-registers of lanes are refused is in shared memory of warps, or of blocks if that is refused, too. What has no valid
+Differences from the paper: a group has one live-out. Registers and times of stages are estimated. A group for which
+registers of lanes are refused uses shared memory of warps, or of blocks if that is refused, too. Stages without a valid
 tile, and reductions, are scheduled as without a strategy.
 """
 
@@ -39,13 +39,13 @@ from .fusion.stage_facts import cropped
 from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 BLOCK, WARP, REGISTER, HYBRID = "block", "warp", "register", "hybrid"
-FORMS = {  # those of Figure 9
+FORMS = {  # the four of Figure 9
     BLOCK: Form(per_warp=False, fractions=(0.0,)),
     WARP: Form(per_warp=True, fractions=(0.0,)),
     REGISTER: Form(per_warp=True, fractions=(1.0,)),
     HYBRID: Form(per_warp=True, fractions=tuple(k / 10 for k in range(11))),
 }
-INSTEAD = {HYBRID: WARP, REGISTER: WARP, WARP: BLOCK}  # of a group for which a form is refused
+INSTEAD = {HYBRID: WARP, REGISTER: WARP, WARP: BLOCK}  # the next form for a group if one is refused
 PRINTED, MENDED = LINES = ("printed", "mended")
 
 
@@ -91,7 +91,7 @@ class PolymageGpu(Strategy):
         return Weights(**{w: n if getattr(self, w) is None else getattr(self, w) for w, n in chosen.items()})
 
     def _bounds(self, grouping: Grouping) -> tuple[str, ...]:
-        """Remarks about what is not considered."""
+        """Remarks about groups that were not considered."""
         if grouping.merges is not None:
             return (f"more than {self.most_states} states: merged greedily, up to {MOST_MERGED} stages",)
         bounded = [f"{n} stages" for n in grouping.limits if n is not None]
@@ -99,7 +99,7 @@ class PolymageGpu(Strategy):
 
 
 def _forms(tiles: str) -> list[Form]:
-    """The form of a strategy's tiles, and those of groups for which it is refused."""
+    """The form of a strategy's tiles, and the forms for groups if it is refused."""
     forms = [tiles]
     while forms[-1] in INSTEAD:
         forms.append(INSTEAD[forms[-1]])
@@ -126,13 +126,13 @@ def _scheduled(
 
 
 def _next(models: Iterator[WarpTileModel], stages: Group, refused: WarpTiledGroup) -> WarpTiledGroup | None:
-    """A group in the next form in which it has other valid tiles."""
+    """Return the group in the next form with different valid tiles, if there is one."""
     found = (model.evaluated(stages) for model in models)
     return next((group for group in found if group.tile and group != refused), None)
 
 
 def _part(problem: Problem, group: WarpTiledGroup) -> Part:
-    """The directives of a group: how its tiles are marked is decided here, and only here."""
+    """Return the directives of a group. Only here it is decided how its tiles are marked."""
     tile = {dim: n * group.block[dim] for dim, n in group.tile.items()}
     levels = (tile,) if tile else ()
     if not group.warp or not group.members:

@@ -1,6 +1,6 @@
 """posttile: tiling before fusion, after Zhao and Di (post-tiling-fusion §III-IV).
 
-Start-up fusion gives computation spaces (`spaces`). Only live-out spaces are tiled. What each tile reads of other
+Start-up fusion yields computation spaces (`spaces`). Only live-out spaces are tiled. What each tile reads of other
 spaces, its upwards exposed data, gives those spaces their tile shapes:
 
     (2)  statement -> tile                  {S2(h, w, kh, kw) -> (h/T2, w/T3)}
@@ -10,18 +10,18 @@ spaces, its upwards exposed data, gives those spaces their tile shapes:
     (6)  tile -> statement, (4) . (5)       {(o0, o1) -> S0(h, w) : T2 o0 <= h < T2 o0 + KH + T2 - 1 and ...}
 
 (6) is an extension schedule: S0 is computed inside the tiles of S2, which overlap where (6) says so. Algorithm 2 makes
-it an extension node below the band of tile loops and skips the original loops of S0; in a schedule of ours that is
+it an extension node below the band of tile loops and skips the original loops of S0. In our schedules that is
 `compute_at` the innermost tile loop, which computes the box around what a tile reads (`tile_boxes`). So the cost model
-and `explain` take boxes. Where (6) is no box, `explain` says so; where it is boxes that lie apart, the stage is
+and `explain` count boxes. If (6) is not a box, `explain` says so; if it consists of boxes that lie apart, the stage is
 computed as copies (`copies`).
 
-On GPUs (§V) tiles are blocks of threads, which keep these boxes in shared memory, or in registers where no two threads
-read the same value. What a machine decides is in `shapes/cpu_tiles` and `shapes/gpu_tiles`.
+On GPUs (§V) tiles are blocks of threads, which keep these boxes in shared memory, or in registers if no two threads
+read the same value. `shapes/cpu_tiles` and `shapes/gpu_tiles` have what depends on the machine.
 
-Where else this differs from the paper: tile sizes, which it takes from an auto-tuner, come from a model (`tile_time`,
-`block_time`), and a space of which overlapping tiles would compute too much again, or store more than L2 or a block
-holds, is not fused: for Table I, Algorithm 1 puts all of a pyramid into one group, however often tiles repeat its
-coarse levels. The whole list is in docs/autoschedule.md.
+Other differences from the paper: tile sizes, which it takes from an auto-tuner, come from a model (`tile_time`,
+`block_time`). A space is not fused if overlapping tiles would recompute too much of it, or store more than L2 or a
+block holds: for Table I, Algorithm 1 puts all of a pyramid into one group, however often tiles repeat its coarse
+levels. The whole list is in docs/autoschedule.md.
 """
 
 from __future__ import annotations
@@ -55,24 +55,26 @@ POSTTILE, MINFUSE = FUSIONS = ("posttile", "minfuse")
 
 @dataclass(frozen=True)
 class PostTile(Strategy):
-    """`tile_sizes` of the live-outs' tiled dims, outermost first, or None: the best of 7 sizes along each (Table I)."""
+    """`tile_sizes`: those of the live-outs' tiled dims, outermost first; None: the best of 7 sizes along each (Table
+    I)."""
 
     name: ClassVar[str] = "posttile"
     for_gpus: ClassVar[bool] = True
 
     tile_sizes: tuple[Count, ...] | None = None
     candidates: tuple[Count, ...] = (8, 16, 32, 64, 128, 256, 512)
-    # How many instructions may be run again in the overlaps of tiles, relative to those of a group and of one space.
-    # Tuned on a Neoverse N1 and the apps of docs/results.md, with none held out.
+    # The limits of instructions that are repeated in the overlaps of tiles, relative to those of a group and of one
+    # space. Tuned on a Neoverse N1 and the apps of docs/results.md, with none held out.
     most_recomputed: Weight = 0.25
     most_recomputed_of_one: Weight = 4.0
-    # Loops that are tiled and stay parallel: m of Algorithm 1 at most. The paper allows 1 on CPUs; None: all of them.
+    # The most loops that are tiled and stay parallel: a limit on m of Algorithm 1. The paper allows 1 on CPUs; None: no
+    # limit.
     parallel_loops: Amount | None = None
 
     # Bytes of intermediate values per tile; None: a core's part of L2, or the shared memory of a block.
     most_stored: Weight | None = None
     fusion: Annotated[str, OneOf(*FUSIONS)] = POSTTILE  # or minfuse, the baseline of §VI, which fuses nothing
-    # Of a block of a GPU along the tiled dims, then along the others: the "GPU grid parameter" of Table I.
+    # The threads of a block of a GPU along the tiled dims, then along the others: the "GPU grid parameter" of Table I.
     threads: tuple[Count, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -103,8 +105,8 @@ class PostTile(Strategy):
 def _compose(
     parameters: PostTile, problem: Problem, most_stages: Mapping[str, int] | None = None
 ) -> tuple[Composition, tuple[str, ...]]:
-    """Algorithm 3 for what the start-up fusion into common loop bodies leaves, and what that inlines; with at most so
-    many stages in the groups of some live-outs."""
+    """Algorithm 3 after the start-up fusion into common loop bodies, and the stages that this fusion inlines.
+    `most_stages` limits the number of stages in the groups of some live-outs."""
     names = problem.facts.trivial
     program = PolyhedralProgram(problem.inlined(names))
     if parameters.fusion == MINFUSE:
@@ -122,7 +124,7 @@ def _rules(parameters: PostTile, program: PolyhedralProgram, most_stages: Mappin
 
 
 class _Directed:
-    """The groups as directives, with private memory of threads where that is legal (§V)."""
+    """The directives of groups, with stages in private memory of threads where that is legal (§V)."""
 
     def __init__(self, composed: Composition, problem: Problem, inlined: Sequence[str]) -> None:
         rules, fused = composed.rules, composed.fused
@@ -133,7 +135,8 @@ class _Directed:
 
 
 def _halved(composed: Composition, result: LegalSchedule) -> dict[str, int]:
-    """Half of the stages of each group that was refused, such as for boxes of which code does not know the size."""
+    """Half the number of stages of each group that was refused, for example because the size of a box is not a
+    constant."""
     refused = [f for f, is_legal in zip(composed.fused, result.honoured, strict=True) if not is_legal]
     return {f.liveout.output: len(f.stages) // 2 for f in refused if len(f.stages) > len(f.liveout.stages)}
 
@@ -154,7 +157,7 @@ def _group_report(fused: FusedSpace, part: Part) -> GroupReport:
 
 @dataclass(frozen=True)
 class Composition:
-    """All spaces in groups, the group of each live-out (the paper's GroupsSet)."""
+    """All spaces in groups: the group of each live-out (the paper's GroupsSet)."""
 
     rules: TilingRules
     spaces: Sequence[Space]
@@ -169,7 +172,7 @@ class Composition:
 def reorder_tiling_and_fusion(rules: TilingRules, program: PolyhedralProgram) -> Composition:
     """Algorithm 3. The recursion of Algorithm 1 on what it leaves untiled (lines 17 and 20) is this loop.
 
-    What reads a space that is left untiled is in groups already, so the space is a live-out of those that are left.
+    All readers of a space that is left untiled are in groups already, so the space is a live-out of the remaining ones.
     """
     every = spaces(program)
     fused: list[FusedSpace] = []
@@ -193,7 +196,7 @@ def minfuse(rules: TilingRules, program: PolyhedralProgram) -> Composition:
 
 
 def _live_outs(program: PolyhedralProgram, left: Sequence[Space]) -> list[Space]:
-    """The spaces whose values are used after the computation of all of these."""
+    """The spaces whose values are used after all of these have been computed."""
     inside = {n for s in left for n in s.stages}
     consumers, outputs = program.problem.facts.consumers, program.problem.graph.output
     return [s for s in left if s.output in outputs or not inside.issuperset(consumers[s.output])]
@@ -213,7 +216,7 @@ def _intermediate(
 
 
 def _sharing_remarks(program: PolyhedralProgram, fused: Sequence[FusedSpace], left: Sequence[Space]) -> list[str]:
-    """Lines 4-5 and 7: what several live-outs use is computed once, on its own."""
+    """Lines 4-5 and 7: spaces that several live-outs share are computed once, on their own."""
     remarks = []
     for space in left:
         uses = {f.liveout.output: f.exposed[space.output] for f in fused if space.output in f.exposed}
@@ -232,7 +235,8 @@ def _sharing_remarks(program: PolyhedralProgram, fused: Sequence[FusedSpace], le
 def construct_tile_shapes(
     rules: TilingRules, program: PolyhedralProgram, liveout: Space, intermediate: Sequence[Space]
 ) -> FusedSpace:
-    """Algorithm 1 for one live-out space and the spaces it needs; those that are not fused are left to the caller."""
+    """Algorithm 1 for one live-out space and the spaces that it needs. Those that are not fused are left to the
+    caller."""
     problem = program.problem
     if why := rules.why_untiled(liveout):
         return FusedSpace(program, liveout, {}, liveout.stages, remarks=[f"not tiled: {why}"])
@@ -256,7 +260,7 @@ def construct_tile_shapes(
 
 
 def _reachable(problem: Problem, liveout: Space, able: Sequence[Space]) -> list[Space]:
-    """The spaces that may come to be fused, producers first: nothing but the live-out and others of them reads them."""
+    """The spaces that may come to be fused, producers first: only the live-out and others of them read these."""
     inside = {*liveout.stages}
     reachable = []
     for space in reversed(able):
@@ -268,7 +272,7 @@ def _reachable(problem: Problem, liveout: Space, able: Sequence[Space]) -> list[
 
 @dataclass
 class _GrowingGroup:
-    """The union of a live-out space and what was fused with it so far."""
+    """The union of a live-out space and the spaces that were fused with it so far."""
 
     fused: FusedSpace
     limits: FusionLimits
@@ -287,7 +291,7 @@ class _GrowingGroup:
                 f.repeated[name] = self._repeated(name)
 
     def extend(self, space: Space) -> None:
-        """Lines 9-16: an extension schedule for each statement of a space, if all that read it are in the group."""
+        """Lines 9-16: an extension schedule for each statement of a space, if all its readers are in the group."""
         f, facts = self.fused, self.fused.program.problem.facts
         outside = [c for c in facts.consumers[space.output] if c not in f.stages]
         if outside:
@@ -341,7 +345,8 @@ class _GrowingGroup:
 
 
 def _with_carried(program: PolyhedralProgram, name: str, needed: isl.Map) -> isl.Map:
-    """All of the dims along which updates carry values from element to element, such as those of a scan."""
+    """Extend a region to whole dims along which updates carry values from element to element, such as those of a
+    scan."""
     stage = program.problem.graph.stage[name]
     carried = [k for k, d in enumerate(stage.dims) if d not in program.problem.facts.tileable(name)]
     for k in carried:

@@ -1,23 +1,24 @@
 """reuse: sioutas-thesis chapter 5, sliding windows inside tiles.
 
 All stages of a pipeline are fused into its output: each is computed at a loop inside a tile and stored one loop further
-out, so that its rows are computed once per tile and kept in a circle (Algorithm 4); stages without overlap, or too
-cheap to store, are inlined (Algorithm 5). Orders of loops and tile sizes are those of least cost, loads plus
-recomputation (Algorithm 6). Only where the buffers of the whole exceed the last cache is it cut into segments, at
-stages with several consumers (Algorithm 7), then anywhere (Algorithm 8).
+out, so that its rows are computed once per tile and kept in a circular buffer (Algorithm 4); stages without overlap, or
+too cheap to store, are inlined (Algorithm 5). The orders of loops and the tile sizes are those of least cost, which is
+loads plus recomputation (Algorithm 6). Only if the buffers of the whole exceed the last cache is it cut into segments,
+at stages with several consumers (Algorithm 7), then anywhere (Algorithm 8).
 
-Loops of a few iterations, such as channels, keep their place inside of all others and are written out. What they alone
-share is computed by the row around them, not a vector at a time.
+Loops of a few iterations, such as channels, stay innermost and are unrolled. A stage whose values only they share is
+computed a row at a time, not a vector at a time.
 
-What the chapter does not treat is computed at root, and ends a segment: outputs, scans and scatters and what they read,
-and stages of which data or sizes decide what is read. A stage that cannot slide, because reads of it are clamped or
-jump, or because its consumers are on a much coarser grid than the output, is stored where it would be computed: all of
-its tile at once. Segments are cut, too, where they store so many stages that they take long to compile.
+Stages that the chapter does not treat are computed at root, and end a segment: outputs, scans, scatters and their
+producers, and stages that are read at indices depending on data or sizes. A stage that cannot slide, because reads of
+it are clamped or jump, or because its consumers are on a much coarser grid than the output, is stored where it would be
+computed: all that a tile needs of it at once. Segments are also cut if they store so many stages that they take long to
+compile.
 
-Algorithm 6 asks for all tile sizes and all orders of loops. Compared are: along each loop, powers of two (of lines and
-vectors along the column), even shares for one to eight times as many tiles as threads, and all of it, in every
-combination; all orders of the three innermost long loops, further ones staying outermost, and of segments of more than
-twelve stages only those with the column innermost.
+Algorithm 6 asks for all tile sizes and all orders of loops. The search compares, along each loop, powers of two (of
+lines and vectors along the column), even shares for one to eight times as many tiles as threads, and the whole extent,
+in every combination. It compares all orders of the three innermost long loops, with further ones outermost; for
+segments of more than twelve stages, only those with the column innermost.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ from .strategy import Found, Problem, Report, Strategy
 MOST_PERMUTED = 3  # loops whose order is searched; further ones stay outermost
 FEW_STAGES = 12  # of a segment for which all orders of loops are tried
 SLOW = Fraction(1, 2)  # points per iteration
-MOST_HEADS = 64  # segments to start with that are considered from then on
-MOST_ANALYSED = 300  # stages, counted once per segment, before Algorithm 8 stops to look at all cuts
+MOST_HEADS = 64  # starting segments that are considered beyond the next limit
+MOST_ANALYSED = 300  # stages, counted once per segment, after which Algorithm 8 no longer considers all cuts
 
 
 @dataclass(frozen=True)
@@ -96,14 +97,15 @@ class TilingAnalysis:
         return Level(level, level + 1)  # lines 6 and 8
 
     def _around_blocks(self, nest: SegmentLoops) -> int:
-        """The innermost level with a loop inside besides the vector's, so that values of a sum share what they read."""
+        """The innermost level with a loop inside besides the vector loop, so that values of a sum share what they
+        read."""
         return nest.innermost + (2 if len(nest.intra) > 2 else 1)
 
     def _slides(self, name: str, consumer: Motion) -> bool:
         """Whether exactly one dim of the stage moves with the loop that a consumer moves with, and steadily.
 
-        A consumer that rests for many iterations (of a grid coarser than the output) makes what it reads rest too: the
-        compiler would compute the latter again each time.
+        If a consumer pauses for many iterations, because its grid is coarser than the output's, its producers pause,
+        too: the compiler would recompute these each time.
         """
         moving = [m for m in self.tiles.motions[name].values() if m.dim == consumer.dim]
         rests = consumer.rate < SLOW and all(m.rate == consumer.rate for m in moving)
@@ -112,7 +114,7 @@ class TilingAnalysis:
     # ---- Algorithm 5
 
     def inline_trivial_stages(self, given: dict[str, Level]) -> dict[str, Level]:
-        """Algorithm 5, and then every stage is moved out to where all that read it are inside."""
+        """Algorithm 5. Then every stage is moved outwards until all its readers are inside."""
         levels = dict(given)
         for name in reversed(self.tiles.producers):
             if levels[name] != INLINE and name in self.tiles.known.trivial:
@@ -126,7 +128,7 @@ class TilingAnalysis:
         return levels
 
     def _store_instead(self, name: str, level: Level, levels: dict[str, Level]) -> None:
-        """Lines 5 to 9: producers that were inlined into a stage which now is inlined itself take its place."""
+        """Lines 5 to 9: producers that were inlined into a stage take its place when it is itself inlined."""
         for p in self.tiles.facts.producers[name]:
             if levels.get(p) == INLINE:
                 if p in self.tiles.known.trivial:
@@ -161,15 +163,15 @@ class TilingAnalysis:
 
     @property
     def least_stored(self) -> int:
-        """The least number of stages that are stored, whatever the order and the tile."""
+        """The least number of stages that are stored, for any order and tile."""
         return min((sum(level != INLINE for level in levels.values()) for _, levels in self.fused), default=0)
 
     def permutations(self) -> list[tuple[str, ...]]:
         """The orders of the loops inside a tile. "We do not attempt to interchange loops that only perform a few
         iterations".
 
-        Orders with another loop than the column innermost lose the prefetchers (equation 5.13); large segments do
-        without them, and so do pictures with channels, whose rows are loaded and stored as whole pixels.
+        Orders with another loop than the column innermost lose the prefetchers (equation 5.13). Large segments do not
+        try them, and neither do pictures with channels, whose rows are loaded and stored as whole pixels.
         """
         fixed, free = self.tiles.long[:-MOST_PERMUTED], self.tiles.long[-MOST_PERMUTED:]
         orders = [(*fixed, *p) for p in permutations(free)]
@@ -179,18 +181,18 @@ class TilingAnalysis:
         return [*along, *others] if is_small or not along else along
 
     def cheapest_tile(self, nest: SegmentLoops, levels: Mapping[str, Level], below: float = inf) -> Tiling | None:
-        """The least total cost over all tiles and outermost loops over tiles, under the constraints; None if it is not
-        below another one."""
+        """The tiling of least total cost over all tiles and outermost loops over tiles, under the constraints; None if
+        it is not below `below`."""
         loads, recomputed = self.tiles.costs(nest, levels)
         total = self.w * loads + recomputed
-        if total.min() >= below:  # whatever fits
+        if total.min() >= below:  # even without constraints
             return None
         folded, unfolded = self.tiles.buffers(nest, levels)
         fits = unfolded <= self.tiles.problem.cpu.l2.per_core
         best: tuple[float, tuple[Any, ...], str] | None = None
         for outermost in self.tiles.long:
             allowed = np.where(fits & self.tiles.keep_threads_busy(outermost), total, inf)
-            last = allowed.size - 1 - int(np.argmin(allowed.ravel()[::-1]))  # the largest of equal ones
+            last = allowed.size - 1 - int(np.argmin(allowed.ravel()[::-1]))  # the largest of several of equal cost
             k = np.unravel_index(last, allowed.shape)
             if np.isfinite(allowed[k]) and (best is None or allowed[k] < best[0]):
                 best = (float(allowed[k]), k, outermost)
@@ -231,7 +233,7 @@ class _ReuseSearch:
         self.stages = [s.name for s in self.problem.graph.stages]
         self._place = {name: k for k, name in enumerate(self.stages)}
         self.known = StageReuse(self.problem)
-        self.analysed: dict[tuple[str, ...], Tiling | None] = {}  # None: not analysed, it stores too many stages
+        self.analysed: dict[tuple[str, ...], Tiling | None] = {}  # None: not analysed, since it stores too many stages
         self.remarks: list[str] = []
 
     def find(self) -> Found:
@@ -267,9 +269,9 @@ class _ReuseSearch:
     # ---- Algorithm 7
 
     def segments(self, roots: Iterable[str], among: Iterable[str] | None = None) -> list[tuple[str, ...]]:
-        """Stages that end in the given ones, each with the producers that only it needs, producers first.
+        """Segments that end in the given stages, each with the producers that only it needs, producers first.
 
-        A stage that several segments need ends one of its own.
+        A stage that several segments need ends a segment of its own.
         """
         chosen = self.stages if among is None else list(among)
         ends = set(roots)
@@ -290,7 +292,7 @@ class _ReuseSearch:
     # ---- Figure 5.9 and Algorithm 8
 
     def scheduled(self, members: tuple[str, ...]) -> list[Tiling]:
-        """The whole as one segment if its buffers fit, else what Algorithms 7 and 8 make of it."""
+        """The whole as one segment if its buffers fit, else the result of Algorithms 7 and 8."""
         if self._fits(members):
             return [self.tiling_analysis(members)]
         whole = self.analysed[members]
@@ -309,11 +311,11 @@ class _ReuseSearch:
         return self._largest_first(members) if self._has_seen_much() else self._cheapest_split(members)
 
     def _has_seen_much(self) -> bool:
-        """Whether to go on without looking at all cuts."""
+        """Whether to go on without considering all cuts."""
         return sum(map(len, self.analysed)) >= MOST_ANALYSED
 
     def _fits(self, members: tuple[str, ...]) -> bool:
-        """Whether the buffers of a segment fit the cache. One stage is never too large."""
+        """Whether the buffers of a segment fit the cache. A single stage always fits."""
         if len(members) > 1 and self._stores_too_many(members):
             return False
         tiling = self.tiling_analysis(members)
@@ -321,7 +323,7 @@ class _ReuseSearch:
         return len(members) == 1 or (few and tiling.working_set <= self.csize)
 
     def _stores_too_many(self, members: tuple[str, ...]) -> bool:
-        """Whether a segment stores too many stages in any order of loops: then it is not analysed further."""
+        """Whether a segment stores too many stages in any order of loops. Then it is not analysed further."""
         if members not in self.analysed:
             analysis = self._analysis(members)
             too_many = analysis.least_stored > self.parameters.most_stored
@@ -345,8 +347,9 @@ class _ReuseSearch:
         return best or [self.tiling_analysis((m,)) for m in members]
 
     def _heads(self, members: tuple[str, ...], most: int | None = None) -> list[tuple[str, ...]]:
-        """Segments to start with, smallest first, of `max_split` stages or more. They end where iterations of consumers
-        overlap: other stages are inlined or computed with what reads them. `most`: look at the first so many only."""
+        """Segments to start with, smallest first, of at least `max_split` stages. They end where iterations of
+        consumers overlap: other stages are inlined or computed together with their consumers. Only the first `most` are
+        considered."""
         ends = islice((end for end in members[:-1] if self._has_overlap(end)), most)
         among = set(members)
         heads = [self._with_producers(among, end) for end in ends]
@@ -356,11 +359,11 @@ class _ReuseSearch:
         return any(self.known.overlaps[name].values())
 
     def _largest_first(self, members: tuple[str, ...]) -> list[Tiling]:
-        """A cut of a long segment without looking at all cuts: again and again the largest head that fits."""
+        """A cut of a long segment that does not consider all cuts: repeatedly the largest head that fits."""
         tilings = []
         while members:
             heads = [*self._heads(members, MOST_HEADS), members]
-            low, step = 0, 1  # heads[low] is to be taken
+            low, step = 0, 1  # heads[low] will be taken
             while low + step < len(heads) and self._fits(heads[low + step]):
                 low, step = low + step, 2 * step
             while step > 1:
@@ -374,7 +377,7 @@ class _ReuseSearch:
         return tilings
 
     def _with_producers(self, among: set[str], end: str) -> tuple[str, ...]:
-        """A stage and those among some that it needs."""
+        """A stage and those of `among` that it needs."""
         needed, pending = {end}, [end]
         while pending:
             new = [p for p in self.facts.producers[pending.pop()] if p in among and p not in needed]

@@ -1,6 +1,6 @@
-"""What a strategy is: a frozen value of its parameters that turns a problem into a schedule and a report.
+"""Strategies: frozen values of their parameters that turn a problem into a schedule and a report.
 
-Problem   = a pipeline, the sizes to expect, a machine
+Problem   = a pipeline, the expected sizes, a machine
 Strategy  = find(Problem) -> Found; its fields are its parameters, all with defaults
 Found     = the Schedule, as a person would write it, and the Report of why
 """
@@ -39,18 +39,18 @@ def size_class(elements: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A pipeline to schedule. Sizes are estimates: any schedule is right for all of them."""
+    """A pipeline to schedule. Sizes are estimates: any schedule is correct for all sizes."""
 
     graph: Graph
     shapes: Mapping[str, tuple[int, ...]]  # of the outputs, by stage
     scalars: Mapping[str, Number]  # params by name, input extents as "img.shape.0"
     machine: Machine
     strict: bool = False
-    measure: Callable[[Schedule], float] | None = None  # seconds that a run takes here
-    # Of lowering, on a GPU: why blocks cannot have the memory that a schedule wants of them, by the stage they compute,
-    # of those that are asked about.
+    measure: Callable[[Schedule], float] | None = None  # the measured seconds of a run
+    # On a GPU, why lowering cannot give blocks the memory that a schedule requests, by the stage that they compute, for
+    # the stages that are asked about.
     refusals: Callable[[Graph, Schedule, Collection[str]], Mapping[str, str]] | None = None
-    predicted: Callable[[Schedule], Cost] | None = None  # the cost of a schedule on a GPU, whose kernels are lowered
+    predicted: Callable[[Schedule], Cost] | None = None  # the cost of a schedule on a GPU, by lowering its kernels
 
     @property
     def cpu(self) -> Cpu:
@@ -83,7 +83,7 @@ class Problem:
 
     @cached_property
     def alone(self) -> StageDefaults:
-        """The schedules of single stages."""
+        """The default schedules of single stages."""
         return StageDefaults(self.graph, self.target, strict=self.strict)
 
     @cached_property
@@ -103,19 +103,20 @@ class Problem:
         return size_class(sum(prod(int(self.scalars[i.extent(k)]) for k in range(i.ndim)) for i in inputs))
 
     def row(self, name: str) -> int:
-        """The axis of a stage or input along which its rows, and vectors, go: the last one, or that before channels."""
+        """The axis of a stage or input along which its rows, and vectors, run: the last one, or the one before
+        channels."""
         extents = self.facts.extents(name) if name in self.graph.input else ()
         is_picture = len(extents) >= LEAST_AXES and extents[-1] <= MOST_CHANNELS
         return -2 if name in self.channels or is_picture else -1
 
     def seconds(self, schedule: Schedule) -> float:
-        """How long the pipeline runs under a schedule, measured: for strategies that tune."""
+        """The measured time of the pipeline under a schedule, for strategies that tune."""
         if self.measure is None:
             raise UserError("tuning runs the pipeline, and this problem comes without one; use pt.Pipeline")
         return self.measure(schedule)
 
     def check_predicted(self) -> None:
-        """Refuse a problem for a GPU that comes without a pipeline, whose kernels predictions are made of."""
+        """Refuse a problem for a GPU that comes without a pipeline: predictions need its kernels."""
         if self.predicted is None:
             raise UserError("the cost of a GPU's kernels is predicted from a pipeline; use pt.Pipeline.problem")
 
@@ -126,7 +127,8 @@ class Problem:
         return predict_cost(self.graph, schedule, self.sizes, self.cpu, strict=self.strict, known=self.drafts)
 
     def inlined(self, names: Collection[str]) -> Problem:
-        """The problem that is left when these stages are inlined. What nobody reads then has no region to schedule."""
+        """The problem that remains when these stages are inlined. Stages that nobody reads any more have no region to
+        schedule."""
         return self._without(frozenset(names)) if names else self
 
     @memoized
@@ -134,7 +136,7 @@ class Problem:
         return self.with_graph(without_unread(substituted(self.graph, names)))
 
     def with_graph(self, graph: Graph) -> Problem:
-        """The problem for a pipeline that computes the same in other stages."""
+        """The same problem for a pipeline that computes the same values in other stages."""
         return replace(self, graph=graph)
 
 
@@ -144,21 +146,21 @@ class Found:
 
     schedule: Schedule
     report: Report
-    sizes: Sizes | None = None  # that it was found for
+    sizes: Sizes | None = None  # the sizes for which it was found
 
 
 class Strategy(ABC):
-    """Subclasses are frozen dataclasses, one per file; None for a parameter means: from the machine.
+    """Subclasses are frozen dataclasses, one per file. A parameter that is None is chosen for the machine.
 
-    What a parameter may be is said in its annotation (`parameters`).
+    The annotation of a parameter says which values are allowed (`parameters`).
     """
 
     name: ClassVar[str]
     for_cpus: ClassVar[bool] = True
     for_gpus: ClassVar[bool] = False
-    measures: ClassVar[bool] = False  # runs candidates, so that another time the answer may be another
-    by_size: ClassVar[bool] = False  # is asked again when calls are of another size class than those before
-    # Unless what it found for a larger class takes, as predicted, at most so many times what it is expected to find.
+    measures: ClassVar[bool] = False  # runs candidates, so that the result may differ from time to time
+    by_size: ClassVar[bool] = False  # is asked again for calls of another size class than before
+    # Unless what it found for a larger class is predicted to take at most this many times what it is expected to find.
     reuse_within: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
@@ -166,7 +168,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def find(self, problem: Problem) -> Found:
-        """A legal schedule of any pipeline, the same one every time."""
+        """Find a legal schedule of any pipeline; the same one every time."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ class GroupReport:
     """Stages that run together. `costs` are the strategy's terms, by the names its paper gives them."""
 
     output: str
-    members: tuple[str, ...] = ()  # the others, producers first
+    members: tuple[str, ...] = ()  # the other stages, producers first
     levels: tuple[Mapping[str, int], ...] = ()  # of tiles, outermost first: loop -> extent
     costs: Mapping[str, float] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
@@ -182,8 +184,8 @@ class GroupReport:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A schedule that was considered and lost: where it comes from, what it was predicted to take, and on what it
-    would spend more than the one that won."""
+    """A schedule that was considered and lost: its origin, its predicted time, and the cause on which it would spend
+    more time than the winner."""
 
     name: str
     schedule: Schedule
@@ -193,7 +195,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Report:
-    """What a strategy decided, and what about the whole it counted or could not do."""
+    """The decisions of a strategy, what it counted, and what it could not do."""
 
     strategy: str
     machine: str

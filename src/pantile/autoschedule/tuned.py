@@ -1,7 +1,8 @@
-"""tuned: what `pantile tune` has measured to be fastest; until then, what `auto` finds.
+"""tuned: the schedule that `pantile tune` has measured to be fastest, or that of `auto` if there is none.
 
-The winners are kept on disk, which strategies do not read: `schedule_cache` does. `Given` is how a schedule that
-somebody has found before takes the place of a search."""
+The winners are kept on disk, which `schedule_cache` reads and strategies do not. `Given` is a schedule that was found
+before, in place of a search.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +17,21 @@ from .strategy import Found, GroupReport, Problem, Report, Strategy
 
 @dataclass(frozen=True)
 class Tuned(Strategy):
-    """What `Pipeline.tune` has found to be the quickest, and what `auto` finds for calls that were not tuned."""
+    """The schedule that `Pipeline.tune` has found to be the fastest, or that of `auto` for calls that were not
+    tuned."""
 
     name: ClassVar[str] = "tuned"
     measures: ClassVar[bool] = True
     by_size: ClassVar[bool] = True
 
     def find(self, problem: Problem) -> Found:
-        """Find the schedule of `auto`, where nothing was tuned."""
+        """Find the schedule of `auto`, for calls that were not tuned."""
         return Auto().find(problem)
 
 
 @dataclass(frozen=True)
 class Given(Strategy):
-    """This schedule, of the stages that strategies schedule; `remark` says where it comes from."""
+    """A schedule that is given for the stages that strategies schedule. `remark` says where it comes from."""
 
     name: ClassVar[str] = "given"
     schedule: Schedule = field(default_factory=Schedule)

@@ -1,4 +1,4 @@
-"""Strategies with other parameters than their own, and names by which pipelines know them, to be compared."""
+"""Strategies with other than their default parameters, for comparison, by the names under which pipelines know them."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""What a thread has of the caches, how many rows of a tile of a statement's arrays they hold, and what they miss.
+"""The cache capacity of a thread, the number of rows of a tile's arrays that caches hold, and the misses of a tile.
 
-Rows are counted until one evicts another (sioutas-thesis Algorithm 1, `emu`). They lie `pitch` elements apart. Each is
-fetched line by line into the sets of an empty cache, with what the prefetchers fetch besides; the first row that meets
-a full set is one too many.
+Rows are counted until one evicts another (sioutas-thesis Algorithm 1, `emu`). They are `pitch` elements apart. Each is
+fetched line by line into the sets of an empty cache, along with what the prefetchers fetch; the first row that meets a
+full set is one too many.
 
 Two slips of the printed algorithm are mended: sets are counted in lines (it divides by the size of an element), and
-wrap around. A cache that cores share counts for the part of one core, as the text does for the Cortex-A15.
+wrap around. Of a cache that cores share, one core's part counts, as in the text about the Cortex-A15.
 
-Misses are those of tiled loops where the prefetchers fetch all lines of a row but the first (sioutas-thesis §4.3):
+Misses are those of tiled loops in which the prefetchers fetch all lines of a row but the first (sioutas-thesis §4.3):
 
 for ii, kk, jj over tiles: for i, k, j inside a tile: C[i, j] += A[i, k] * B[k, j]
 
@@ -27,7 +27,7 @@ from ...machine.description import Cache, Cpu
 from ..common.facts import Extents
 from .statement import Numbers, Reference, Statement, product
 
-MOST_LINES = 1 << 20  # that are looked at; of an L2, usually 2^15
+MOST_LINES = 1 << 20  # that are simulated; an L2 usually has 2^15
 Tile = Mapping[str, Numbers]
 
 
@@ -56,12 +56,12 @@ class Capacity:
 
     @property
     def l1(self) -> float:
-        """The bytes of the first-level cache that a thread can count on."""
+        """The bytes of the L1 cache that a thread can count on."""
         return self.machine.l1.per_core / self.threads
 
     @property
     def l2(self) -> float:
-        """The bytes of the second-level cache that a thread can count on; the other half is for prefetched lines."""
+        """The bytes of the L2 cache that a thread can count on; the other half is for prefetched lines."""
         return self.machine.l2.per_core / self.threads / 2
 
     def rows_in_l1(self, row: int, pitch: int) -> int:
@@ -79,7 +79,7 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Prefetcher:
-    """A prefetcher of L2: requests per access, and the largest distance ahead of it, in lines. None stands for the
+    """A prefetcher of L2: its requests per access, and its largest distance ahead, in lines. None stands for the
     next-line prefetcher of L1."""
 
     requests: int = 2
@@ -90,7 +90,7 @@ class Prefetcher:
 def most_rows(
     cache: Cache, threads: int, element: int, row: int, pitch: int, prefetcher: Prefetcher | None = None
 ) -> int:
-    """Rows of `row` elements without interference; `threads` run on each core."""
+    """The number of rows of `row` elements that do not interfere; `threads` run on each core."""
     per_line = max(1, cache.line // element)
     ways = max(1, cache.ways // (threads * cache.shared_by))
     sets = cache.size // (cache.ways * cache.line)
@@ -105,7 +105,7 @@ def most_rows(
 
 
 def _fetched(sets: int, ways: int, lines: int, pitch: int, per_line: int, prefetcher: Prefetcher | None) -> int:
-    """Lines 9 to 30, for all rows at once: one more than fits in any case is enough."""
+    """Lines 9 to 30, for all rows at once. One row more than fits in any case is enough."""
     count = min(sets * ways, MOST_LINES) // lines + 1
     first = -(-np.arange(count) * pitch // per_line)
     order = ((first[:, None] + np.arange(lines)) % sets).ravel()  # the set of each line that is fetched
@@ -118,7 +118,7 @@ def _fetched(sets: int, ways: int, lines: int, pitch: int, per_line: int, prefet
 
 
 def _earlier(order: np.ndarray) -> np.ndarray:
-    """How often each value occurs before its place."""
+    """How often each value occurs before its position."""
     by_value = np.argsort(order, kind="stable")
     values = order[by_value]
     starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])

@@ -1,13 +1,13 @@
-"""One statement inside its loops, as sioutas-thesis chapter 4 looks at it: output[..] = f(inputs[..]).
+"""One statement inside its loops, in the terms of sioutas-thesis chapter 4: output[..] = f(inputs[..]).
 
-Every definition of a stage is one. It knows which of its loops may be interchanged and shared among threads.
+Every definition of a stage is a statement. It knows which of its loops may be interchanged and shared among threads.
 
 A reference says how a statement moves through an array: for every index, the loops that move it and how fast.
 
     C[i, j] = C[i, j] + A[i, k] * B[k, 2*j + 1]     ->     A: (i: 1), (k: 1)     B: (k: 1), (j: 2)
 
-Reads of one array that move alike, such as the taps of a stencil, are one reference. Clamps and boundary conditions
-move as what they clamp does.
+Reads of one array that move alike, such as the taps of a stencil, are one reference. A clamp or boundary condition
+moves like the index inside of it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Statement:
 
     @cached_property
     def column(self) -> str | None:
-        """The loop of the leading dimension, if it can be a vector. That of a few channels is none."""
+        """The loop of the leading dimension, if it can be a vector. A loop over a few channels cannot."""
         last = self.stage.dims[-1] if self.stage.dims and self.stage.name not in self.problem.channels else None
         return last if last in self.free and self.extents[last] >= self.lanes else None
 
@@ -118,11 +118,11 @@ class Reference:
         return frozenset(loop for loop, _ in self.indices[-1]) if self.indices else frozenset()
 
     def rows(self, tile: Mapping[str, Numbers]) -> Numbers:
-        """The contiguous runs that a tile touches; loops that it does not name stand still."""
+        """The number of contiguous runs that a tile touches. Loops that are not in `tile` do not move."""
         return product(_extent(steps, tile) for steps in self.indices[:-1])
 
     def points(self, tile: Mapping[str, Numbers]) -> Numbers:
-        """The elements that a tile touches."""
+        """The number of elements that a tile touches."""
         return product(_extent(steps, tile) for steps in self.indices)
 
 
@@ -148,7 +148,7 @@ def is_transposed(r: Reference, output: Reference) -> bool:
 
 
 def written(stage: Stage, definition: Definition, loops: Iterable[str]) -> Reference:
-    """The reference that a definition stores, all values of a tuple as one."""
+    """The reference that a definition stores, with all values of a tuple as one."""
     return Reference(stage.name, _steps(definition.indices, set(loops)), sum(t.bytes for t in stage.dtypes))
 
 
@@ -169,7 +169,7 @@ def _steps(indices: Sequence[Expr], loops: set[str]) -> tuple[Steps, ...]:
 
 
 def _step(e: Expr, loops: set[str], known: dict[int, dict[str, float]]) -> dict[str, float]:
-    """Loop -> how far one of its iterations moves the value of an index, at most."""
+    """Map loops to the greatest distance by which one iteration moves the value of an index."""
     if isinstance(e, Var):
         return {e.name: 1.0} if e.name in loops else {}
     if id(e) not in known:

@@ -5,14 +5,14 @@
     .split("i", "i_o", "i_i", 8).split("j", "j_o", "j_i", 32).vectorize("j_i", 4)
         .reorder("j_o", "i_o", "i_i", "j_i", "j_i_v")
 
-Loops whose tile is all of them have no loop over tiles, those whose tile is one point have no loop inside.
+A loop whose tile is its whole extent has no loop over tiles; one whose tile is one point has no loop inside.
 
-The innermost iterations of a tile are written out so that what they share stays in registers:
+The innermost iterations of a tile are unrolled, so that what they share stays in registers:
 
     for i, k, j: C[i, j] += A[i, k] * B[k, j]    ->    for i, j, k: 4 of i by 4 vectors of j, 4 times along k
 
-sioutas-thesis leaves that to LLVM, which does not find it. Misses stay as they were counted: the outermost loop inside
-a tile is the same one, and an iteration of it touches the same values, if in another order.
+sioutas-thesis leaves that to LLVM, which does not find it. The predicted misses remain valid: the outermost loop inside
+a tile is the same one, and each of its iterations touches the same values, in another order.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from ..common.marking import Marking, unrolled, vector
 from ..common.tiles import marking
 from .statement import Statement, is_transposed
 
-ROWS = TERMS = 4  # iterations of a loop of the output, and of a sum, that are written out
+ROWS = TERMS = 4  # iterations of a loop of the output, and of a sum, that are unrolled
 
 
 @dataclass(frozen=True)
 class TiledLoops:
-    """The tiled loops of one stage; definitions that lack some of the loops are tiled along the others."""
+    """The tiled loops of one stage. Definitions without some of the loops are tiled along the others."""
 
     extents: Mapping[str, int]  # of all loops of the stage
-    tile: Mapping[str, int]  # loops that it does not name are whole
+    tile: Mapping[str, int]  # loops that are not in it are whole
     inter: tuple[str, ...]  # the order of loops over tiles, outermost first
-    intra: tuple[str, ...]  # and of those inside of them
+    intra: tuple[str, ...]  # the order of the loops inside of these
 
     def _is_whole(self, loop: str) -> bool:
         return self.inside(loop) >= self.extents[loop] > 0
 
     def inside(self, loop: str) -> int:
-        """The trip counts inside a tile."""
+        """The trip count of a loop inside a tile."""
         return self.tile.get(loop, self.extents[loop])
 
     @cached_property
@@ -77,9 +77,9 @@ class TiledLoops:
         lanes: int,
         copies: Mapping[str, int] | None = None,
     ) -> StageSchedule:
-        """The directives of a definition with the loops `own`, in this order so far.
+        """Tile and mark a definition with the loops `own`, in this order so far.
 
-        `column`: the loop to vectorize, `copies`: iterations of loops to write out around it, outermost first.
+        `column`: the loop to vectorize. `copies`: the iterations of loops to unroll around it, outermost first.
         """
         now: list[str] = []
         for loop in own:
@@ -99,14 +99,14 @@ class TiledLoops:
 
 
 def fresh_name(loop: str, suffix: str, taken: set[str]) -> str:
-    """A name for a loop or a dim that comes of another one."""
+    """A fresh name for a loop or a dim that is derived from another one."""
     name = fresh(loop.replace(".", "_") + suffix, taken.__contains__)
     taken.add(name)
     return name
 
 
 def blocked(s: Statement, chain: StageSchedule, own: Sequence[str], loops: TiledLoops) -> StageSchedule:
-    """The directives of a statement with the loops `own`: tiled as told, vectorized along its column, in blocks."""
+    """Mark a statement with the loops `own`: tiled as in `loops`, vectorized along its column, in register blocks."""
     block = _block(s, loops)
     chain = block.loops.applied(marking(s.problem), chain, own, s.column, block.lanes, block.unrolled)
     if block.rows is not None and s.has_masked_lanes:  # blocks that a condition cuts through have code of their own
@@ -115,18 +115,18 @@ def blocked(s: Statement, chain: StageSchedule, own: Sequence[str], loops: Tiled
 
 
 def in_blocks(s: Statement, loops: TiledLoops) -> TiledLoops:
-    """The order in which the loops of a statement run once sums are computed in blocks."""
+    """The order of a statement's loops when sums are computed in register blocks."""
     return _block(s, loops).loops
 
 
 @dataclass(frozen=True)
 class _Block:
-    """`lanes` of the vector, iterations to write out around it, and the order of the loops around these."""
+    """The lanes of the vector, the iterations to unroll around it, and the order of the loops around these."""
 
     loops: TiledLoops
     lanes: int
     unrolled: Mapping[str, int] = field(default_factory=dict)
-    rows: str | None = None  # the loop of the output among those written out
+    rows: str | None = None  # the loop of the output that is unrolled
 
 
 def _block(s: Statement, loops: TiledLoops) -> _Block:
@@ -140,13 +140,13 @@ def _block(s: Statement, loops: TiledLoops) -> _Block:
 
 
 def _sum(s: Statement, loops: TiledLoops, sums: list[str]) -> _Block:
-    """Sums run innermost, around as many values as registers hold; the outermost loop inside a tile stays there."""
+    """Run sums innermost, around as many values as registers hold. The outermost loop inside a tile stays there."""
     first, *others = loops.intra
     order = (first, *(n for n in others if n not in sums), *(n for n in others if n in sums))
     in_any_order = [n for n in sums if n in s.tileable or n == sums[-1]]
     terms = [n for n in in_any_order if loops.inside(n) >= TERMS]
     rows = _rows(s, loops)
-    if rows is not None:  # those last for which rows read the same
+    if rows is not None:  # last come those for which rows read the same values
         block = ROWS * _vectors(s, loops)
         shared = shared_terms(s.stage, s.definition, rows, s.vector, block, ROWS, s.problem.strict)
         terms.sort(key=lambda n: n in shared)
@@ -155,7 +155,7 @@ def _sum(s: Statement, loops: TiledLoops, sums: list[str]) -> _Block:
 
 
 def _rows(s: Statement, loops: TiledLoops) -> str | None:
-    """The innermost loop of enough iterations along which an input is read again, so that rows share it."""
+    """The innermost loop of enough iterations along which some input does not change, so that rows share it."""
     again = [n for n in loops.inner if n in s.output.loops and any(n not in r.loops for r in s.inputs)]
     return max((n for n in reversed(again) if n != s.column), key=lambda n: min(ROWS, loops.inside(n)), default=None)
 
@@ -176,7 +176,7 @@ def tiled(s: Statement, chain: StageSchedule, loops: TiledLoops) -> StageSchedul
 
 
 def _shared_loops(s: Statement, loops: TiledLoops) -> list[str]:
-    """The outermost loops to share among threads; the innermost inter-tile loop stays with one, to reuse L2."""
+    """The outermost loops to share among threads. The innermost inter-tile loop stays in one thread, to reuse L2."""
     outer = list(loops.outer)
     if not outer:
         first = next(iter(loops.inner))

@@ -1,1 +1,1 @@
-"""Computation spaces and what tiles of them take: for `posttile`."""
+"""Computation spaces, and the cost of tiles of them: for `posttile`."""

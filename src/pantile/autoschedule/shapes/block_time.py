@@ -1,9 +1,9 @@
-"""Tile sizes for a live-out space on a GPU: those with which blocks of threads take least time, by a simple model.
+"""Tile sizes for a live-out space on a GPU: those with which blocks of threads take the least time by a simple model.
 
 As on CPUs, the paper takes them from an auto-tuner. Here the cost of every combination is predicted at once: what
-overlapping tiles compute again, with the threads that have nothing to do in the last round of each stage, what they
-bring from memory in whole sectors, how many blocks a multiprocessor holds at a time, and how evenly they share out
-among multiprocessors. Nothing in it is measured.
+overlapping tiles recompute, including idle threads in the last round of each stage, what they load from memory in whole
+sectors, how many blocks a multiprocessor holds at a time, and how evenly blocks are distributed over multiprocessors.
+Nothing in the model is measured.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ..common.footprint import points
 from ..strategy import Problem
 from .tile_time import FusionLimits, Numbers, TileCosts, instructions
 
-# Those of Table I: its blocks have 512 threads, most often 8 or 16 rows of them.
+# As in Table I: its blocks have 512 threads, most often in 8 or 16 rows.
 MOST_THREADS, MOST_ROWS = 512, 16
 REGISTERS = 32  # of a thread, as a guess
 WAIT_CYCLES = 500  # of a stage for its first loads, and for all threads of the block
-HIDING_THREADS = 1024  # of a multiprocessor, with which it is busy in spite of such waits
+HIDING_THREADS = 1024  # of a multiprocessor: enough to keep it busy during such waits
 
 
 def block_of(problem: Problem, output: str, tile: Mapping[str, Numbers]) -> dict[str, Numbers]:
-    """The threads of a block along the long dims of a tile: some rows, as many columns as that leaves room for, and
-    planes of them if it leaves more. Short rows are computed by one thread."""
+    """The threads of a block along the long dims of a tile: some rows, as many columns as there is room for, and planes
+    of these if there is more room. A short row is computed by one thread."""
     dims = problem.graph.stage[output].dims
     extents = dict(zip(dims, problem.facts.extents(output), strict=True))
     row = dims[problem.row(output)]
@@ -76,7 +76,7 @@ class BlockCosts(TileCosts):
         return np.prod(np.stack([np.broadcast_to(n, self.count) for n in block.values()]), axis=0)
 
     def _in_blocks(self, threads: Numbers, stored: Numbers, cycles: Numbers, waits: Numbers) -> Numbers:
-        """The cycles until all blocks are done: each wave has as many as multiprocessors hold at a time."""
+        """The cycles until all blocks are done. Each wave has as many blocks as multiprocessors hold at a time."""
         has, count = self.machine.multiprocessor, self.machine.multiprocessors
         kinds = zip(threads.tolist(), stored.tolist(), strict=True)
         held = np.array([max(1, self.machine.occupancy(int(t), int(s), REGISTERS).blocks) for t, s in kinds])

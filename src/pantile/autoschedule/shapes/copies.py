@@ -1,15 +1,15 @@
-"""Which stages to compute as copies: those of which readers need parts that have nothing in common.
+"""Which stages to compute as copies: those whose readers need disjoint parts of them.
 
     top[y, x] = op0[y, x] + op0[y + 1, x]          op0   over rows 0..h
     low[y, x] = op0[y + 500, x]                    op0_2 over rows 500..500 + h, the copy that low reads
 
-Algorithm 3 fuses a space with each of several live-outs that share it if their parts of it do not intersect (lines 4-5
-of it, and Figure 6(b)): then no instance is computed twice. The parts of one live-out that lie far apart are copies as
-well. A tile computes a box of each stage, so that what lies between two parts would be computed otherwise, though
-nothing reads it: those are the dead instances of §IV-C.
+Algorithm 3 fuses a space with each of several live-outs that share it if their parts of it do not intersect (its lines
+4-5, and Figure 6(b)): then no instance is computed twice. Parts of one live-out that lie far apart become copies as
+well. A tile computes a box of each stage, so that everything between two parts would be computed, too, though nothing
+reads it: these are the dead instances of §IV-C.
 
-Parts are what is needed for the whole outputs at the estimated sizes, as boxes. At other sizes copies may come to
-overlap, which costs time only.
+Parts are what is needed for the whole outputs at the estimated sizes, as boxes. At other sizes copies may overlap,
+which only costs time.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from ...schedule.schedule import Schedule
 from ..common.facts import UNLIMITED
 from ..strategy import Problem
 
-MOST_PARTS = 4  # of one stage, or it is left whole
+MOST_PARTS = 4  # of one stage; with more it is left whole
 MOST_COPIES = 64  # in all
-ALL_PLACES = -1  # the number of the place, for all reads of a reader that only one copy can serve
-MOST_DEAD = 0.25  # parts of one live-out are put together if the box around them is larger than they are by no more
+ALL_PLACES = -1  # the number of the place for all reads of a reader that only one copy can serve
+MOST_DEAD = 0.25  # parts of one live-out are merged if the box around them exceeds them by at most this fraction
 
 
 @dataclass(frozen=True)
@@ -50,22 +50,23 @@ class StagePart:
         return all(a.low <= b.high and b.low <= a.high for a, b in zip(self.box, other.box, strict=True))
 
     def is_far_from(self, other: StagePart) -> bool:
-        """Whether much lies between two parts that nobody requires."""
+        """Whether the box around two parts has much that nobody requires."""
         return _volume(hull(self.box, other.box)) > (1 + MOST_DEAD) * (_volume(self.box) + _volume(other.box))
 
 
 @dataclass(frozen=True)
 class StageClones:
-    """The clone_in directives, and the parts of the stages that they are for: name of the stage or copy -> part."""
+    """The clone_in directives, and the parts of stages that they are for: stage -> name of the stage or copy ->
+    part."""
 
     problem: Problem  # in which the copies are stages of their own
     clones: tuple[StageSchedule, ...]
     parts: Mapping[str, Mapping[str, StagePart]]
-    whole: frozenset[str]  # what was not to be copied
+    whole: frozenset[str]  # stages that must not be copied
     refusals: tuple[str, ...] = ()
 
     def added(self, schedule: Schedule) -> Schedule:
-        """Turn a schedule of the problem with copies into one of the pipeline as it is."""
+        """Turn a schedule of the problem with copies into one of the original pipeline."""
         chains = (StageSchedule(c.name, (*schedule[c.name].directives, *c.directives)) for c in self.clones)
         return schedule.replace(*chains)
 
@@ -78,7 +79,8 @@ class StageClones:
         return [*apart, *(f"no stage is computed as copies, because {refusal}" for refusal in self.refusals)]
 
     def in_vain(self, fused: set[str]) -> set[str]:
-        """Line 7: the stages of which no copy is fused with its use, unless there are dead instances between them."""
+        """Line 7: the stages no copy of which is fused with its use, unless there are dead instances between the
+        copies."""
         return {
             stage
             for stage, parts in self.parts.items()
@@ -100,7 +102,7 @@ def copies(problem: Problem, whole: Collection[str] = ()) -> StageClones:
 
 
 class _Finder:
-    """Goes from consumers to producers, and from each copy of a consumer to what that reads."""
+    """Visits stages from consumers to producers, and from each copy of a consumer visits what that copy reads."""
 
     def __init__(self, problem: Problem, whole: Collection[str]) -> None:
         self.graph, self.facts, self.whole = problem.graph, problem.facts, whole
@@ -165,13 +167,15 @@ class _Finder:
 
 
 def _numbers(source: Stage, reader: Stage) -> dict[Place, int]:
-    """The numbers that identify reads: those that cannot be of different copies share one, and so become one part."""
+    """The numbers that identify reads. Reads that cannot be of different copies share a number, and so become one
+    part."""
     together = decides_places(source, reader)
     return {place: ALL_PLACES if together else k for k, place in enumerate(places(source, reader))}
 
 
 def _loads(stage: Stage, box: Box, scope: Scope) -> list[tuple[Load, Box]]:
-    """The loads of computing a box of a stage and the boxes that they read, without loads that no instance reaches."""
+    """The loads for computing a box of a stage, and the boxes that they read, without loads that no instance
+    reaches."""
     loads: list[tuple[Load, Box]] = []
 
     def seen(load: Load, touched: Box, inner: Scope) -> None:
@@ -187,7 +191,7 @@ def _loads(stage: Stage, box: Box, scope: Scope) -> list[tuple[Load, Box]]:
 
 
 def _separate_parts(parts: list[StagePart]) -> list[StagePart]:
-    """The parts, merged where they intersect, or where one live-out requires them and little lies between."""
+    """Merge parts that intersect, or that one live-out requires and that are close together."""
     if any(not _is_limited(p.box) for p in parts):
         return [_together(parts)]
     separate: list[StagePart] = []
@@ -202,7 +206,7 @@ def _separate_parts(parts: list[StagePart]) -> list[StagePart]:
 
 
 def _belong_together(a: StagePart, b: StagePart) -> bool:
-    # What one read needs under several conditions is one part: a read has one source.
+    # All that one read needs under several conditions is one part: a read has one source.
     one_read = not a.reads.isdisjoint(b.reads)
     return one_read or a.meets(b) or (not a.liveouts.isdisjoint(b.liveouts) and not a.is_far_from(b))
 

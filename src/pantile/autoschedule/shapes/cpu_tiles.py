@@ -1,4 +1,5 @@
-"""Tiles on CPUs: iterations of parallel loops, with vectors inside, and what they store in a core's part of L2."""
+"""Tiles on CPUs: iterations of parallel loops with vectors inside, whose intermediate values fit a core's part of
+L2."""
 
 from __future__ import annotations
 

@@ -14,12 +14,13 @@ from .spaces import PolyhedralProgram, Space
 from .tile_boxes import ComputedBoxes, KeptBoxes
 from .tile_time import FusedWork, instructions
 
-MOST_COUNTED = 1 << 16  # points of a box, of which those that are needed are counted
+MOST_COUNTED = 1 << 16  # points of a box in which the needed ones are counted
 
 
 @dataclass
 class FusedSpace:
-    """Relations hold what tiles need, and more where `simplified` had to enlarge them; loops compute boxes."""
+    """A live-out space with the stages fused into its tiles. Relations hold what tiles need, and more if `simplified`
+    had to enlarge them; loops compute boxes."""
 
     program: PolyhedralProgram
     liveout: Space
@@ -33,7 +34,7 @@ class FusedSpace:
 
     @property
     def recomputed(self) -> float:
-        """Instructions that overlapping tiles run again, relative to running all once."""
+        """The instructions that overlapping tiles repeat, relative to running all once."""
         facts = self.program.problem.facts
         again = sum(instructions(facts, n) * max(0.0, times - 1) for n, times in self.repeated.items())
         return float(again / self.load.once) if self.load.once else 0.0
@@ -43,12 +44,12 @@ class FusedSpace:
         return ComputedBoxes(self.program.problem.facts, self.liveout.output, self.tile)
 
     def add(self, name: str) -> None:
-        """Compute a stage in the tiles, all readers of which are."""
+        """Compute a stage in the tiles, in which all its readers are computed."""
         self.computed.add(name)
         self._kept.add(name)
 
     def stored(self, name: str) -> int:
-        """The bytes of a stage that a tile has memory for."""
+        """The bytes of memory that a tile has for a stage."""
         return self._kept.most(name) * self.program.problem.facts.bytes_per_point(name)
 
     @cached_property
@@ -80,11 +81,11 @@ class FusedSpace:
         return relation.set_tuple_name(isl.dim_type.out, "tile")
 
     def at(self, relation: isl.Map, *tile: int) -> isl.Set:
-        """What a relation from tiles, (4) or (6), gives for one tile."""
+        """The part of a relation from tiles, (4) or (6), for one tile."""
         return relation.intersect_domain(box_set("tile", tuple(range(o, o + 1) for o in tile))).range()
 
     def shown(self, name: str) -> str:
-        """The extension schedule of a stage, by what it is for a tile that has most to compute."""
+        """Describe the extension schedule of a stage by its extents for a tile that computes most of it."""
         dims = self.program.problem.graph.stage[name].dims
         tile, box = self.computed.largest(name)
         extents = " x ".join(f"{d} {len(r)}" for d, r in zip(dims, box, strict=True))

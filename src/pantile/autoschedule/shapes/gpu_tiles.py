@@ -1,5 +1,5 @@
-"""Tiles on GPUs: thread blocks, whose threads share the points (§V). What a tile keeps is a box in shared memory, or in
-the private memory of threads if no two of them need the same value (§V-B).
+"""Tiles on GPUs: thread blocks whose threads share the points (§V). What a tile keeps is a box in shared memory, or in
+private memory of threads if no two of them need the same value (§V-B).
 
     for h, w in tiles: for h, w in a tile    ->    .block("h_o", "w_o") .thread("h_i_t", "w_i_t"), some points each
     S0, read at 9 points                           .compute_at("out", "w_o").thread("h", "w")
@@ -20,13 +20,13 @@ from .spaces import Space
 from .tile_time import Candidates, planes
 from .tiling_rules import FEWEST_POINTS, TILED_DIMS, TilingRules
 
-PARALLEL_LOOPS = 2  # that m counts at most, and that a live-out has at least (§III-C)
+PARALLEL_LOOPS = 2  # the most that m counts, and the fewest that a live-out has (§III-C)
 MOST_TILED = 3  # dims of a grid of blocks
 ALONE = "a scan in strips, or a sum of products in tiles of registers"
 
 
 class GpuTiles(TilingRules):
-    """Blocks keep boxes of constant sizes only, so all long dims are tiled."""
+    """Blocks only keep boxes of constant sizes, so all long dims are tiled."""
 
     @property
     def most_stored(self) -> float:

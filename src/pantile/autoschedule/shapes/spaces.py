@@ -1,13 +1,13 @@
 """Computation spaces: the start-up fusion that a polyhedral scheduler does before anything is tiled.
 
-It fuses what costs nothing: a producer of which every element is read at one point only shares the loops of what reads
-it, whose parallelism stays as it is (post-tiling-fusion §II-A, the "conservative fusion heuristic").
+It fuses what costs nothing: a producer each element of which is read at only one point shares the loops of its
+consumer, which stays as parallel as it was (post-tiling-fusion §II-A, the "conservative fusion heuristic").
 
     {S0}, {S1, S2, S3}      of Figure 1(a): each of S1, S2 and S3 is read at the point where it was computed,
                             while 9 points read an element of S0
 
-A producer with a closed form that one statement reads so is inlined, which is what one loop body for both means; any
-other one is computed by loops of its own, tile by tile of its space.
+A producer with a closed form that one statement reads in this way is inlined, which is how one loop body is written for
+both. Any other one is computed by loops of its own, tile by tile of its space.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..strategy import Problem
 
 @dataclass(frozen=True)
 class Space:
-    """Stages that share their parallel loops; all but the last are read inside the space only."""
+    """Stages that share their parallel loops; all except the last are read only inside the space."""
 
     stages: tuple[str, ...]  # producers first
 
@@ -50,13 +50,13 @@ class PolyhedralProgram:
 
 
 def inlined_at_startup(program: PolyhedralProgram) -> frozenset[str]:
-    """The stages with a closed form of which one statement reads every element once: they join its loop body."""
+    """The stages with a closed form that one statement reads, each element once: they join its loop body."""
     bodies = _Bodies(program)
     return frozenset(s.name for s in program.stages if bodies.host(s.name) is not None)
 
 
 class _Bodies:
-    """The statement that each inlined stage ends up in, and the elements of it that its instances require."""
+    """The statement into which each inlined stage ends up, and the elements of the stage that its instances require."""
 
     def __init__(self, program: PolyhedralProgram) -> None:
         self.program = program
@@ -81,7 +81,7 @@ class _Bodies:
         return (body, needed) if _once_each(needed) and _in_order(needed) else None
 
     def _needs(self, reader: AffineStatement, reads: isl.Map) -> tuple[AffineStatement, isl.Map]:
-        """The body that a reader is part of, and what it reads there."""
+        """The statement into whose body a reader is inlined, and what it reads there."""
         host = self.hosts[reader.stage]
         if host is None:
             return reader, reads
@@ -89,18 +89,18 @@ class _Bodies:
 
 
 def _once_each(reads: isl.Map) -> bool:
-    """Every instance reads one element, and every element is read by one instance."""
+    """Whether every instance reads one element, and every element is read by one instance."""
     return bool(reads.plain_is_single_valued() and reads.is_injective())
 
 
 def _transposes(of_a_stage: Iterable[AffineStatement]) -> bool:
-    """Whether a stage is there to turn what it reads: inlined, it would not."""
+    """Whether a stage transposes what it reads; if it were inlined, nothing would."""
     reads = [r for t in of_a_stage for r in t.reads.values()]
     return any(r.plain_is_single_valued() and not _in_order(r) for r in reads)
 
 
 def _in_order(reads: isl.Map) -> bool:
-    """Whether the outermost loops that decide where along each dim it reads come in the order of the dims."""
+    """Whether the outermost loops that the indices along each dim depend on come in the order of the dims."""
     places = reads.as_pw_multi_aff()
     loops = range(reads.dim(isl.dim_type.in_))
     order: list[int] = []

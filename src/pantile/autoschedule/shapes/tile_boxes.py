@@ -1,7 +1,7 @@
-"""What the loops of tiles compute of every stage: boxes, tile by tile.
+"""The boxes that tile loops compute of every stage, tile by tile.
 
-An extension schedule (6) is any set of instances; `compute_at` computes the box around what the tile reads, as the
-interval evaluator finds it. The cost model and `explain` take that box.
+An extension schedule (6) is any set of instances. `compute_at` computes the box around what the tile reads, as interval
+analysis finds it. The cost model and `explain` count that box.
 
     out[x] = f[4 * x] in tiles of 16: a tile needs 16 points of f, and computes 61
 """
@@ -19,16 +19,17 @@ from ...analysis.regions import Box, hull, with_own_updates
 from ..common.facts import PipelineFacts
 from ..common.footprint import points
 
-PLACES = 64  # where a tile may start: coarse levels of pyramids move by a point every so many
-MOST_ALONG = 16  # tiles along one dim that are looked at; of more, so many from end to end
+PLACES = 64  # starting points of a tile: coarse levels of pyramids move by a point once in several of these
+MOST_ALONG = 16  # tiles along one dim that are sampled, from end to end
 
 Numbers = np.ndarray[Any, Any]
 
 
 class Boxes:
-    """The boxes of the stages of a group, for many tiles at once; stages are added from consumers to producers.
+    """The boxes of the stages of a group, for many tiles at once. Stages are added from consumers to producers.
 
-    What `common.footprint.boxes` finds for a group that is known, here while it grows: what is not added costs nothing.
+    `common.footprint.boxes` computes the same for a complete group. Here the group may grow: stages that are not added
+    cost nothing.
     """
 
     def __init__(self, facts: PipelineFacts, output: str, box: Box) -> None:
@@ -38,7 +39,7 @@ class Boxes:
         self._read(output)
 
     def add(self, name: str) -> None:
-        """A stage all readers of which have been added."""
+        """Add a stage, all of whose readers have been added."""
         if name not in self.added:
             grown = with_own_updates(self.facts.graph.stage[name], self.boxes[name], self.facts.scope)
             self.boxes[name] = _within(grown, self.facts.boxes[name])
@@ -76,7 +77,7 @@ class ComputedBoxes(Boxes):
         super().__init__(facts, output, box)
 
     def points(self, name: str) -> Numbers:
-        """How many points of a stage each tile computes."""
+        """The number of points of a stage that each tile computes."""
         return np.broadcast_to(np.asarray(points(self.boxes[name]), float), self.weights.shape)
 
     def in_all(self, name: str) -> float:
@@ -84,7 +85,8 @@ class ComputedBoxes(Boxes):
         return float(np.sum(self.points(name) * self.weights))
 
     def without_edges(self, name: str) -> float:
-        """How many points tiles compute if those at the edges of an image count as much as their neighbours."""
+        """The number of points that all tiles compute if those at the edges of an image count as much as their
+        neighbours."""
         shape = [len(np.unique(t)) for t in self.tiles]
         count = self.points(name).reshape(shape).copy()
         for along in range(len(shape)):
@@ -98,7 +100,7 @@ class ComputedBoxes(Boxes):
         return int(self.points(name).max())
 
     def largest(self, name: str) -> tuple[tuple[int, ...], tuple[range, ...]]:
-        """The tile that computes most of a stage (the middle one, of several), and its box."""
+        """The tile that computes the most points of a stage (the middle one of several), and its box."""
         count = self.points(name)
         at = np.flatnonzero(count == count.max())
         which = int(at[len(at) // 2])
@@ -107,8 +109,8 @@ class ComputedBoxes(Boxes):
 
 
 class KeptBoxes(Boxes):
-    """The boxes for which a block of a GPU has memory: large enough for a tile wherever it starts, as a last tile that
-    is moved inwards may start at any point.
+    """The boxes for which a block of a GPU has memory. They are large enough for a tile wherever it starts, since a
+    last tile that is shifted inwards may start at any point.
 
         out[x] = f[x // 2] in tiles of 16: a tile from an even point on needs 8 points of f, the others need 9
     """
@@ -124,14 +126,15 @@ class KeptBoxes(Boxes):
 
 
 def _anywhere(whole: Interval, size: int) -> Interval:
-    """Tiles that start at some consecutive points in the middle."""
+    """Tiles that start at consecutive points in the middle."""
     last = max(whole.low, whole.high - size + 1)
     low = np.minimum((whole.low + last) // 2 + np.arange(PLACES), last)
     return Interval(low, np.minimum(low + size - 1, whole.high))
 
 
 def _sample(count: int) -> tuple[Numbers, Numbers]:
-    """Some of so many tiles along a dim, and how many tiles each stands for: those at the ends for themselves."""
+    """A sample of the tiles along a dim, and the number of tiles that each stands for. Those at the ends stand for
+    themselves."""
     if count <= MOST_ALONG:
         return np.arange(count), np.ones(count)
     inside = np.unique(np.linspace(1, count - 2, MOST_ALONG - 2).round().astype(np.int64))
@@ -140,7 +143,7 @@ def _sample(count: int) -> tuple[Numbers, Numbers]:
 
 
 def _cut(whole: Interval, place: Numbers, size: int) -> Interval:
-    """The part of each tile; the last one is moved inwards, as the loops do with it."""
+    """The interval of each tile. The last one is shifted inwards, as in the loops."""
     last = max(whole.low, whole.high - size + 1)
     low = np.minimum(whole.low + place * size, last)
     return Interval(low, np.minimum(low + size - 1, whole.high))

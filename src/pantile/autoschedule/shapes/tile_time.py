@@ -2,8 +2,9 @@
 
 The post-tiling paper takes tile sizes as given (Table I: some of 8, 16, ..., 512 along each dim, found by PolyMage's
 auto-tuner). Here the cost of every combination of them, and of whole dims, is predicted at once, with the resulting
-fusion: what tiles compute again, what they bring from memory and how, where their intermediate values stay, how evenly
-they share out among cores, and what short rows cost."""
+fusion: what tiles recompute, what they load from memory and how, where their intermediate values are kept, how evenly
+tiles are distributed over cores, and what short rows cost.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +28,12 @@ from ..strategy import Problem
 from .spaces import Space
 from .tile_boxes import Boxes
 
-# Cycles that it takes to start a row of a stage, a stage of a tile, and a run of elements that memory has in sequence.
-# These and the next are tuned: chosen by hand on a Neoverse N1 with two cores, on the apps in the tables of
-# docs/results.md, none of which was held out.
+# Cycles to start a row of a stage, a stage of a tile, and a contiguous run of elements in memory. These and the next
+# ones are tuned: chosen by hand on a Neoverse N1 with two cores, on the apps in the tables of docs/results.md, none of
+# which was held out.
 ROW_CYCLES, STAGE_CYCLES, STREAM_CYCLES = 10, 60, 60
-MOST_BEHIND = 128  # spaces that are not fused, and whose cost is predicted nevertheless
-LEFT_OUT = 1.25  # times what a stage takes in one piece, if it is not fused: tiles that it gets later have their cost
+MOST_BEHIND = 128  # spaces that no candidate fuses, and whose cost is predicted nevertheless
+LEFT_OUT = 1.25  # the cost of an unfused stage, relative to computing it in one piece: its later tiles have a cost, too
 
 Numbers = Any  # one number per combination of tile sizes
 Tile = Mapping[str, int]
@@ -40,7 +41,7 @@ Tile = Mapping[str, int]
 
 @dataclass(frozen=True)
 class FusedWork:
-    """The load of fused spaces: instructions without overlap of tiles, those that overlap adds, and bytes per tile."""
+    """The load of fused spaces: instructions without overlap, those that overlap adds, and bytes stored per tile."""
 
     once: Numbers = 0.0
     again: Numbers = 0.0
@@ -55,7 +56,7 @@ class FusedWork:
 
 @dataclass(frozen=True)
 class FusionLimits:
-    """Limits of what overlapping tiles compute again, relative to computing it once, and of what a tile stores."""
+    """Limits on what overlapping tiles recompute, relative to computing it once, and on what a tile stores."""
 
     of_group: float
     of_space: float
@@ -85,9 +86,9 @@ class Candidates:
         *,
         has_whole: bool,
     ) -> Candidates:
-        """Along `dims` all of these sizes (if contiguous, those that hold a vector of every type in play), and the
-        whole if it is to be one; along `short` ones, such as planes of colour, one at a time or the whole.
-        """
+        """Candidates with all of these sizes along `dims` (along the contiguous dim, those that hold a vector of every
+        type used), and the whole extent if `has_whole`; along `short` dims, such as planes of colour, 1 or the whole
+        extent."""
         stage = problem.graph.stage[output]
         extents = dict(zip(stage.dims, problem.facts.extents(output), strict=True))
         fewest = {stage.dims[problem.row(output)]: lanes(stage, stage.definitions[-1], problem.target)}
@@ -106,7 +107,8 @@ class Candidates:
 
 
 def planes(problem: Problem, liveout: Space, others: Sequence[Space], first: str) -> list[str]:
-    """Dims outside of the first tiled one that are too short for tiles, and cut every stage into disjoint parts."""
+    """The dims outside of the first tiled one that are too short for tiles, and that cut every stage into disjoint
+    parts."""
     facts = problem.facts
     stage = problem.graph.stage[liveout.output]
     outside = [d for d in stage.dims[: stage.dims.index(first)] if d in facts.tileable(stage.name)]
@@ -129,11 +131,11 @@ def instructions(facts: PipelineFacts, name: str) -> float:
 
 
 class TileCosts(ABC):
-    """What all candidates cost, at once, with what Algorithm 1 would fuse."""
+    """The costs of all candidates at once, with the fusion that Algorithm 1 would choose for them."""
 
     @property
     def most_behind(self) -> int:
-        """How many spaces that no candidate fuses have a cost nevertheless."""
+        """The number of spaces whose cost is predicted though no candidate fuses them."""
         return 0
 
     def __init__(self, problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates) -> None:
@@ -153,7 +155,7 @@ class TileCosts(ABC):
         return self.candidates.tile(int(np.argmin(self.seconds(limits))))
 
     def seconds(self, limits: FusionLimits) -> Numbers:
-        """The seconds of all candidates, infinite for tiles that store too much, if others do not."""
+        """The seconds of all candidates; infinite for tiles that store too much, unless all do."""
         fused, group = self._fused(replace(limits, stored=np.inf), limits.stored)
         fits = group.stored <= limits.stored
         if fits.any():
@@ -162,14 +164,15 @@ class TileCosts(ABC):
 
     @abstractmethod
     def _seconds_of(self, fused: Mapping[str, Numbers]) -> Numbers:
-        """The seconds of all candidates, each of which fuses some stages: stage -> whether it does."""
+        """The seconds of all candidates. `fused` tells for each stage which candidates fuse it."""
 
     # ---- what is fused, and what it reads
 
     def _fused(self, limits: FusionLimits, most_stored: float) -> tuple[dict[str, Numbers], FusedWork]:
-        """Which stages are fused: what Algorithm 1 will decide; a candidate is not followed once it stores too much.
+        """Which stages are fused: what Algorithm 1 will decide. A candidate is not followed further once it stores too
+        much.
 
-        Of the spaces that are fused with no candidate, some count at most: a long pipeline is looked at as far as a
+        At most `most_behind` spaces that no candidate fuses are evaluated: a long pipeline is followed as far as a
         group may reach, and not much farther.
         """
         behind = 0
@@ -196,7 +199,7 @@ class TileCosts(ABC):
         return FusedWork(once, once * np.maximum(repeated - 1, 0), self._bytes(name, box))
 
     def _live_in(self, fused: Mapping[str, Numbers]) -> dict[tuple[str, str], Numbers]:
-        """One reader of each stage or input, and for which tiles it is outside of the tile that reads it."""
+        """One reader of each stage or input, and for which tiles the source is computed outside of the tile."""
         reader_of: dict[str, tuple[str, Numbers]] = {}
         for name in fused:
             for source in self.facts.producers[name]:
@@ -208,7 +211,7 @@ class TileCosts(ABC):
         return ~(fused[reader] & fused[source]) if source in fused else np.full(self.count, True)
 
     def _read(self, source: str, reader: str) -> Box:
-        """The box that a tile of one stage reads of another one or an input."""
+        """The box that a tile of one stage reads of another stage or an input."""
         hull_box: Box | None = None
         for reads in self.facts.prepared_reads[reader]:
             for buffer, box in reads.boxes(self.boxes[reader], self.facts.scope, {}).items():
@@ -260,7 +263,7 @@ class CpuTileCosts(TileCosts):
     def _add_live_in(self, cost: _TileCost, source: str, reader: str, outside: Numbers, here: Numbers) -> None:
         box = self._read(source, reader)
         kept = self._bytes(source, box)
-        # A tile of nothing, at the estimated sizes or under a condition, is as one of a single point.
+        # A tile of an empty stage, at the estimated sizes or under a condition, counts as one of a single point.
         times = np.where(here, self.tiles, self.facts.points(reader) / np.maximum(points(self.boxes[reader]), 1))
         cost.moved += np.where(outside, np.maximum(kept * times, self.facts.size(source)), 0)
         cost.touched += np.where(outside & here, kept, 0)
@@ -269,7 +272,7 @@ class CpuTileCosts(TileCosts):
     # ---- reads down columns
 
     def _transposed_reads(self, fused: Mapping[str, Numbers]) -> dict[tuple[str, str], Numbers]:
-        """The sources that stages read down columns, and for which tiles they are outside of the tile."""
+        """The sources that stages read down columns, and for which tiles these are computed outside of the tile."""
         transposed = {}
         for name in fused:
             stage = self.facts.graph.stage[name]
@@ -283,9 +286,9 @@ class CpuTileCosts(TileCosts):
         return transposed
 
     def _lines(self, source: str, reader: str) -> Numbers:
-        """Bytes of the lines that a stage fetches for one element each, going down columns in a tile.
+        """The bytes of the lines that a stage fetches for one element each, because it goes down columns in a tile.
 
-        L1 has them for the next row unless one row takes more of them than it holds.
+        L1 still has them for the next row, unless one row needs more of them than it holds.
         """
         box, line = self.boxes[reader], self.machine.l1.line
         row = _length(box[self.problem.row(reader)])
@@ -295,11 +298,11 @@ class CpuTileCosts(TileCosts):
     # ---- seconds
 
     def _from_cycles(self, count: Numbers) -> Numbers:
-        """The seconds of so many cycles, shared by all cores."""
+        """The seconds of this number of cycles, shared by all cores."""
         return count / (self.machine.ghz * 1e9 * self.machine.cores)
 
     def _compute(self, name: str, box: Box, times: Numbers) -> Numbers:
-        """The seconds of computing a box of a stage so many times."""
+        """The seconds of computing a box of a stage `times` times."""
         count = np.asarray(points(box), float)
         row = np.maximum(np.asarray(points(box[self.problem.row(name) :]), float), 1)
         width = self.machine.lanes(8 * max(t.bytes for t in self.problem.graph.stage[name].dtypes))
@@ -311,7 +314,7 @@ class CpuTileCosts(TileCosts):
         return LEFT_OUT * self._compute(name, self.facts.boxes[name], 1)
 
     def _streams(self, name: str, box: Box) -> Numbers:
-        """The seconds of starting each run of consecutive elements that tiles have in memory."""
+        """The seconds of starting each contiguous run of elements that tiles have in memory."""
         run, whole = np.ones(self.count), np.full(self.count, True)
         for r, extent in zip(reversed(box), reversed(self.facts.extents(name)), strict=True):
             run = np.where(whole, run * _length(r), run)
@@ -326,7 +329,7 @@ class CpuTileCosts(TileCosts):
         return rate
 
     def _imbalance(self) -> Numbers:
-        """How many times as long the slowest core takes as the average one."""
+        """The time of the slowest core, as a multiple of the average."""
         threads = self.machine.threads
         return np.ceil(self.tiles / threads) * threads / self.tiles
 

@@ -1,4 +1,5 @@
-"""What of the algorithms is up to the machine: which live-outs are tiled and how, what may be fused, how tiles run."""
+"""The parts of the algorithms that depend on the machine: which live-outs are tiled and how, what may be fused, how
+tiles run."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ TILED_DIMS = 2  # as in Table I
 
 
 class Parameters(Protocol):
-    """What the rules take of the strategy's parameters."""
+    """The parameters of the strategy that the rules use."""
 
     @property
     def tile_sizes(self) -> tuple[int, ...] | None: ...
@@ -54,18 +55,18 @@ class TilingRules(ABC):
     @property
     @abstractmethod
     def most_stored(self) -> float:
-        """The bytes that a tile may store if the parameters do not say so."""
+        """The bytes that a tile may store, unless a parameter gives them."""
 
     @abstractmethod
     def dims(self, output: str) -> tuple[str, ...]:
-        """The parallel dims to tile, if the stage is tilable."""
+        """The parallel dims to tile, if the stage can be tiled."""
 
     @abstractmethod
     def parallel_loops(self, output: str) -> int:
         """m of Algorithm 1."""
 
     def why_untiled(self, liveout: Space) -> str:
-        """Why a live-out is not tilable; nothing if it is (the last paragraphs of §III-C)."""
+        """Why a live-out cannot be tiled; nothing if it can (the last paragraphs of §III-C)."""
         if not self.problem.facts.tileable(liveout.output):
             return "none of its loops is parallel"
         return "" if self.dims(liveout.output) else "its parallel loops are short"
@@ -76,18 +77,18 @@ class TilingRules(ABC):
 
     @abstractmethod
     def tile(self, liveout: Space, able: Sequence[Space]) -> dict[str, int]:
-        """The tile sizes (line 3 of Algorithm 1), where others may come to be fused."""
+        """The tile sizes (line 3 of Algorithm 1), if the spaces in `able` may come to be fused."""
 
     @abstractmethod
     def style(self, fused: FusedSpace) -> Style:
-        """How tiles are marked."""
+        """The style in which tiles are marked."""
 
     def private(self, fused: FusedSpace, part: Part) -> Part:
-        """The directives with some stages in the private memory of threads, on machines that have that."""
+        """Return the directives with some stages in private memory of threads, on machines that have it."""
         return part
 
     def long_dims(self, output: str, fewest: int) -> tuple[str, ...]:
-        """The parallel dims of at least so many points."""
+        """The parallel dims of at least this number of points."""
         return tuple(d for d in self.problem.facts.tileable(output) if self.extents(output)[d] >= fewest)
 
     def extents(self, output: str) -> dict[str, int]:

@@ -1,11 +1,12 @@
-"""Which values of a stage the iterations of its consumers share, and how stages move with the loops of one of them.
+"""Which values of a stage are shared by iterations of its consumers, and how stages move with the loops of one of
+these.
 
     blur_y[y, x] = blur_x[y, x] + blur_x[y + 1, x] + blur_x[y + 2, x]     ->     overlap of blur_x along y: 2
 
-Along a loop that no index mentions all values are shared (`WHOLE`): those of gray along c in gray[y, x] * img[y, x, c].
+Along a loop that no index uses, all values are shared (`WHOLE`): those of gray along c in gray[y, x] * img[y, x, c].
 
-From that follows what sioutas-thesis chapter 5 asks of the stages of a pipeline: how much of them is used again, how
-much work they are, and which of them can be fused into what reads them at all.
+From this follows what sioutas-thesis chapter 5 needs to know about the stages of a pipeline: how much of them is used
+again, how much work they are, and which of them can be fused into their consumers at all.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ _KNOWN: WeakKeyDictionary[Stage, dict[tuple[str, ...], dict[str, int]]] = WeakKe
 _Move = tuple[str, str | None, Fraction, bool]
 _MOVES: WeakKeyDictionary[Stage, dict[tuple[str, ...], tuple[_Move, ...]]] = WeakKeyDictionary()
 MOST_WHOLE = 256  # points along a dim that is read as a whole by every tile
-MOST_SHARED = 32  # outputs of which it is remembered what their tiles need
+MOST_SHARED = 32  # outputs for which the needs of their tiles are memoized
 
 
 def overlaps(producer: Stage, consumer: Stage) -> dict[str, int]:
-    """Dim of the consumer -> how many values along it an iteration shares with the next one, if any."""
+    """Map dims of the consumer to the number of values that an iteration along it shares with the next one, if any."""
     known = _KNOWN.setdefault(consumer, {})
     if producer.buffers not in known:
         reads = accesses_of(producer, consumer)
@@ -48,13 +49,13 @@ def overlaps(producer: Stage, consumer: Stage) -> dict[str, int]:
 
 
 def shares_reads(consumer: Stage, dim: str) -> bool:
-    """Whether an iteration along a dim reads some value of a stage or an input that the next one reads, too, as far as
-    is known."""
+    """Whether an iteration along a dim reads some value of a stage or an input that is known to be read by the next
+    one, too."""
     return any(_shared_extent(dim, reads) > 0 for of in accesses_by_buffer(consumer) for reads in of.values())
 
 
 def _shared_extent(dim: str, reads: Iterable[Access]) -> int:
-    """Iterations d and d + 1 read scale*d + [low, high] and the same moved by scale."""
+    """The overlap of iterations d and d + 1, which read scale*d + [low, high] and the same range moved by scale."""
     indices = [i for a in reads for i in a.indices if i is not None and i.dim == dim]
     if not indices:
         return WHOLE
@@ -75,8 +76,8 @@ def _repeats(d: Definition, load: Load) -> bool:
 
 @dataclass(frozen=True)
 class Motion:
-    """A dim of a stage moves with a dim of the output, `rate` points per iteration; `steady`: in steps that no clamp or
-    other index disturbs, so that it can slide."""
+    """A dim of a stage moves with a dim of the output by `rate` points per iteration. If it is `steady`, no clamp or
+    other index disturbs its steps, so that it can slide."""
 
     dim: str
     rate: Fraction
@@ -84,7 +85,7 @@ class Motion:
 
 
 def motions(graph: Graph, members: Collection[str], output: str) -> dict[str, dict[str, Motion]]:
-    """How the dims of each member move when the loops of the output do; dims that do not are left out."""
+    """How the dims of each member move with the loops of the output; dims that do not move are left out."""
     own = graph.stage[output]
     motion_of = {output: {d: Motion(d, Fraction(1), True) for d in own.dims}}
     for stage in reversed(graph.stages):
@@ -112,7 +113,7 @@ def _join(mine: dict[str, Motion], unsteady: set[str], dim: str, motion: Motion 
 
 
 def _moves(producer: Stage, consumer: Stage) -> tuple[_Move, ...]:
-    """All different ones: the reads of a stencil have few."""
+    """The distinct moves; the reads of a stencil have few."""
     known = _MOVES.setdefault(consumer, {})
     if producer.buffers not in known:
         known[producer.buffers] = tuple(
@@ -151,7 +152,7 @@ class StageReuse:
         ] = {}  # by output, the one that was asked for last comes last
 
     def shared(self, output: str, tile: Mapping[str, Any]) -> SharedIntervals:
-        """What segments that end in one stage have in common, over the same tiles of it."""
+        """The intervals that segments ending in one stage have in common, over the same tiles of it."""
         over_tiles = self._shared[output] = self._shared.pop(output, {})
         if len(self._shared) > MOST_SHARED:
             del self._shared[next(iter(self._shared))]
@@ -165,7 +166,7 @@ class StageReuse:
 
     @cached_property
     def read_again(self) -> set[str]:
-        """The stages of which a reduction reads a value more than once."""
+        """The stages of which a reduction reads the same value more than once."""
         stage = self.graph.stage
         return {n for n in stage if any(is_read_again(stage[n], stage[c]) for c in self.facts.consumers[n])}
 
@@ -187,14 +188,15 @@ class StageReuse:
         }
 
     def may_be_fused(self, name: str) -> bool:
-        """Whether its values can be computed tile by tile of what reads it."""
+        """Whether the values of a stage can be computed tile by tile of its consumers."""
         stage = self.graph.stage
         consumers = [stage[c] for c in self.facts.consumers[name]]
         regular = is_regular(stage[name]) and all(map(is_regular, consumers))
         return regular and self.facts.is_limited(name) and all(self._reads_locally(stage[name], c) for c in consumers)
 
     def _reads_locally(self, producer: Stage, consumer: Stage) -> bool:
-        """Whether every read moves with a coordinate, and along the other dims the whole that it may reach is small."""
+        """Whether every read moves with some coordinate, and all extents are small along dims in which it may reach
+        anywhere."""
         extents = self.facts.extents(producer.name)
         reads = accesses_of(producer, consumer)
         moving = all(any(i is not None and i.dim is not None for i in a.indices) for a in reads)
@@ -204,13 +206,14 @@ class StageReuse:
 
 
 def _wraps(producer: Stage, consumer: Stage) -> bool:
-    """Whether a coordinate's remainder is an index, as where values are laid out in panels: rows lie apart then."""
+    """Whether the remainder of a coordinate is an index, as for values in panels: then the rows that are read lie
+    apart."""
     indices = [i for a in accesses_of(producer, consumer) for i in a.load.indices]
     return any(isinstance(e, Op) and e.op == "mod" and variables(e) for e in walk(*indices))
 
 
 def is_regular(stage: Stage) -> bool:
-    """Whether all definitions run over all dims, and these in any order: neither a scan nor a scatter."""
+    """Whether all definitions run over all dims in any order, so that the stage is neither a scan nor a scatter."""
     return all(
         pure_dims(stage, d) == stage.dims and all(is_independent(stage, d, n) for n in stage.dims)
         for d in stage.definitions

@@ -1,10 +1,10 @@
-"""A segment of a pipeline: stages fused into the last of them, each computed and stored at one of its loops; and its
-tile and levels to directives.
+"""A segment of a pipeline: stages that are fused into the last of them, each computed and stored at one of its loops.
+Its tile and levels become directives.
 
 pt.on("blur_y").compute_root().split("y", "y_o", "y_i", 32).vectorize("x", 8).reorder("y_o", ...).parallel("y_o")
 pt.on("blur_x").compute_at("blur_y", "y_i").store_at("blur_y", "y_o").vectorize("x", 8)
 
-Levels are the loops of that last stage, counted from the innermost one as D_m of sioutas-thesis chapter 5 is: 0 is the
+Levels are the loops of that last stage, counted from the innermost one, as D_m of sioutas-thesis chapter 5 is: 0 is the
 innermost loop inside a tile, and the number of these loops stands for the innermost loop over tiles.
 """
 
@@ -32,7 +32,7 @@ PAIRS = Style(VECTORS)
 
 
 def directives(problem: Problem, t: Tiling) -> Part:
-    """The directives of a segment. `problem`: with all inlining done."""
+    """Return the directives of a segment. `problem` is the one after all inlining."""
     if not t.tile:
         return tuple(chain for name in (*t.stored, t.output) for chain in scheduled(problem, TiledGroup(name), PAIRS))
     return _Loops(problem, t).chains()
@@ -93,7 +93,7 @@ class _Loops:
         return self.tiled.applied(self._marks, chain, own, innermost if vectors else None, vectors * s.lanes, short)
 
     def _boxes(self, level: int) -> dict[str, Box]:
-        """The region of each stage that an iteration of the loop of a level requires."""
+        """The region of each stage that an iteration of the loop at a level requires."""
         inside = {*self.short, *self.intra[len(self.intra) - max(0, level - len(self.short)) :]}
         width = lanes(self.output, self.output.definitions[-1], self.problem.target)
         tile = {d: n if d in inside else min(n, width) if d == self.intra[-1] else 1 for d, n in self.t.tile.items()}
@@ -110,7 +110,7 @@ class _Loops:
         return self._marks.member(stage, chain, extents)
 
     def _loop(self, level: int) -> str | None:
-        """The loop of a level, or the next one further out that there is; None is root."""
+        """The loop of a level, or the next outer one that exists; None is root."""
         inside = list(reversed(self.intra))[max(0, level - len(self.short)) :]
         names = [self.tiled.inner[d] for d in inside if d in self.tiled.inner]
         return next(iter([*names, *reversed(self.tiled.outer.values())]), None)
@@ -118,7 +118,7 @@ class _Loops:
 
 @dataclass(frozen=True)
 class Level:
-    """S_i: where a stage is computed and stored. Equal levels: nothing slides and nothing is folded."""
+    """S_i: where a stage is computed and stored. If the levels are equal, nothing slides and nothing is folded."""
 
     compute: int
     store: int
@@ -134,7 +134,7 @@ INLINE = Level(-1, -1)
 def through_inlined(
     name: str, neighbours: Mapping[str, Sequence[str]], levels: Mapping[str, Level]
 ) -> tuple[set[str], set[str]]:
-    """The neighbours of a stage (producers, or consumers) once others are inlined, and the inlined ones in between."""
+    """The neighbours of a stage (producers or consumers) after inlining, and the inlined stages in between."""
     readers: set[str] = set()
     between: set[str] = set()
     pending = list(neighbours[name])
@@ -150,7 +150,7 @@ def through_inlined(
 
 @dataclass(frozen=True)
 class SegmentLoops:
-    """D_m: the loops inside a tile; of those over tiles only the innermost one matters here."""
+    """D_m: the loops inside a tile. Of the loops over tiles, only the innermost one matters here."""
 
     intra: tuple[str, ...]  # outermost first, without short loops
     short: tuple[str, ...]
@@ -168,8 +168,8 @@ class SegmentLoops:
 
     @property
     def row(self) -> int:
-        """The level inside which the vector loop runs. What is computed a vector at a time instead has no loop of its
-        own whose edges could be cut off, and starts as often as there are vectors."""
+        """The level whose iterations run the vector loop. A stage that were computed a vector at a time instead would
+        have no loop of its own whose edges could be partitioned off, and would start once per vector."""
         return self.innermost + 1
 
     @property
@@ -181,7 +181,7 @@ class SegmentLoops:
         return self.loops.index(loop)
 
     def at(self, level: int) -> Level:
-        """Computed and stored at a level, or at the tile if there is none."""
+        """Computed and stored at a level, or at the tile if there is no such level."""
         return Level(min(level, self.tile), min(level, self.tile))
 
     def inside(self, level: int) -> frozenset[str]:
@@ -191,7 +191,7 @@ class SegmentLoops:
 
 @dataclass(frozen=True)
 class Tiling:
-    """What Algorithm 6 finds for a segment."""
+    """The result of Algorithm 6 for a segment."""
 
     output: str
     members: tuple[str, ...]  # without the output, producers first
@@ -215,8 +215,8 @@ class Tiling:
         return tuple(n for n in self.members if self.levels.get(n) != INLINE)
 
     def among(self, stages: Container[str]) -> Tiling:
-        """The tiling without members that are neither among these stages nor inlined: nothing reads them once all
-        inlining is done."""
+        """The tiling without members that are neither among these stages nor inlined: nothing reads them after all
+        inlining."""
         return replace(self, members=tuple(n for n in self.members if n in stages or self.levels.get(n) == INLINE))
 
 

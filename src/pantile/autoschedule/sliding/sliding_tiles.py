@@ -1,5 +1,5 @@
-"""Tiles of a segment inside which stages slide: the sizes to compare, what they load and compute again, and what their
-buffers hold (sioutas-thesis §5.3), for all sizes at once.
+"""Tiles of a segment inside which stages slide: the sizes to compare, the loads and recomputation of each, and the
+sizes of their buffers (sioutas-thesis §5.3), for all sizes at once.
 
     blur_x at the rows of tiles of blur_y -> T_x * (T_y + 2) values computed per tile (5.3), T_y + 2 rows loaded (5.6),
                                            3 * T_x values kept (5.9)
@@ -44,7 +44,7 @@ class SlidingTiles:
         self.long = tuple(d for d in dims if d not in self.short)
         self._footprints: dict[tuple[frozenset[str], frozenset[str], str], Footprint] = {}
         self._iterations: dict[tuple[frozenset[str], str], Numbers] = {}
-        self._asked: Mapping[str, Level] = {}  # the levels that were asked of last, and which stages slide along each
+        self._asked: Mapping[str, Level] = {}  # the levels of the last query, and which stages slide along each
         self._sliding: dict[int, frozenset[str]] = {}
 
     @cached_property
@@ -55,23 +55,24 @@ class SlidingTiles:
 
     @cached_property
     def sizes(self) -> dict[str, Numbers]:
-        """The sizes of tiles, one array per loop, each along an axis of its own: what depends on one loop is computed
-        for each of its sizes once, and only products are computed for all combinations."""
+        """The sizes of tiles, one array per loop, each along an axis of its own: values that depend on one loop are
+        computed once for each of its sizes, and only products are computed for all combinations."""
         axes = np.meshgrid(*(self._sizes(d) for d in self.long), indexing="ij", sparse=True)
         return dict(zip(self.long, axes, strict=True))
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """How many sizes there are along each loop."""
+        """The number of sizes along each loop."""
         return np.broadcast_shapes(*(a.shape for a in self.sizes.values()))
 
     @cached_property
     def unit(self) -> int:
-        """The size that tiles are multiples of along the column: lines and vectors."""
+        """The size whose multiples tiles have along the column: lines and vectors."""
         return max(self.problem.cpu.l1.line // max(t.bytes for t in self.output.dtypes), self.lanes)
 
     def _sizes(self, dim: str) -> list[int]:
-        """The first constraint for the innermost loop, the third for all; at least two tiles, or one."""
+        """The sizes along a loop, by the first constraint for the innermost loop and the third for all. There are at
+        least two tiles, or one."""
         extent, threads = self.extents[dim], self.problem.cpu.threads
         unit = self.unit if dim == self.column else 1
         powers = [unit << k for k in range(16)]
@@ -85,7 +86,7 @@ class SlidingTiles:
 
     @cached_property
     def _overlaps(self) -> dict[str, int]:
-        """The largest overlap along each loop that is not of the whole extent."""
+        """The largest overlap along each loop, except for overlaps of the whole extent."""
         largest: dict[str, int] = {}
         for name in self.producers:
             for c, dims in self.known.overlaps[name].items():
@@ -110,7 +111,7 @@ class SlidingTiles:
     # ---- costs
 
     def costs(self, nest: SegmentLoops, levels: Mapping[str, Level]) -> tuple[Numbers, Numbers]:
-        """The costs of all stages: loads (Cl), and what is computed more than once (Cp - Croot)."""
+        """The costs of all stages: loads (Cl), and values that are computed more than once (Cp - Croot)."""
         loads: Numbers = np.zeros(self.shape)
         recomputed = loads.copy()
         for name in self.members:
@@ -125,7 +126,8 @@ class SlidingTiles:
         return loads, recomputed
 
     def load_cost(self, source: str, nest: SegmentLoops, levels: Mapping[str, Level], level: Level) -> Numbers:
-        """Equation 5.6: rows, if the prefetchers can follow; 5.13: values, if contiguous ones are not read in turn."""
+        """Equation 5.6: rows, if the prefetchers can follow; 5.13: values, if contiguous ones are not read
+        consecutively."""
         at = max(level.store, nest.innermost + 1)
         needed = self.footprint(nest, levels, at)
         box = needed.boxes[source]
@@ -134,7 +136,8 @@ class SlidingTiles:
         return needed.shared.points(read) * self.iterations(nest, at)
 
     def buffers(self, nest: SegmentLoops, levels: Mapping[str, Level]) -> tuple[Numbers, Numbers]:
-        """Bytes of folded buffers (equation 5.9: what one iteration of the compute level needs), and of all others."""
+        """The bytes of folded buffers (equation 5.9: what one iteration of the compute level needs), and of all
+        others."""
         folded: Numbers = np.zeros(self.shape)
         unfolded = folded.copy()
         for name in self.producers:
@@ -147,7 +150,7 @@ class SlidingTiles:
         return folded, unfolded
 
     def footprint(self, nest: SegmentLoops, levels: Mapping[str, Level], level: int) -> Footprint:
-        """What one iteration of a level needs of every stage, those that slide along it keeping what they have."""
+        """What one iteration of a level needs of every stage. Stages that slide along it keep what they have."""
         inside = nest.inside(level)
         sliding = self.sliding_along(levels, level)
         key = (inside, sliding, nest.intra[-1])
@@ -174,7 +177,7 @@ class SlidingTiles:
         return self._sliding.get(level, frozenset())
 
     def advanced(self, name: str, box: Box, nest: SegmentLoops, loop: str, shared: SharedIntervals) -> Box:
-        """The last rows of a box, those that an iteration of a loop adds."""
+        """The last rows of a box, which an iteration of a loop adds."""
         stage = self.graph.stage[name]
         moving = self.motions[name]
         return tuple(
@@ -187,7 +190,7 @@ class SlidingTiles:
         return self.lanes if loop == nest.intra[-1] else 1
 
     def iterations(self, nest: SegmentLoops, level: int) -> Numbers:
-        """How often a level runs."""
+        """The number of iterations of a level."""
         inside = nest.inside(level)
         key = (inside, nest.intra[-1])
         if key not in self._iterations:
@@ -199,10 +202,10 @@ class SlidingTiles:
         return self._iterations[key]
 
     def work(self, name: str, levels: Mapping[str, Level]) -> float:
-        """The operations per point, with those of what is inlined."""
+        """The operations per point, including those of inlined producers."""
         _, inlined = through_inlined(name, self.facts.producers, levels)
         return self.known.work[name] + sum(self.known.work[p] for p in sorted(inlined))
 
     def sources(self, name: str, levels: Mapping[str, Level]) -> set[str]:
-        """The sources that a stage reads once others are inlined."""
+        """The sources that a stage reads after inlining."""
         return through_inlined(name, self.facts.producers, levels)[0]
