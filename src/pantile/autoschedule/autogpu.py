@@ -161,7 +161,7 @@ class _Group:
 
 @dataclass(frozen=True)
 class _Merge:
-    """What merging two groups saves, and the cost of the group that they become."""
+    """The benefit of merging two groups, and the cost of the merged group."""
 
     benefit: float
     cost: float

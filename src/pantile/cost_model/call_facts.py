@@ -96,7 +96,7 @@ class CallFacts:
         return self.definition(leaf).part
 
     def signature(self, name: str) -> Signature:
-        """What the cost of a stage depends on, without the names of stages."""
+        """All that the cost of a stage depends on, without the names of stages."""
         return self._at.signature(self.graph.stage[name])
 
     def domain(self, leaf: Leaf, vectors: Collection[str] = ()) -> dict[str, int]:

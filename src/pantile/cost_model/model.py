@@ -40,7 +40,7 @@ STREAM_POWER = 0.4  # the exponent of the slowdown by more streams, from caches 
 PAGE_BYTES, PAGES = 4096, 40  # the size of a page, and how many of them the first-level TLB holds
 AHEAD = 1.5  # times the bandwidth that `measure` finds, since loads from the next cache are issued early
 OF_A_COPY = 0.85  # the fraction of the bandwidth of copying whole arrays, which `measure` finds, that loops reach
-MOST_TASKS = 256  # more tasks than this are balanced, whatever each of them does
+MOST_TASKS = 256  # more tasks than this are balanced, whatever each of them computes
 HIDDEN = 0.45  # the fraction of the shorter of computing and moving bytes that overlaps with the longer one
 
 

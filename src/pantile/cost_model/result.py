@@ -88,7 +88,7 @@ def _show(p: Cost) -> str:
 
 
 def levels(p: Cost) -> list[str]:
-    """Where bytes come from: each cache but the first, and memory last."""
+    """The sources of bytes: each cache except L1, and memory last."""
     return [*(f"L{k}" for k in range(2, len(p.bytes) + 1)), "memory"]
 
 

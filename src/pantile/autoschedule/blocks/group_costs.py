@@ -7,9 +7,9 @@ that needs the most. Occupancy, active threads and active multiprocessors follow
 estimate of registers by the rules of NVIDIA's calculator (`machine.multiprocessor`).
 
 The listing leaves open what a load costs. The costs here are those of the source that its author published, and of the
-Halide autoscheduler that it extends. Loading from outside of the group costs between 1 and `global_load`: once per
-element of the footprint, more the larger the source is compared with the L1 cache, and once per access, more the larger
-the footprint is compared with it. A load from shared memory costs `shared_load`.
+Halide autoscheduler that it extends. Loading a value from outside of the group costs between 1 and `global_load`: once
+for each element of the footprint, which costs more the larger its source is compared with the L1 cache, and once for
+each access, which costs more the larger the footprint is. A load from shared memory costs `shared_load`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CostParameters:
 
 @dataclass(frozen=True)
 class Occupancies:
-    """What a multiprocessor holds at a time, for blocks of many kinds."""
+    """The occupancy and the active threads of a multiprocessor, for many kinds of blocks."""
 
     share: Numbers
     active_threads: Numbers
@@ -197,7 +197,7 @@ class GroupCosts:
 
     @cached_property
     def fits(self) -> Numbers:
-        """Whether a multiprocessor can run such a block at all."""
+        """Whether a multiprocessor can run a block of this kind at all."""
         fits_memory = self.shared <= self.gpu.multiprocessor.shared_per_block
         return (self.thread_count <= self.gpu.threads_per_block) & fits_memory & (self.least_occupancy > 0)
 

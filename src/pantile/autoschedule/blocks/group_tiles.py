@@ -57,7 +57,7 @@ class FusedGroup:
 
     @property
     def overlapping(self) -> tuple[bool, ...]:
-        """Whether some stage overlaps along x, y and z."""
+        """For each of x, y and z, whether some stage overlaps along it."""
         return tuple(any(far) for far in zip(*(stage.overlap for stage in self.stages), strict=True))
 
 

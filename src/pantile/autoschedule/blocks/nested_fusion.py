@@ -32,7 +32,8 @@ MOST_REGISTERS = 32  # values of a stage that one thread keeps
 
 @dataclass(frozen=True)
 class Nested:
-    """The directives of a group, and the stages that are computed in threads, each with the stage of that thread."""
+    """The directives of a group, and the stages that are computed in threads, each with the stage whose threads these
+    are."""
 
     part: Part
     stages: Mapping[str, str]

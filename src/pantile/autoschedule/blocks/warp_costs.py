@@ -59,7 +59,7 @@ OF_H200 = Weights(w1=0.105, w2=22.8, w3=6.96, w4=26.6, w5=221.0, w6=1.98, w7=1.0
 
 
 def weights_of(gpu: str, *, printed: bool) -> Weights:
-    """Return the weights of Table 3 for its GPUs, to whose names drivers add. Other GPUs have the weights of an H200
+    """Return the weights of Table 3 for its GPUs, whose names drivers extend. Other GPUs have the weights of an H200
     for the mended lines, and those of the V100 for the printed lines."""
     of_paper = next((weights for name, weights in TABLE_3.items() if name in gpu), None)
     return of_paper or (Weights() if printed else OF_H200)
@@ -93,7 +93,7 @@ class Algorithm2:
 
     @property
     def in_any_picture(self) -> Algorithm2:
-        """These costs, with only those values computed already that do not depend on the size of the picture."""
+        """These costs without memoized values, except for those that do not depend on the size of the picture."""
         known = {name: getattr(self, name) for name in _OF_STAGES}
         return replace(self, tiles=replace(self.tiles), blocks=replace(self.blocks), known=known)
 

@@ -209,8 +209,8 @@ class WarpTileModel:
     def _candidates(
         self, extents: tuple[int, ...], planes: int, overlapping: tuple[bool, ...], is_last: bool
     ) -> Blocks:
-        """The blocks to try. Except as printed, there are blocks for all multiprocessors. If warps have tiles, they
-        need nothing from each other."""
+        """The blocks to try. There are enough of them for all multiprocessors, unless the algorithm is as printed. If
+        warps have tiles of their own, they need nothing from each other."""
         blocks = candidates(extents, is_last=is_last, per_warp=self.form.per_warp)
         if self.form.per_warp:
             blocks = blocks.of_single_warps(overlapping)

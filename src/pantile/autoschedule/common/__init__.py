@@ -1,4 +1,4 @@
-"""What strategies share: facts about stages, footprints of tiles, inlining, and from groups to a legal schedule."""
+"""The common parts of strategies: facts about stages, footprints of tiles, inlining, and schedules from groups."""
 
 from __future__ import annotations
 

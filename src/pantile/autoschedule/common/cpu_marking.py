@@ -58,7 +58,8 @@ class CpuMarking(Marking):
         return in_parts(p.graph, stage, p.target, p.strict, ()) or counted_in_parts(p, stage)
 
     def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
-        """Planes that are told apart by their numbers are computed all at once."""
+        """Whether a stage is better on its own. A stage of numbered planes is: all of its planes are computed at
+        once."""
         return self._alone.is_written_out(stage) or (stage.ndim < 2 and not is_tiled)
 
     def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
@@ -224,7 +225,7 @@ class _VectorLoops:
         """The loops to unroll around this number of vectors, with their factors.
 
         These are short loops inside of the vectorized one, such as the channels of an interleaved image. If a sum has
-        none, it is a part of the innermost loop around its reduction loops, whose iterations then share what terms
+        none, the innermost loop around its reduction loops is unrolled in part, so that its iterations share what they
         read.
         """
         inside = self.loops.inside
@@ -236,8 +237,7 @@ class _VectorLoops:
         return {n: min(inside[n], max(1, self._block // vectors)) for n in around}
 
     def _shared_terms(self, around: Extents, column: str, vectors: int) -> Extents:
-        """The reduction loops to unroll, with their factors: those whose iterations let unrolled rows share what they
-        read."""
+        """The reduction loops to unroll, with their factors: those along which unrolled rows read the same values."""
         before = {n: loop for loop, n in self.loops.called.items()}
         rows = [n for n in around if self._is_sum and before[n] in self.stage.dims]
         if not rows:
@@ -248,7 +248,7 @@ class _VectorLoops:
         return {self.loops.called[r]: n for r, n in terms.items()}
 
     def _shared_rows(self, column: str) -> Extents:
-        """The rows to unroll around a vector, if it is worth it to share what depends on the column only."""
+        """The rows to unroll around a vector, if sharing what depends only on the column is worth it."""
         before = {n: loop for loop, n in self.loops.called.items()}
         names = list(self.loops.inside)
         row = names[names.index(column) - 1] if names.index(column) > 0 else column

@@ -1,5 +1,5 @@
-"""Stages of equal cost, such as two hundred filters of one image that one stage reads: any of them may join it
-alike."""
+"""Stages of equal cost, such as two hundred filters of one image that one stage reads: merging any of them with their
+consumer costs the same."""
 
 from __future__ import annotations
 

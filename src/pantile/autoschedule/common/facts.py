@@ -24,7 +24,7 @@ from .reads import DefinitionReads
 
 # A stage that is needed over more points than this along one dim is not stored: its region counts as unbounded.
 UNLIMITED = 1 << 31
-MOST_TERMS = 16  # of a sum that is written out where it is read
+MOST_TERMS = 16  # of a sum that is inlined
 
 Extents = dict[str, int]
 T = TypeVar("T")
@@ -163,7 +163,7 @@ class PipelineFacts:
 
     @memoized
     def read_by_unknown_extents(self, name: str) -> frozenset[str]:
-        """The sources that reductions of a stage with unknown extents read: their regions have no constant size."""
+        """The sources that are read by reductions of unknown extents: their regions have no constant size."""
         unknown = (d for d in self.graph.stage[name].updates if None in [constant(r.extent) for r in d.domain])
         return frozenset(self.source(load.buffer) for d in unknown for load in d.loads)
 

@@ -49,7 +49,7 @@ class Footprint:
         new: Callable[[str, Box], Box] | None = None,
         shared: SharedIntervals | None = None,
     ) -> None:
-        """`shared`: what was found for other groups of the same output, in the same tiles."""
+        """`shared` has the intervals that were found for other groups of the same output, in the same tiles."""
         self.facts, self.output, self.new = facts, output, new
         self.shared = SharedIntervals() if shared is None else shared
 
@@ -92,8 +92,7 @@ class Footprint:
 
 
 def _middle(whole: Interval, size: Numbers) -> Interval:
-    """The tile of this size, counted from the low end, that holds the middle. For a stage that is required elsewhere
-    alone it is one point."""
+    """The tile of this size, at least one point, that holds the middle. Tiles are counted from the low end."""
     size, count = np.maximum(size, 1), whole.high - whole.low + 1
     low = whole.low + (count // 2) // size * size
     return Interval(low, np.minimum(low + size - 1, whole.high))

@@ -4,12 +4,13 @@
                                                    .thread("y_i", "x_i")
 
 Neighbouring threads take neighbouring columns. If a tile has more points than a block may have threads, each thread
-computes several rows, and of longer rows several columns. It also does if a style asks for several points per thread
-and the threads that remain fill the multiprocessors. Adjacent rows share what they load, and index arithmetic. If a
-group asks for more threads, the additional ones only compute points of its members. Members of a group are computed at
-the innermost block loop, into shared memory, by all threads of the block. If a style has tiles of warps, they are
-computed at the innermost warp loop, into shared memory of the warp, by its lanes. Stages on their own are scheduled as
-by default (`schedule.gpu_default`), except for sums of products (`staged_sums`, `register_tiles`).
+computes several rows, and of longer rows several columns. It does so, too, if a style asks for several points per
+thread and enough threads remain to fill the multiprocessors. Adjacent rows share what they load, and index arithmetic.
+If a group requests more threads than a tile has points, the additional ones only compute points of its members. Members
+of a group are computed at the innermost block loop, into shared memory, by all threads of the block. If a style has
+tiles of warps, they are computed at the innermost warp loop, into shared memory of the warp, by its lanes. Stages on
+their own are scheduled as by default (`schedule.gpu_default`), except for sums of products (`staged_sums`,
+`register_tiles`).
 """
 
 from __future__ import annotations

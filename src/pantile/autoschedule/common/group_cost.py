@@ -87,7 +87,7 @@ class TiledCosts:
         return TileNeeds(0, kept, points * (self.facts.work(name) / self.facts.points(name)))
 
     def _fill_vectors(self, members: Collection[str], boxes: Mapping[str, Box]) -> Numbers:
-        """Whether the innermost dims of all members fill a vector, as §4.2.3 requires it of the output."""
+        """Whether the innermost dims of all members fill a vector, as §4.2.3 requires of the output."""
         result: Numbers = True
         for name in members:
             if boxes.get(name):

@@ -14,7 +14,7 @@ from ..strategy import Problem
 
 
 class Merge(Protocol):
-    """What merging two groups saves at best."""
+    """The most that merging two groups saves, and whatever else a strategy notes about it."""
 
     @property
     def benefit(self) -> float: ...
@@ -36,7 +36,7 @@ class GroupMerging(ABC, Generic[M]):
 
     @abstractmethod
     def evaluated(self, producer: str, consumer: str) -> M | None:
-        """What merging two groups saves; None if it saves nothing."""
+        """Evaluate a merge of two groups; None if it saves nothing."""
 
     @abstractmethod
     def note(self, producer: str, consumer: str, merge: M) -> None:

@@ -38,7 +38,7 @@ def legal(
     problem: Problem, parts: Sequence[Part], inlined: Collection[str] = (), lowered: Collection[Part] = ()
 ) -> LegalSchedule:
     """Return a schedule of `problem.graph`, from which nothing has been inlined yet. A reduction to one value or a
-    histogram on its own is computed in parts, and GPUs compute scans in strips, whatever tiles were asked for.
+    histogram on its own is computed in parts, and GPUs compute scans in strips, whatever tiles were requested.
     `lowered` are parts that lowering has accepted before."""
     marks = marking(problem, inlined=inlined)
     stages = [s for s in problem.graph.stages if s.name not in inlined]

@@ -1,7 +1,7 @@
 """Marking decides how the loops of a stage run. Grouping decides which loops there are, and one style per kind of
 machine marks them:
 
-    CPU    tile loops in parallel, a vector innermost, short loops written out around it
+    CPU    tile loops in parallel, a vector innermost, short loops unrolled around it
     GPU    tile loops as blocks, the loops inside of tiles as threads
 """
 
@@ -29,7 +29,7 @@ class Style:
 
     vectors: int = 1  # registers of the widest type per iteration, on a CPU
     parallelism: int | None = None  # iterations to share among threads, if there are so many; None: as many as threads
-    points: int = 1  # of a tile for each thread of a GPU, where that leaves enough threads
+    points: int = 1  # of a tile for each thread of a GPU, if enough threads remain
     threads: Mapping[str, int] = field(default_factory=dict)  # of a block, along dims of the output, where that matters
     lanes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # stage -> lanes by dim, if warps have tiles
     registers: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # stage -> dim, count of its last entries
@@ -40,7 +40,7 @@ PLAIN = Style()
 
 @dataclass(frozen=True)
 class Innermost:
-    """A loop to vectorize or unroll by a factor `count`, or as a whole without one."""
+    """A loop to vectorize or unroll: by the factor `count`, or as a whole."""
 
     loop: str
     verb: str

@@ -149,7 +149,7 @@ def _narrows(condition: Expr) -> bool:
 
 
 def _nearest(index: Expr) -> Expr:
-    """Return a clamp to the same limits for an index that a boundary condition maps elsewhere outside of them
+    """Replace an index that a boundary condition changes outside of some limits by a clamp to these limits
     (`lang.boundary`)."""
     if not (isinstance(index, Op) and index.op == "within"):
         return index

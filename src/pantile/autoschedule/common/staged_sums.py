@@ -65,8 +65,8 @@ class StagedSum:
         return None if tile is None else StagedSum(problem, found, tile, copied)
 
     def part(self, reader: str | None, names: set[str]) -> StagedPart:
-        """Return the directives. `reader` takes the sums out of the registers; without one, a copy of the stage does.
-        `names` are taken by stages."""
+        """Return the directives. `reader` takes the sums out of registers; without one, the stage itself stores a copy
+        of them. `names` are taken by stages."""
         stages = (self.sum.stage.name,) if reader is None else (self.sum.stage.name, reader)
         return StagedPart(_Directives(self, reader, names).part(), stages)
 

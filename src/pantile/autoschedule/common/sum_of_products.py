@@ -38,8 +38,8 @@ class SumOfProducts:
 
     @staticmethod
     def of(problem: Problem, stage: Stage, rows: int, columns: int) -> SumOfProducts | None:
-        """The sums of a stage that share factors along two dims, if these have that many rows and columns; None if
-        not."""
+        """The sums of a stage that share factors along two dims, with at least this number of rows and columns; None if
+        there are none."""
         if not _is_sum_at_each_point(stage) or sum(t.bytes for t in stage.dtypes) > MOST_BYTES:
             return None
         extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
@@ -110,7 +110,7 @@ def _steps(e: Expr, loops: frozenset[str]) -> dict[str, int] | None:
 
 
 def _is_sum_at_each_point(stage: Stage) -> bool:
-    """Whether each point of a stage is a sum of its own, of at least `FEWEST_TERMS` terms."""
+    """Whether a stage is, at each point by itself, a sum of at least `FEWEST_TERMS` terms."""
     if len(stage.updates) != 1 or len(stage.dims) < 2:
         return False
     (update,) = stage.updates

@@ -32,7 +32,7 @@ class AlignedSpace:
         return all(d in self.axes[name] for d in dims)
 
     def seen_from(self, output: str) -> OutputSpace:
-        """The stages in units of `output`. Outputs that lie in the space in the same way share the result."""
+        """The stages in units of `output`. Outputs with the same alignment share the result."""
         dims = self._stages.problem.graph.stage[output].dims
         alike = len(dims), tuple(self.axes[output].get(d) for d in dims)
         if alike not in self._output_spaces:
@@ -41,7 +41,7 @@ class AlignedSpace:
 
 
 class OutputSpace:
-    """Facts about each stage in the space, as seen from an output; all groups with outputs that lie alike share
+    """Facts about each stage in the space, as seen from an output. Groups whose outputs have the same alignment share
     them."""
 
     def __init__(self, stages: SingleStages, space: AlignedSpace, output: str) -> None:

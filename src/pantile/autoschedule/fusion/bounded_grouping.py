@@ -31,7 +31,7 @@ class Grouping:
 
 @dataclass(frozen=True)
 class _CoarseModel:
-    """The model of a graph whose vertices are groups of another."""
+    """The model of a graph whose vertices are groups of another graph."""
 
     model: Model
     parts: tuple[Group, ...]

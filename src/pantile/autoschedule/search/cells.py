@@ -26,7 +26,7 @@ from ..common.tiles import marking
 from ..strategy import Problem
 
 BLOCK = 16  # cells
-MOST_COPIES = 16  # pixels of a row of a cell, all written out
+MOST_COPIES = 16  # pixels of a row of a cell, all unrolled
 VECTORS = (2, 4, 8)  # contiguous values
 
 

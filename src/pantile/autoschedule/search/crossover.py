@@ -37,7 +37,7 @@ def _different(graph: Graph, mine: Schedule, other: Schedule) -> Iterator[list[s
     joined = DisjointSets([s.name for s in graph.stages])
     for schedule in (mine, other):
         if any(name not in graph.stage for name in schedule):
-            return  # names do not tell to which stages those belong that a directive makes
+            return  # names do not tell to which group stages belong that a directive makes
         for name, host in _ties(graph, schedule):
             joined.tie(name, host)
     parts = joined.parts()

@@ -160,7 +160,7 @@ def variations(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
     for tile in (roll.tile * 2, roll.tile // 2) if roll.tile else (256,):
         if tile < loops.extents[loops.x]:
             yield f"tiles of {tile} columns", replace(roll, tile=tile if tile >= LEAST_TILE else 0)
-    for strip in (roll.strip * 4, roll.strip // 4):  # what lies between is tried when all is resized
+    for strip in (roll.strip * 4, roll.strip // 4):  # resizing tries lengths in between
         if max(LEAST_STRIP, roll.rows) <= strip < loops.extents[loops.y]:
             yield f"strips of {strip} rows", replace(roll, strip=strip)
     for vectors in (roll.vectors * 2, roll.vectors // 2):
@@ -177,7 +177,7 @@ def _other_places(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
     for name in roll.members:
         if problem.facts.can_be_inlined(name):
             others = tuple(n for n in roll.members if n != name)
-            # what all planes share is computed once for all of them, if they are written out around it
+            # what all planes share is computed once for all of them, if they are unrolled around it
             planes = roll.planes if plane_dims <= set(problem.graph.stage[name].dims) else WRITTEN_OUT
             yield f"{name} inlined", replace(roll, members=others, inlined=(*roll.inlined, name), planes=planes)
     for name in roll.inlined:

@@ -149,7 +149,7 @@ class StageReuse:
         self.graph = problem.graph
         self._shared: dict[
             str, dict[object, SharedIntervals]
-        ] = {}  # by output, the one that was asked for last comes last
+        ] = {}  # by output; the one that was requested most recently comes last
 
     def shared(self, output: str, tile: Mapping[str, Any]) -> SharedIntervals:
         """The intervals that segments ending in one stage have in common, over the same tiles of it."""
