@@ -17,7 +17,7 @@ from .reads import Box, MemoryAccess, Reads
 
 GATHERED_BYTES = (4, 8)  # bytes per lane that gather instructions load
 LEAST_OF_A_RUN = 4  # bytes of the smallest elements that are gathered into vectors as they are
-OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: address, load and insertion of a small element; of a run
+OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: address, load and insertion of a small element; load of a run
 OF_A_PIXEL = 2.3  # times as long as one element: a pixel has two loads, and its bytes meet in general registers
 FEW_LANES = 8  # whose addresses general registers hold; those of other lanes are stored and reloaded
 AGAIN, AGAIN_OF_A_PIXEL = 0.3, 1.0  # the time that this takes, relative to the time of an element
@@ -50,7 +50,7 @@ class IterationAccesses:
         self.nests, self.machine, self.leaf, self.inner = nests, machine, leaf, inner
         self.loads = self.stores = self.shuffles = self.gathers = self.instructions = self.waiting = 0.0
         self.rows: set[tuple[object, ...]] = set()
-        self.is_unaligned = nests.is_unaligned(leaf[0])  # if not, it is known of the first lane whether it is even, say
+        self.is_unaligned = nests.is_unaligned(leaf[0])  # if not, the first lane is known to be even, for example
         self.by_lane = 0  # vectors whose single lanes are multipliers, without those that copies share
         self.by_element = False  # elements of vectors are loaded one by one
         self.chosen = False  # lanes are computed separately, because coordinates select them

@@ -35,7 +35,7 @@ from .triangles import makespan
 T = TypeVar("T")
 
 COMPILE_S, COMPILE_S_EACH = 0.04, 5e-4  # to compile anything at all, and each instruction
-STREAMS = 6  # rows that are accessed side by side and that the hardware prefetcher follows
+STREAMS = 6  # rows, accessed side by side, that the hardware prefetcher follows
 STREAM_POWER = 0.4  # the exponent of the slowdown by more streams, from caches that cores share; twice this from memory
 PAGE_BYTES, PAGES = 4096, 40  # the size of a page, and how many of them the first-level TLB holds
 AHEAD = 1.5  # times the bandwidth that `measure` finds, since loads from the next cache are issued early

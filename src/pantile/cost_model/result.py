@@ -1,6 +1,6 @@
 """A predicted cost: the seconds, what they are spent on, and the stages that take most of them; also as text.
 
-A lower bound follows from everything that a call does: the time that it takes at full rate, as if all else were free.
+Each thing that a call does gives a lower bound of its time: the time of this at full rate, if all else were free.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Causes(NamedTuple):
     stores: float = 0.0
     shuffles: float = 0.0
     gathers: float = 0.0
-    stalls: float = 0.0  # on results of the iteration before, and on decoding
+    stalls: float = 0.0  # on results of the previous iteration, and on decoding
     traffic: float = 0.0  # that does not overlap with computation
     overhead: float = 0.0  # of starting rows, boxes, tasks and parallel loops
     imbalance: float = 0.0
@@ -47,7 +47,7 @@ class StageCost:
     causes: Causes
     points: float  # that are computed
     redundant: float  # the fraction of these that is computed again, at the borders of tiles
-    bytes: tuple[float, ...]  # from each cache but the first, and from memory last
+    bytes: tuple[float, ...]  # from each cache except L1, and from memory last
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Cost:
     causes: Causes
     stages: tuple[StageCost, ...]
     bytes: tuple[float, ...]
-    instructions: int  # of the code: how much there is to compile
+    instructions: int  # in the code: how much there is to compile
     compile_seconds: float
 
     def __str__(self) -> str:

@@ -45,8 +45,8 @@ class Work:
     data.
 
     `read` and `written` are the bytes of all sectors of global memory that are requested. `touched` is the sum of both,
-    with at most its size for each buffer: anything beyond is requested again. `passes` are those over the banks of
-    shared memory. `latency` is the sum of the cycles that each warp would take if it ran alone.
+    but counts at most the size of each buffer for each of them: anything beyond is requested again. `passes` are those
+    over the banks of shared memory. `latency` is the sum of the cycles that each warp would take if it ran alone.
     """
 
     read: int

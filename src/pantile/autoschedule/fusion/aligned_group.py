@@ -50,7 +50,7 @@ class OutputSpace:
         self._rank = len(dims)
         self._place = {own[d][0]: k for k, d in enumerate(dims) if d in own}  # axis of the space -> dim of the output
         self._units = dict(own.values())
-        self.axes = Memoized(self._axes)  # stage -> its dim -> dim of the output; tiles have all of other dims
+        self.axes = Memoized(self._axes)  # stage -> its dim -> dim of the output; all tiles have all of other dims
         self.density = Memoized(self._density)  # stage -> dim of the output -> its points per point of the output
         self.along = Memoized(self._along)  # stage -> dim of the output -> its extent there
         self.beside = Memoized(self._beside)  # stage -> points at one point of the output, in dims that this lacks

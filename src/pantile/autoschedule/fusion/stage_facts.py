@@ -7,7 +7,7 @@ out[y, x] = ...;  inner[y, x] = out[y + 2, x + 2]        out is inlined into inn
 Tiles gain nothing for stages that read all their inputs along their own rows, and read no value again much later:
 
     out[y, x, c] = 255 - img[y, x, c]              streams
-    out[y, x] = img[y - 1, x] + img[y + 1, x]      streams: the rows between are in a cache still
+    out[y, x] = img[y - 1, x] + img[y + 1, x]      streams: the rows between are still in a cache
     out[y, x] = img[x, y]                          does not: the lines that a row touches serve the next rows
     out[c, y, x] = gray[y, x] * gain[c]            does not: a tile of gray serves all c
 
@@ -95,7 +95,7 @@ class SingleStages:
 
     @cached_property
     def reuse(self) -> dict[str, dict[str, int]]:
-        """Per stage and dim, how many of the values that one iteration reads the next one reads again."""
+        """For each stage and dim, the number of values that two consecutive iterations both read."""
         return {s.name: {d: dimensional_reuse(s, d) for d in s.dims} for s in self.problem.graph.stages}
 
 

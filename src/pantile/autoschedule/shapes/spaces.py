@@ -56,7 +56,7 @@ def inlined_at_startup(program: PolyhedralProgram) -> frozenset[str]:
 
 
 class _Bodies:
-    """The statement into which each inlined stage ends up, and the elements of the stage that its instances require."""
+    """The statement in which each inlined stage ends up, and the elements of the stage that its instances require."""
 
     def __init__(self, program: PolyhedralProgram) -> None:
         self.program = program
@@ -94,7 +94,7 @@ def _once_each(reads: isl.Map) -> bool:
 
 
 def _transposes(of_a_stage: Iterable[AffineStatement]) -> bool:
-    """Whether a stage transposes what it reads; if it were inlined, nothing would."""
+    """Whether a stage transposes what it reads. If it were inlined, this would no longer happen."""
     reads = [r for t in of_a_stage for r in t.reads.values()]
     return any(r.plain_is_single_valued() and not _in_order(r) for r in reads)
 

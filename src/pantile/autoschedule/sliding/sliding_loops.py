@@ -168,8 +168,8 @@ class SegmentLoops:
 
     @property
     def row(self) -> int:
-        """The level whose iterations run the vector loop. A stage that were computed a vector at a time instead would
-        have no loop of its own whose edges could be partitioned off, and would start once per vector."""
+        """The level whose iterations run the vector loop. If a stage were computed a vector at a time instead, it
+        would have no loop of its own whose edges could be partitioned off, and would start once per vector."""
         return self.innermost + 1
 
     @property

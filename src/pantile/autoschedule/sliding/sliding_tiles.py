@@ -67,7 +67,7 @@ class SlidingTiles:
 
     @cached_property
     def unit(self) -> int:
-        """The size whose multiples tiles have along the column: lines and vectors."""
+        """Tile sizes along the column are multiples of this: lines and vectors."""
         return max(self.problem.cpu.l1.line // max(t.bytes for t in self.output.dtypes), self.lanes)
 
     def _sizes(self, dim: str) -> list[int]:
@@ -126,8 +126,8 @@ class SlidingTiles:
         return loads, recomputed
 
     def load_cost(self, source: str, nest: SegmentLoops, levels: Mapping[str, Level], level: Level) -> Numbers:
-        """Equation 5.6: rows, if the prefetchers can follow; 5.13: values, if contiguous ones are not read
-        consecutively."""
+        """Equation 5.6: rows, if the prefetchers can follow; 5.13: values, if contiguous ones are not read one after
+        another."""
         at = max(level.store, nest.innermost + 1)
         needed = self.footprint(nest, levels, at)
         box = needed.boxes[source]
