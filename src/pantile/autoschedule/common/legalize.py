@@ -25,8 +25,7 @@ from .tiles import marking
 
 @dataclass(frozen=True)
 class LegalSchedule:
-    """The schedule, which parts it honours, remarks on the other ones, and all directives that lowering has
-    accepted."""
+    """The schedule, which parts it honours, remarks on the other ones, and the directives of all parts that it has."""
 
     schedule: Schedule
     honoured: tuple[bool, ...]
