@@ -1,4 +1,4 @@
-"""Passes that map loops to GPUs: kernels made of blocks, points of a stage distributed to threads, and barriers.
+"""Passes that map loops to GPUs: they form kernels of blocks, distribute points to threads, and insert barriers.
 
     decide_layouts        which thread holds which element of what threads have in registers
     make_blocks           what runs on the device, in block loops, and what stays on the host
