@@ -1,7 +1,7 @@
 """Core matrices: how a matrix is laid out in shared memory, if `wgmma` can read it from there.
 
-left[k//8, i, k%8] rows of 8 terms; the groups of 8 terms of one row are 8*rows apart right[j//8, k, j%8] rows of 8
-columns, for consecutive terms: the instruction transposes them
+left[k//8, i, k%8]       rows of 8 terms; the groups of 8 terms of one row are 8*rows apart
+right[j//8, k, j%8]      rows of 8 columns, for consecutive terms: the instruction transposes them
 
 The distances between elements are compared one by one, whatever splits, orders and padding of storage cause them.
 """

@@ -1,7 +1,7 @@
 """Fragments: the elements that each lane loads of an operand of a matrix instruction.
 
-    left[i.min + i.lane, ramp(k.min + 2*k.lane, 1, 2)], ... each lane loads its own elements, adjacent ones in pairs
-    ldmatrix.x4(left[i.min + lane%16, ramp(k.min + lane//16*8, 1, 8)]) each lane loads a row of 8 for other lanes
+    left[i.min + i.lane, ramp(k.min + 2*k.lane, 1, 2)], ...     each lane loads its own elements, adjacent ones in pairs
+    ldmatrix.x4(left[i.min + lane%16, ramp(k.min + lane//16*8, 1, 8)])       each lane loads a row of 8 for other lanes
 
 `ldmatrix` loads matrices of 16-bit elements from shared memory, 8 rows of 16 bytes each. A row is a row or a column of
 the operand, whichever is contiguous in memory (the instruction transposes columns), and begins at a multiple of 16

@@ -1,5 +1,4 @@
-"""Build the loop nest: graph + plan -> loops, with a Produce where each stage is computed and a Realize where it is
-stored.
+"""Build the loop nest: graph + plan -> loops, with a Produce and a Realize where each stage is computed and stored.
 
     out[y, x] = f[y - 1, x] + f[y + 1, x], f computed at out's y, becomes
 
@@ -18,12 +17,12 @@ the loops in between, so the extents of a stage's loops are known when they are 
 the loop that computes it, `slide` reduces its region to the new part. Loop variables are named stage.loop, the ends of
 regions stage.dim.min and stage.dim.max.
 
-    build the driver: places stages, their memory and their versions before and around their consumers
+    build           the driver: places stages, their memory and their versions before and around their consumers
     context         the context in which a statement is built
-    regions the required region of a stage, and the part of it that can be computed (`required`) slide, early reuse of
-    what earlier iterations have computed; loops that start early for it, and predicated statements
+    regions         the required region of a stage, and the part of it that can be computed (`required`)
+    slide, early    reuse of what earlier iterations have computed; loops that start early for it, and predicates
     make_loops      the bounds of a definition's loops (`loops`), from its dims through splits and fuses (`rewrites`)
-    loop_builder these loops, nested
+    loop_builder    these loops, nested
     point           the stores inside all loops
 """
 

@@ -5,7 +5,7 @@ Loops are open, and lets bound, only while their bodies are built (`with context
 the statements that follow a stage are built before it and refer to the region where it was computed.
 
 Some extents are never negative although constant bounds do not show it: those of blocks that end with their loop, and
-those of sliding stages. From these follow others: what a stencil reads of such a block is not empty either.
+those of sliding stages. From these follow others, such as the extent of what a stencil reads of such a block.
 
     known:      min(8*k + 7, n - 1) - 8*k + 1 >= 0           the rows of a block, the last one being shorter
     follows:    min(8*k + 7, n - 1)//2 - 4*k + 2 >= 0        the rows that it reads of a stage half as high

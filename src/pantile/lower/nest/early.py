@@ -1,7 +1,8 @@
 """Loops that start early for stages that slide along them, and statements that are predicated meanwhile.
 
-for y in 0 - 2..h: starts two iterations early, so that f has the rows that iteration 0 needs
-    produce f over y+1 .. y+1 if y >= 0: out[y] = ... does not run in the early iterations
+for y in 0 - 2..h:                 starts two iterations early, so that f has the rows that iteration 0 needs
+    produce f over y+1 .. y+1
+    if y >= 0: out[y] = ...        does not run in the early iterations
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Build the nested loops of a definition, from their ranges to the stores of one point.
 
-for out.y in 0..h: loop: its kind and its bounds; a peeled split becomes two loops
-    let out.x.lo = ... the lets whose loops are open (stages computed at out.y) body: placed by the callback `stages_at`
+for out.y in 0..h:                  loop: its kind and its bounds; a peeled split becomes two loops
+    let out.x.lo = ...              the lets whose loops are open
+    (stages computed at out.y)      body: placed by the callback `stages_at`
     for out.x in ...:
         out[out.y, out.x] = ...     point
 """

@@ -11,8 +11,8 @@ lane for y in 0..2:          2 threads, 16 apart
 
 Two properties of loop kinds matter when loops are built; new kinds are classified here.
 
-    LANES the iterations are the lanes of vectors IN_ORDER each iteration runs after the previous one: stages may keep
-    what that one has computed, and slide
+    LANES     the iterations are the lanes of vectors
+    IN_ORDER  each iteration runs after the previous one: stages may keep what that one has computed, and slide
 
 `target` lists the kinds that are written out, whose trip count is constant.
 """
