@@ -82,7 +82,7 @@ class _Flattener:
         self.places: dict[tuple[int, ...], tuple[_Layout, tuple[Expr, ...], Expr]] = {}  # by the ids of the operands
         self.has_blocks = plan.target.has_blocks
         self.in_block = self.in_thread = False
-        self.warps = 0  # of the current block
+        self.warps = 0  # number of warps of the current block
         self.of_warp = _Arena(_ZERO, [])  # the shared memory of a warp, in a thread loop
         self.on_stack = 0  # bytes of stack in the current function
         self.around_memory: set[int] = set()  # ids of statements that contain a Realize; only these need scopes

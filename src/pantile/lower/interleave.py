@@ -221,7 +221,7 @@ def leaf(nodes: Channels, part: int, store: Store) -> Expr | None:
     if not isinstance(start, Ramp) or any(_apart(e.indices[0], start) != k for k, e in enumerate(loads)):
         return None
     if loads[0].buffer == store.buffer and _apart(start, store.indices[0]) != 0:
-        return None  # parts are stored one by one
+        return None  # parts are stored one by one, which would change what later parts load
     return Load(first.dtype, lanes, loads[0].buffer, (ramp(start.base + part * lanes, 1, lanes),))
 
 

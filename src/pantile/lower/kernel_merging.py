@@ -29,7 +29,7 @@ MOST_PARAMETERS = 8  # more would slow down the code
 _INDEX_OPS = frozenset({"add", "mul", "select"})
 _FLOAT_OPS = frozenset({"add", "sub", "mul"})  # not divisions
 _FLOATS = (FLOAT32, FLOAT64)
-_TOGETHER = (-1, 0, 1)  # strides of vectors that are loaded separately
+_TOGETHER = (-1, 0, 1)  # strides of vectors that are loaded one by one, not together with others
 
 Constant = tuple[DType, int | str]  # floats as text, which distinguishes 0 and -0
 Spot = For | Op  # a node whose constant may differ: its extent or its second operand
@@ -41,7 +41,7 @@ class SerializedLoop(NamedTuple):
     shape: tuple[object, ...]
     constants: tuple[Constant, ...]
     spots: tuple[Spot, ...]  # the node of each of these constants
-    captures: tuple[Key, ...]  # one for each occurrence of a scalar below
+    captures: tuple[Key, ...]  # one for each occurrence of one of `scalars`
     scalars: tuple[Expr, ...]
     buffers: tuple[str, ...]
 

@@ -32,7 +32,7 @@ _OF_LOOPS = frozenset(
 )
 _UPDATE = re.compile(r"u\d+")
 _EXTENT = re.compile(r"\.shape\.\d+$")
-_ADDED = re.compile(rf"(\.({'|'.join(sorted(_OF_BUFFERS))})(\.-?\d+)?)+$")  # what of_buffer adds, perhaps several times
+_ADDED = re.compile(rf"(\.({'|'.join(sorted(_OF_BUFFERS))})(\.-?\d+)?)+$")  # the parts that of_buffer has added
 
 
 def is_of_call(name: str) -> bool:

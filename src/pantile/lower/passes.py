@@ -63,7 +63,7 @@ Given = ParamSpec("Given")
 
 
 class Device(Enum):
-    """The kind of device that loops run on: some passes are for one of them alone."""
+    """The kind of device that loops run on. Some passes are for only one kind."""
 
     CPU = "cpu"
     GPU = "gpu"

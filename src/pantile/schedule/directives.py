@@ -622,7 +622,7 @@ class StageSchedule:
         chosen = self._choice("cache_loads", "operator", operator, CACHE_OPERATORS)
         return self._with("cache_loads", name_of(buffer), chosen)
 
-    # ---- other programs for the same values
+    # ---- other programs that compute the same values
 
     def specialize(self, condition: str) -> StageSchedule:
         """Make a second version of the loops for the case that `condition` holds. specialize("img.shape[1] >= 64"):

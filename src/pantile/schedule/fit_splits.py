@@ -140,7 +140,7 @@ def _blocks_with_registers(graph: Graph, plan: Plan) -> Iterator[tuple[Expr, int
     """Yield the extents of stages at root that threads compute from registers of their block, with the block size of
     their splits: only blocks of a constant size can be distributed to threads."""
     kept = {p.compute.stage: p.compute.loop for p in plan.stages.values() if p.compute and p.memory is Memory.REGISTER}
-    inner = [plan.stages[n] for n in kept if n in graph.stage and n not in graph.output]  # no copies, no clones
+    inner = [plan.stages[n] for n in kept if n in graph.stage and n not in graph.output]  # not copies or clones
     at_root = [p for p in inner if p.compute is None]
     hosts = [p for p in at_root if any(x.name == kept[p.name] and x.kind is Kind.BLOCK for x in p.nests[0].loops)]
     outputs = {o.stage: tuple(Interval(0, n - 1) for n in o.shape) for o in graph.outputs}

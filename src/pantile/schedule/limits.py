@@ -7,7 +7,7 @@ from __future__ import annotations
 
 # Iterations of a block: more than the extent of any axis of an image that fits in memory.
 LARGEST_FACTOR = 1 << 30
-# Lanes of a vector: four registers of the widest kind full of bytes.
+# Lanes of a vector: as many as there are bytes in four registers of the widest kind.
 MOST_LANES = 256
 # Copies of a statement that all unrolled loops around it make, and their values, counting all lanes.
 MOST_COPIES = 256

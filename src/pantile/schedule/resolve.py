@@ -141,7 +141,7 @@ class _Sizes:
 
     def check_nest(self, s: StageDraft, nest: NestDraft) -> None:
         if not any(x.kind in WRITTEN_OUT for x in nest.loops):
-            return  # whatever is around it was checked there
+            return  # loops around it are checked with their own stages
         around = [self._loop(site) for site in self.placement.chain((s.stage.name, nest.index))]
         copies = math.prod(x.extent or 1 for x in around if x.kind is Kind.UNROLL)
         lanes = math.prod(x.extent or 1 for x in around if x.kind is Kind.VECTOR)
@@ -182,7 +182,7 @@ class _Sizes:
 
     def check_versions(self, s: StageDraft) -> None:
         if s.specialized is None:
-            return  # whatever is around it was checked there
+            return  # loops around it are checked with their own stages
         hosts = {site.stage: None for site in self.placement.around(s.stage.name)}
         versions = math.prod(1 + len(self.drafts[n].conditions) for n in (*hosts, s.stage.name))
         if versions > MOST_VERSIONS:

@@ -25,7 +25,7 @@ _PLACES = ("compute_at", "compute_with", "compute_root", "compute_inline")
 class Schedule(Mapping[str, StageSchedule]):
     """Directives per stage: `pt.Schedule(pt.on("out").parallel("y"), pt.on("blur").compute_at("out", "y"))`.
 
-    The order of the stages has no meaning; that of the directives of one stage has.
+    The order of the stages is irrelevant; the order of the directives of one stage matters.
     """
 
     stages: Mapping[str, StageSchedule]
@@ -49,7 +49,7 @@ class Schedule(Mapping[str, StageSchedule]):
         return self.stages.get(name) or on(name)
 
     def has(self, *verbs: str) -> bool:
-        """Whether some stage has a directive of such verbs."""
+        """Whether a stage has a directive with one of these verbs."""
         return any(not s.verbs.isdisjoint(verbs) for s in self.stages.values())
 
     def replace(self, *stages: StageSchedule) -> Schedule:
@@ -88,7 +88,7 @@ class Schedule(Mapping[str, StageSchedule]):
 
     @staticmethod
     def from_json(text: str) -> Schedule:
-        """The schedule that `to_json` wrote. Whatever the text is, nothing but a schedule comes out of it."""
+        """The schedule that `to_json` wrote. Any text is safe: the result is a schedule or an error."""
         return Schedule(*(_read_stage(name, lists) for name, lists in _read(text).items()))
 
 
@@ -102,7 +102,7 @@ def _to_list(d: Directive) -> list[Any]:
     return [d.verb, *d.args, *([{"tail": d.tail}] if d.tail != "auto" else [])]
 
 
-# ---- reading JSON: text from anywhere
+# ---- reading JSON, which is untrusted text
 
 
 def _read(text: str) -> dict[str, Any]:

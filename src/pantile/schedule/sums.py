@@ -17,7 +17,7 @@ from ..expr.visit import names, walk
 from ..graph.nodes import Definition, Stage
 from .updates import accumulation, constant
 
-REGISTERS = 16  # vector registers that every machine has
+REGISTERS = 16  # number of vector registers that every machine has
 MOST_WRITTEN = 512  # most operations and loads in the unrolled terms of a sum, for all channels
 MOST_SHARED = 1024  # most operations and loads in the unrolled terms of a block of sums
 FEWEST_ROWS = 3  # least number of rows of a block that has something to share

@@ -143,8 +143,8 @@ class Starts(NamedTuple):
         return all(self.differ_in_starts(x, y, differences, in_loop) for x, y in zip(*inside, strict=True))
 
     def is_wider(self, use: _Use, any_block: Class, steady: Class) -> bool:
-        """Whether accesses that begin there may be wider in the steady version. This requires a dim of an array whose
-        stride is not itself a multiple of the widest access.
+        """Whether an access may be wider in the steady version. This requires a dim of an array whose stride is not
+        itself a multiple of the widest access.
         """
         array = self.buffers.get(use.buffer)
         if array is None and not use.is_last:

@@ -72,7 +72,7 @@ class _Matrix:
     e: Load
     rows: For
     terms: For
-    strides: list[int]  # of the dims of the buffer
+    strides: list[int]  # strides of the buffer's dims
     group: Warpgroup
     shared: SharedMatrices
 

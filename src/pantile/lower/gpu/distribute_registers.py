@@ -59,7 +59,7 @@ class _Around:
     is_thread: bool = False  # whether the statement is in a thread loop
     warp: At | None = None  # None outside of the loop over a warp's threads
     lane: Expr | None = None  # the number of a thread in its warp
-    known: dict[int, list[tuple[Stmt, _Around]]] = field(default_factory=dict)  # `inside`, by statement
+    known: dict[int, list[tuple[Stmt, _Around]]] = field(default_factory=dict)  # memo of `inside`
 
     def inside(self, s: Stmt) -> list[tuple[Stmt, _Around]]:
         """The statements directly inside of another, each with its context. The results are the same objects on every

@@ -40,7 +40,7 @@ class Storage:
 class SharedMatrices:
     """The buffers in shared memory around a statement, from which fragments may be loaded by rows."""
 
-    storage: Mapping[str, Storage]  # of all buffers
+    storage: Mapping[str, Storage]  # by buffer, for all buffers
     named: Named
     realized: Mapping[str, Realize]
 
@@ -72,7 +72,7 @@ class Fragment:
     """How each lane reads its elements of a matrix in whole fragments."""
 
     layout: Layout
-    loops: tuple[str, str]  # over the dims of the matrix
+    loops: tuple[str, str]  # the loops over the dims of the matrix
     begin: Mapping[str, Expr]  # the first coordinate of each loop
     lanes: Mapping[Digit, Var]  # the digits of a lane's number
     shared: SharedMatrices

@@ -1,6 +1,6 @@
 """Hybrid tiles: a buffer of a warp is in shared memory up to a constant column, and from there on in registers of its
-lanes, each of which holds W adjacent columns, one per lane (Algorithm 1 of Jangda and Guha: Model-Based Warp Overlapped
-Tiling for Image Processing Programs on GPUs, PACT 2020).
+lanes, where a register holds W adjacent columns, one in each lane (Algorithm 1 of Jangda and Guha: Model-Based Warp
+Overlapped Tiling for Image Processing Programs on GPUs, PACT 2020).
 
 before:  realize g: [0..10] in shared               after:  realize g: [0..6], g.registers: [6..10] over (4 threads)
          lane for x in 0..10: g[x] = a[x]                   lane for x in 0..6: g[x] = a[x]

@@ -60,7 +60,7 @@ class ThreadLoop(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether each of these threads has an iteration."""
+        """Whether it has an iteration for every value of its digit."""
         return isinstance(self.extent, Const) and int(self.extent.value) == self.lanes
 
     def number(self, lane: Expr, is_outermost: bool) -> Expr:

@@ -27,7 +27,7 @@ from ..coverage import Range
 from .early import OpenLoop
 from .required import Required
 
-_EARLIEST = 1 << 20  # iterations by which a loop may start early, at most
+_EARLIEST = 1 << 20  # most iterations by which a loop may start early
 
 
 class BuildContext:
@@ -120,7 +120,8 @@ class BuildContext:
 
     @property
     def variables(self) -> frozenset[str]:
-        """The variables of the loops whose whole ranges are not visible in this context."""
+        """The variables of loops that are visible only in part: the open loops, and loops of which only the tail is
+        built."""
         return self._left_over.union(loop.var.name for loop in self.open)
 
     def is_in_body_of(self, variable: str) -> bool:

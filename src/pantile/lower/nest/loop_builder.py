@@ -139,8 +139,8 @@ class LoopBuilder:
         return stores.body
 
     def _is_computed_in(self, loops: DefinitionLoops, buffer: str) -> bool:
-        """Whether a stage's values are computed in one of these loops, or in the loop of another definition of the
-        stage that takes the place of one of these: an update runs in the block loops of the pure definition."""
+        """Whether the producer of a buffer is computed in one of these loops. A loop of the same name in another
+        definition of this stage counts as well, since an update runs in the block loops of the pure definition."""
         if buffer not in self._graph.producer:
             return False
         p = self._plan.stages[self._graph.producer[buffer].name]

@@ -104,7 +104,7 @@ class _Split(_Rewrite):
         draft.dims.pop(self.s.old, None)
         self.extent = simplify(self.old.high - self.old.low + 1, facts)
         self.name = draft.of_loop(self.s.inner, "lo")
-        self.is_whole = known_remainder(self.extent, self.s.factor, facts.classes) == 0  # all blocks are known to be
+        self.is_whole = known_remainder(self.extent, self.s.factor, facts.classes) == 0  # all blocks certainly are
         self.tail = loops.tail(self.is_whole, lambda: at_least(self.extent, self.s.factor))
         self.set_ranges()
 

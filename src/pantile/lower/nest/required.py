@@ -21,7 +21,7 @@ from ...expr.types import INDEX
 from ...expr.visit import Key, has_floats, key, loaded, names, same, walk
 from ...graph.nodes import Definition, Graph, InputInfo, Stage
 
-_BEHIND = 1 << 31  # all coordinates
+_BEHIND = 1 << 31  # larger than all coordinates
 _FEW_PLACES = 64
 _LARGEST = 64  # limit of the search for the smallest extent with which an output has a pixel
 
