@@ -1,7 +1,7 @@
-"""Whether a thread that executes a statement once stores to no element of a buffer twice.
+"""Disjoint: check that a thread that executes a statement once stores to no element of a buffer twice.
 
-    for o in 0..2: f[ramp(o*4, 1, 4)] = ...            it does not
-    for o in 0..2: f[ramp(min(o*4, 2), 1, 4)] = ...    it does, if six elements are stored by vectors of four
+    for o in 0..2: f[ramp(o*4, 1, 4)] = ...            each element once
+    for o in 0..2: f[ramp(min(o*4, 2), 1, 4)] = ...    two elements twice: six are stored by vectors of four
 
 The stores are those of a pure definition, whose loops reach each point once, unless a split has moved its last block
 inwards. Such a split shows as a minimum in an index or in the start of an inner loop, or, in unrolled iterations, in

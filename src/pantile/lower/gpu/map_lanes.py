@@ -188,8 +188,8 @@ class _Warp:
     def by(self, condition: Expr, s: Stmt) -> Stmt:
         """Predicate a store.
 
-        All lanes take part in its shuffles and compute what depends on them. The exception are values that depend on
-        the warp's own stores: only the lane that has stored these may load them.
+        All lanes take part in its shuffles and compute what depends on them. Values that depend on the warp's own
+        stores are an exception: only the lane that has stored these may load them.
         """
         assert isinstance(s, Store)
         buffer, memo, lets = s.buffer, dict[int, Expr](), list[tuple[str, Expr]]()

@@ -3,7 +3,7 @@
 before:  for k in 0..n:                          after:  for k in 0..n:
              let c.value = wgmma(..., c)                     let c.value = wgmma(..., c)
              c = c.value                                     c = c.value
-             let c.value = wgmma_wait(c, 0)                  ...                             what else there is to do
+             let c.value = wgmma_wait(c, 0)                  ...                             other work
              c = c.value                                     let c.value = wgmma_wait(c, 1)
              ...                                             c = c.value
                                                          let c.value = wgmma_wait(c, 0)
