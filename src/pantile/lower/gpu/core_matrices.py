@@ -42,7 +42,7 @@ def core_matrices(
     e: Expr, rows: For, terms: For, rows_of_warp: int, group: Warpgroup, shared: SharedMatrices
 ) -> MatrixInSharedMemory | None:
     """The matrix that loops over its rows and terms load in a warpgroup, or None if it is not laid out in core
-    matrices. The rows of each warp begin `rows_of_warp` after those of the warp before."""
+    matrices. The rows of consecutive warps begin `rows_of_warp` apart."""
     if not isinstance(e, Load) or e.mask is not None or e.dtype.bytes != ROW_BYTES // CORE:
         return None
     strides = _strides(e.buffer, shared)

@@ -19,7 +19,7 @@ from ...ir.visit import block, expressions, transform, walk
 
 
 def fence_proxies(program: Program) -> Program:
-    """Put fences before the barriers of kernels that contain such instructions."""
+    """Put fences before the barriers of kernels that contain matrix instructions of warpgroups."""
     return replace(program, kernels=tuple([_fenced(k) if _reads_matrices(k.body) else k for k in program.kernels]))
 
 
@@ -31,7 +31,7 @@ def _fenced(kernel: Kernel) -> Kernel:
 
 
 def _reads_matrices(body: Stmt) -> bool:
-    """Whether the statement contains such instructions. Each is the value of a let or a store, not an operand of
-    another expression."""
+    """Whether the statement contains matrix instructions of warpgroups. Each is the value of a let or a store, not an
+    operand of another expression."""
     values = (e for s in walk(body) for e in expressions(s))
     return any(isinstance(e, Instruction) and spec_of(e.name).effect is Effect.READ_MATRICES for e in values)

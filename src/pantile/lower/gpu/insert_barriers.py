@@ -126,7 +126,7 @@ class Barriers:
         return isinstance(s, For) and s.kind is self.kind or not children(s) and not isinstance(s, Block)
 
     def unit(self, s: Stmt, open_: Accesses) -> Stmt:
-        """Return a unit. `open_` are the accesses since the last barrier."""
+        """Process a unit; unchanged by default. `open_` are the accesses since the last barrier."""
         return s
 
     def inside(self, s: Stmt, open_: Accesses) -> tuple[Stmt, Accesses]:
@@ -209,7 +209,7 @@ class _BlockBarriers(Barriers):
         return SharedBytes("", begin, begin + apart * (self.threads // WARP_SIZE), apart) if parts else None
 
     def unit(self, s: Stmt, open_: Accesses) -> Stmt:
-        """Return a thread loop. If a warp may have executed it before, its lanes first wait for each other."""
+        """Process a thread loop. If a warp may have executed it before, its lanes first wait for each other."""
         mine = self.of_warps(s)
         if not isinstance(s, For) or mine is None:
             return s

@@ -65,7 +65,7 @@ def _host(s: Stmt, stage: str) -> Stmt:
 
 def _apart(s: Stmt, around: _Around) -> Stmt:
     """Distribute a block loop over the statements of its body. `around` wraps a statement in the loop. Nested block
-    loops are separated from the rest."""
+    loops become separate."""
     if not has_blocks(s):
         return around(s)
     if isinstance(s, Block):
