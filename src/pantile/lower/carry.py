@@ -6,7 +6,7 @@ after:   for x in 0..n:
              d[x] = min(min(d[x], u[x] + 0.9), d[x - 1] + 0.9)
 
 An iteration waits for the previous one only where it uses a loop-carried value; everything else is computed meanwhile.
-The fewer operations depend on that value, the shorter is the critical path of the loop. Adding a constant preserves the
+The fewer operations depend on that value, the shorter the critical path of the loop. Adding a constant preserves the
 order of floats, so the constant may be added before they are compared: results are identical to the last bit.
 """
 

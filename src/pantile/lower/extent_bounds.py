@@ -39,8 +39,8 @@ def most(e: Expr, scope: Scope) -> int | None:
 
 def most_kept(e: Expr, scope: Scope) -> int | None:
     """The smallest constant upper bound of an extent of memory that can be derived, or None. It may hold for any
-    params: if `gain >> 61` selects bins, the number of bins that are kept is limited by its type. Loops over so many
-    would be longer than most calls need.
+    params: if `gain >> 61` selects bins, the number of bins that are kept is limited by its type. Loops do not use this
+    bound, since they would be longer than most calls need.
     """
     known = most(e, scope)
     if known is not None:

@@ -116,6 +116,7 @@ def _steps(s: Stmt, lets: _Lets) -> _Lets:
 
 
 def _is_grouped(index: Expr, first: Expr, rows: int, lets: _Lets) -> bool:
-    """Whether the row, counted from the first one, is a multiple of a divisor of `rows` plus a constant."""
+    """Whether the row, counted from the first one, is a constant plus a multiple of some divisor of `rows` greater than
+    1."""
     terms = linear(simplify(substitute(index, lets) - first)).terms.values()
     return all(isinstance(atom, Var) for atom, _ in terms) and gcd(rows, *(c for _, c in terms)) > 1

@@ -179,7 +179,7 @@ class BuildContext:
 
 @dataclass(frozen=True)
 class _TermBound:
-    """A symbolic bound of a term for which constants are no good bounds, such as min(8*k + 7, n - 1)."""
+    """A symbolic bound of a term for which no constant is a good bound, such as min(8*k + 7, n - 1)."""
 
     term: Key
     above: bool
