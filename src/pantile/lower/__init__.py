@@ -1,1 +1,1 @@
-"""Pipeline + schedule -> loop IR: the ordered list of passes, one file each."""
+"""Pipeline + schedule -> loop IR: the ordered list of passes, each in a file of its own."""

@@ -1,7 +1,7 @@
-"""The memory of blocks on a GPU: what a schedule would have each kernel keep there, as lowering knows it.
+"""The shared memory that a schedule makes each block of a GPU kernel use, as computed by lowering.
 
-Of stages in whose loops others are stored, one after the other is lowered by itself, as far as storage is flat, without
-the passes that make code faster; all other kernels need no such memory.
+Each stage in whose loops others are stored is lowered by itself, up to flat storage, without the passes that only make
+code faster. All other kernels need no such memory.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _PASSES = [p for p in LOOP_PASSES[: _NAMES.index("flatten") + 1] if p.on >= GPU 
 
 
 def block_memory(built: Built, asked: Collection[str]) -> Iterator[tuple[str, int | UserError]]:
-    """The bytes of shared memory of a block, or why it cannot have what is wanted, by the stage at root that blocks
-    compute, of those that are asked about."""
+    """For each stage in `asked` that blocks compute at root, yield the bytes of shared memory of a block, or the error
+    if a block cannot have what is requested."""
     body = built.nest.body
     holders = (p.stage for p in root_stages(body) if p.stage in asked and any(isinstance(s, Realize) for s in walk(p)))
     for stage in dict.fromkeys(holders):

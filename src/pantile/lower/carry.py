@@ -7,7 +7,7 @@ after:   for x in 0..n:
 
 An iteration waits for the previous one only where it uses a loop-carried value; everything else is computed meanwhile.
 The fewer operations depend on that value, the shorter the critical path of the loop. Adding a constant preserves the
-order of floats, so it may be added before they are compared: results are the same to the last bit.
+order of floats, so the constant may be added before they are compared: results are identical to the last bit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EXTREMES = ("min", "max")
 
 
 def carry(body: Stmt) -> Stmt:
-    """Shorten the loop-carried dependence chain from one iteration's result to the next."""
+    """Shorten the loop-carried dependence chain from the result of one iteration to that of the next."""
     return ir.transform(body, _sooner)
 
 
@@ -80,9 +80,10 @@ def _is_carried(e: Load, store: Store, loop: str) -> bool:
 
 
 def _terms(root: Op, waits: Container[int]) -> Iterator[tuple[bool, Expr]]:
-    """The operands of a nested minimum or maximum, with the constants added to each, and whether each is loop-carried.
+    """Yield the operands of a nested minimum or maximum, with the constants added to each, and whether each is
+    loop-carried.
 
-    Operands that are not, or that have other uses, stay whole.
+    Operands that are not loop-carried or have other uses stay whole.
     """
     uses = Counter(id(c) for e in walk_values(root) if not isinstance(e, Load) for c in children(e))
     pending: list[tuple[Expr, tuple[Expr, ...]]] = [(root, ())]
@@ -98,7 +99,8 @@ def _terms(root: Op, waits: Container[int]) -> Iterator[tuple[bool, Expr]]:
 
 
 def _plus_constant(e: Expr, extreme: str) -> tuple[Expr, Expr] | None:
-    """A minimum or maximum of floats, and a finite constant added to it: infinity minus infinity is NaN."""
+    """A minimum or maximum of floats, and the finite constant added to it, or None. The constant must be finite because
+    infinity minus infinity is NaN."""
     if not isinstance(e, Op) or e.op != "add" or not e.dtype.is_float:
         return None
     for value, number in (e.args, e.args[::-1]):

@@ -1,25 +1,26 @@
-"""Rows of elements that lie partly beyond the ends of an image, filled by vectors.
+"""Fill rows of elements that are partly beyond the ends of an image by vectors.
 
-Of rows with clamped indices the interior is copied, the elements that a clamp repeats are put before and after it, and
-vectors are loaded at shifted starts.
+For rows with clamped indices, the interior is copied, the elements that a clamp repeats are stored before and after it,
+and vectors are loaded at shifted starts.
 
     img[max(x + u, 0)] for u in 0..16, where x = -1, or -2:
 
         img[0], ..., img[0] | img[0], ..., img[15] | img[15], ..., img[15]
                           ^ 16 elements from here, or from one before
 
-Loading one element takes as long as loading a vector. Where an image is narrower than a row, or a row begins farther
-outside than a vector is long, elements are loaded one by one.
+Loading one element takes as long as loading a vector. If an image is narrower than a row, or a row begins outside by
+more than the length of a vector, elements are loaded one by one.
 
-Rows of elements that are mirrored or repeated beyond the ends are filled by vectors in the interior.
+For rows of elements that are mirrored or repeated beyond the ends, only the interior is filled by vectors.
 
     img[select(0 <= x + u < w, x + u, (x + u)%w)] for u in 0..20, where x = -3:
 
         img[w - 3], img[w - 2], img[w - 1] | img[0], ..., img[16]
-        one by one                         | by vectors, of which the last begins where it still is inside
+        one by one                         | by vectors, the last of which is shifted to stay inside
 
-An element outside takes a division, which few targets have for vectors. The interior is often a little less than a
-vector, so that half vectors are copied. Where it is less than one of these, all elements are loaded one by one.
+The index of an element outside takes a division, which few targets have for vectors. The interior is often a little
+shorter than a vector, so half vectors are copied. If it is shorter than a half vector, all elements are loaded one by
+one.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Columns = Mapping[str, tuple[Expr, Expr]]  # buffer -> its first and last index 
 
 @dataclass(frozen=True)
 class Clamped:
-    """The index of element 0 along a row, and the ends to which it and the following indices are clamped."""
+    """The index of element 0 of a row, and the ends to which it and the following indices are clamped."""
 
     begin: Expr
     least: Expr
@@ -51,9 +52,10 @@ class Clamped:
 
     @staticmethod
     def of(buffer: str, places: tuple[Expr, ...], number: Var, columns: Columns) -> Clamped | None:
-        """The clamp of a row whose elements are adjacent otherwise; indices are given by element number.
+        """The clamp of a row whose elements are otherwise adjacent, or None. Indices are given as functions of the
+        element's number.
 
-        A clamp may allow more than the buffer has, and a vector may reach farther than the elements that are used.
+        A clamp may allow more than the buffer has, and a vector may extend beyond the elements that are used.
         """
         *others, place = places
         if buffer not in columns or any(number.name in names(i) for i in others):
@@ -76,13 +78,14 @@ class Clamped:
 
     @property
     def like(self) -> tuple[Key, ...]:
-        """A key that is equal for rows that differ only in what is read."""
+        """A key that is equal for rows that differ only in the buffers that they read."""
         return key(self.begin), key(self.least), key(self.most)
 
 
 @dataclass(frozen=True)
 class Shifted:
-    """Rows in a buffer of their own: `extent` elements from number `first` on, with a vector before and after them."""
+    """Rows in a separate buffer: `extent` elements, the first of which is number `first`, with a vector before and
+    after them."""
 
     name: str
     clamped: Clamped
@@ -96,7 +99,7 @@ class Shifted:
 
     @property
     def begin(self) -> Expr:
-        """The position of element `first` in the rows."""
+        """The position of element number `first` in the rows."""
         return self._shift + self.lanes
 
     @property
@@ -108,7 +111,7 @@ class Shifted:
         return var(of_buffer(self.name, "min"))
 
     def around(self, rows: list[Load], by_element: Stmt, s: Stmt) -> Stmt:
-        """Fill the rows before a statement that loads from them; `rows` has an element of each."""
+        """Fill the rows before a statement that loads from them. `rows` has one element of each row."""
         begin = simplify(self.clamped.begin + self.first)
         least, most = self.clamped.least, self.clamped.most
         copied = simplify(maximum(minimum(begin, most - (self.extent - 1)), least))
@@ -137,15 +140,16 @@ class Shifted:
 
 @dataclass(frozen=True)
 class InteriorRange:
-    """The index of element 0 along a row, and the numbers of elements in the interior: from `first` up to `end`."""
+    """The index of element 0 of a row, and the range of element numbers in the interior, from `first` to `end`
+    (exclusive)."""
 
     begin: Expr
-    first: tuple[Expr, ...]  # it begins at the largest of these
-    end: tuple[Expr, ...]  # the least
+    first: tuple[Expr, ...]  # it begins at the maximum of these
+    end: tuple[Expr, ...]  # it ends at the minimum of these
 
     @staticmethod
     def of(places: tuple[Expr, ...], number: Var) -> InteriorRange | None:
-        """The interior of a row whose elements are adjacent where conditions on their number hold."""
+        """The interior of a row whose elements are adjacent where conditions on their numbers hold, or None."""
         *others, place = places
         if any(number.name in names(i) for i in others) or not (isinstance(place, Op) and place.op == "select"):
             return None
@@ -163,13 +167,13 @@ class InteriorRange:
 
     @property
     def like(self) -> tuple[Key, ...]:
-        """A key that is equal for rows that differ only in what is read."""
+        """A key that is equal for rows that differ only in the buffers that they read."""
         return key(self.begin), *map(key, self.first), *map(key, self.end)
 
 
 @dataclass(frozen=True)
 class FoldedRows:
-    """Rows in a buffer of their own: `extent` elements from number `first` on."""
+    """Rows in a separate buffer: `extent` elements, the first of which is number `first`."""
 
     name: str
     folded: InteriorRange
@@ -187,11 +191,11 @@ class FoldedRows:
 
     @property
     def begin(self) -> Expr:
-        """The position of element `first` in the rows."""
+        """The position of element number `first` in the rows."""
         return const(0, INDEX)
 
     def around(self, rows: list[Load], by_element: For, s: Stmt) -> Stmt:
-        """Fill the rows before a statement that loads from them; `rows` has an element of each."""
+        """Fill the rows before a statement that loads from them. `rows` has one element of each row."""
         none: Expr = const(0, INDEX)
         all_of: Expr = const(self.extent, INDEX)
         first, whole, piece, rest = (var(of_loop(by_element.var, w)) for w in ("first", "whole", "piece", "rest"))

@@ -1,4 +1,4 @@
-"""Collect: elements that clamped lanes read are copied into contiguous rows, from which vectors are loaded.
+"""Collect: elements that clamped lanes read are copied to contiguous rows, from which vectors are loaded.
 
 before:  f[ramp(x, 1, 8)] = img[max(ramp(x - 1, 1, 8), 0)] + img[max(ramp(x, 1, 8), 0)] + img[max(ramp(x + 1, 1, 8), 0)]
 
@@ -6,10 +6,10 @@ after:   realize f.lanes: [0..1, 0..10]
              for f.lanes.at in 0..10: f.lanes[0, f.lanes.at] = img[max(x + f.lanes.at - 1, 0)]
              f[ramp(x, 1, 8)] = f.lanes[0, ramp(0, 1, 8)] + f.lanes[0, ramp(1, 1, 8)] + f.lanes[0, ramp(2, 1, 8)]
 
-Clamped lanes are not contiguous: each would be loaded as a scalar, for each vector again, in code that is many times as
-long as that of the steady loop beside it. This pass is for the edges that `partition` leaves, once loops are unrolled:
-in consecutive statements, all vectors over the same elements share a row. Where that is no less work, as with a few
-lanes, nothing changes. Rows of adjacent elements are filled by vectors, mirrored or repeated ones by vectors in the
+Clamped lanes are not contiguous: each would be loaded as a scalar, again for each vector, in code many times as long as
+that of the steady loop next to it. This pass is for the edges that `partition` leaves, after loops have been unrolled:
+in consecutive statements, all vectors over the same elements share a row. Nothing changes if this is not less work, as
+with only a few lanes. Rows of adjacent elements are filled by vectors, mirrored or repeated ones by vectors only in the
 interior (`clamped_rows`).
 """
 
@@ -31,10 +31,10 @@ from ..target.kinds import Kind, Memory
 from .clamped_rows import Clamped, Columns, FoldedRows, InteriorRange, Shifted
 from .names import of_buffer, of_loop
 
-_LEAST = 32  # lanes of all vectors together, at least
-_LANE, _STEP, _ELEMENT = 4, 4, 3  # instructions per loaded lane, per iteration that fills rows, per element there
+_LEAST = 32  # least number of lanes of all vectors together
+_LANE, _STEP, _ELEMENT = 4, 4, 3  # instructions per loaded lane, per iteration that fills rows, and per element in it
 _VECTOR, _ENDS = 4, 8  # instructions per vector that fills rows, and for both ends of a row
-_WORTH = 3  # vectors are worthwhile if filling by elements takes this many times as many instructions
+_WORTH = 3  # vectors are worthwhile if filling by elements takes at least this many times the instructions
 _U = var("#lane")  # the number of a lane
 
 
@@ -63,7 +63,7 @@ class _Collector:
         return ir.block(*parts)
 
     def stores(self, run: list[Store]) -> Stmt:
-        """Rewrite consecutive stores to load from rows where that is less work."""
+        """Rewrite consecutive stores to load from rows if this is less work."""
         rows_by_name = {
             of_buffer(run[0].buffer, "lanes", next(self.numbers)): rows
             for rows in _rows(run, self.columns)
@@ -77,22 +77,22 @@ class _Collector:
 
 @dataclass(frozen=True)
 class _Lanes:
-    """A vector load from a row, in which lane 0 is the element `offset`."""
+    """A vector load from a row. Its lane 0 is the row's element number `offset`."""
 
     load: Load
-    row: tuple[Expr, ...]  # indices by the number of the element
+    row: tuple[Expr, ...]  # indices as functions of the element number
     offset: int
-    along: Clamped | InteriorRange | None  # where elements are adjacent except at the ends
+    along: Clamped | InteriorRange | None  # the part of the row in which elements are adjacent
 
     @property
     def of(self) -> tuple[object, ...]:
-        """The key of the loads that share a row."""
+        """The key by which loads share a row."""
         return self.load.dtype, self.load.lanes, self.load.buffer, *map(key, self.row)
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows over the same range of elements, and the loads that are served by each."""
+    """Rows over the same range of elements, and the loads that each row serves."""
 
     dtype: DType
     lanes: int
@@ -111,7 +111,7 @@ class _Rows:
 
     @property
     def _work(self) -> float:
-        """The number of instructions that fill the rows."""
+        """The number of instructions that filling the rows takes."""
         return self._by_vectors if self._are_vectors else self._by_elements
 
     @property
@@ -124,7 +124,7 @@ class _Rows:
 
     @property
     def _are_vectors(self) -> bool:
-        """Whether rows are filled by vectors; both variants are emitted then, so that it must be worthwhile."""
+        """Whether rows are filled by vectors. Both variants are then emitted, so it must be worthwhile."""
         return self.along is not None and _WORTH * self._by_vectors <= self._by_elements
 
     def around(self, name: str, s: Stmt) -> Stmt:
@@ -152,7 +152,7 @@ class _Rows:
         return Load(self.dtype, 1, lanes.load.buffer, places)
 
     def instead(self, name: str) -> dict[Key, Load]:
-        """The loads from rows that replace the original ones, by the keys of these."""
+        """The loads from rows that replace the original ones, by the keys of the originals."""
         rows = self._by_vector(name)
         begin = const(0, INDEX) if rows is None else rows.begin
         return {
@@ -199,7 +199,7 @@ def _rows(run: list[Store], columns: Columns) -> list[_Rows]:
 
 
 def _clamped_loads(loads: Iterable[Load], columns: Columns) -> Iterator[_Lanes]:
-    """The loads whose indices are functions of the lane number."""
+    """Yield the loads whose indices are functions of the lane number."""
     of_one_lane: dict[Key, Expr] = {}  # indices are shared by many loads
     moved: dict[tuple[Key, int], Expr] = {}
     for load in loads:
@@ -225,7 +225,7 @@ def _is_clamped(load: Load) -> bool:
 
 
 def _moved(e: Expr) -> tuple[Expr, ...]:
-    """The parts of an index that a clamp, or a remainder by an extent, displaces."""
+    """The operands of an index that a clamp or a remainder by an extent displaces."""
     if not isinstance(e, Op) or e.dtype != INDEX:
         return ()
     if e.op == "mod" and not isinstance(e.args[1], Const):
@@ -234,7 +234,7 @@ def _moved(e: Expr) -> tuple[Expr, ...]:
 
 
 def _of_one_lane(e: Expr) -> Expr | None:
-    """The index of one lane, by its number."""
+    """The index of one lane as a function of its number."""
     if isinstance(e, Ramp):
         return e.base + _U * e.stride
     if isinstance(e, Const):
@@ -243,7 +243,7 @@ def _of_one_lane(e: Expr) -> Expr | None:
 
 
 def _offset(places: tuple[Expr, ...]) -> int | None:
-    """The constant distance in lanes between clamped indices and those without an offset."""
+    """The constant distance in lanes between clamped indices and those without an offset, or None."""
     for e in walk_expr(*places):
         for side in _moved(e):
             form = linear(side)

@@ -1,4 +1,4 @@
-"""Conditions on a loop variable: the bounds they put on it, and expressions in which they have been decided."""
+"""Conditions on a loop variable: the bounds that they imply, and expressions with decided conditions replaced."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ _MIRROR = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt", "eq": "eq"}
 
 
 def is_comparison(e: Expr) -> bool:
-    """Whether the expression orders two index expressions."""
+    """Whether the expression is an order comparison of two indices."""
     return isinstance(e, Op) and e.op in COMPARED and e.args[0].dtype == INDEX and e.lanes == 1
 
 
 def limit(holds: Expr, name: str, facts: Facts) -> tuple[bool, Expr] | None:
     """Solve holds >= 0 for a variable: (True, b) for variable >= b, (False, b) for variable < b.
 
-    None where that is not linear in the variable, or where coefficients do not fit an index (8*x where x is times
-    2**61).
+    None if it is not linear in the variable, or if coefficients do not fit in an index (8*x where x is times 2**61).
     """
     form = linear(simplify(expr(holds, INDEX), facts))
     c = form.coefficient(name)
@@ -39,7 +38,7 @@ def limit(holds: Expr, name: str, facts: Facts) -> tuple[bool, Expr] | None:
 
 
 class Decided:
-    """Replaces nodes by identity, before their operands are visited, and removes branches and masks that are true."""
+    """Replaces nodes by identity, before visiting their operands, and removes branches and masks that are true."""
 
     def __init__(self, choices: Mapping[int, tuple[Expr, Expr]]) -> None:
         self.choices = choices  # id(node) -> (node, replacement)
@@ -75,7 +74,7 @@ def is_true(e: Expr) -> bool:
 
 
 def assume(condition: Expr, bounds: Mapping[str, tuple[int | None, int | None]]) -> tuple[dict[str, Expr], Bounds]:
-    """The scalars that the condition makes constant, and `bounds` with those that it adds."""
+    """The scalars that the condition makes constant, and `bounds` combined with those that it implies."""
     known: dict[str, Expr] = {}
     result: Bounds = dict(bounds)
     for c in conjuncts(condition):
@@ -96,7 +95,7 @@ def is_impossible(bounds: Mapping[str, tuple[int | None, int | None]]) -> bool:
 
 
 def _comparison(e: Expr) -> tuple[Var, str, Const] | None:
-    """The condition in the form variable <op> constant, if it has it."""
+    """The condition in the form variable <op> constant, or None if it does not have it."""
     if not (isinstance(e, Op) and e.op in _MIRROR):
         return None
     a, b = (x.value if isinstance(x, Cast) and _keeps_values(x) else x for x in e.args)

@@ -1,4 +1,4 @@
-"""Memoized queries: which buffers statements and expressions load, and which stages statements compute."""
+"""Memoized queries: the buffers that statements and expressions load, and the stages that statements compute."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..ir.visit import children, expressions
 
 
 class Contents:
-    """Which buffers a statement loads from and which stages it computes, memoized per statement: in long pipelines,
-    each stage queries all statements after it, most of which do not use it.
+    """The buffers that a statement loads from and the stages that it computes, memoized by statement. In a long
+    pipeline, each stage queries all statements after it, most of which do not use it.
     """
 
     def __init__(self) -> None:
@@ -40,8 +40,8 @@ class Contents:
     def leading_to(self, s: Stmt, buffers: tuple[str, ...]) -> tuple[list[Let], Stmt]:
         """Descend to the first statement that does more than enclose the only reader of the buffers.
 
-        The lets on the way are returned too; a stage that precedes many others has many of them. The last answer is
-        memoized, since the same query comes several times in a row.
+        The lets on the way are returned as well; a stage that precedes many others has many of them. The last answer is
+        memoized, since the same query is often made several times in succession.
         """
         if self._led[0] is not s or self._led[1] != buffers:
             self._led = (s, buffers, self._lead(s, buffers))

@@ -1,4 +1,5 @@
-"""The range that loops cover together; one by one, those of a split would seem to cover more than its dim."""
+"""The ranges that loops cover together. Taken one by one, the loops of a split would seem to cover more than their
+dim."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from ..expr.nodes import Expr
 
 @dataclass(frozen=True)
 class Range:
-    """First and last value of a loop-to-be (inclusive)."""
+    """The first and the last value (inclusive) of a loop that is to be built."""
 
     low: Expr
     high: Expr
@@ -19,10 +20,11 @@ class Range:
 
 @dataclass(frozen=True)
 class CoveredRange:
-    """What some loops cover together, exactly: those of one dim its range, a fused loop the ranges of its two dims.
+    """The exact range that some loops cover together: the loops of one dim cover its range, a fused loop the ranges of
+    its two dims.
 
-    Dims are identified by name: the same loops may be built several times, and one version's constants are not
-    another's.
+    Dims are identified by name, since the same loops may be built several times, and one version's constants are not
+    those of another.
     """
 
     range: Range
@@ -34,17 +36,18 @@ class Coverage:
 
     def __init__(self) -> None:
         self._whole: dict[str, CoveredRange] = {}
-        self._early: dict[str, int] = {}  # loop -> iterations by which it starts early, in some version
+        self._early: dict[str, int] = {}  # loop -> most iterations by which a version starts early
 
     def add(self, covered: Mapping[str, CoveredRange]) -> None:
         self._whole.update(covered)
 
     def start_early(self, loop: str, iterations: int) -> None:
-        """Note that the loop begins before its dim does."""
+        """Note that the loop begins before its dim."""
         self._early[loop] = max(iterations, self._early.get(loop, 0))
 
     def get(self, name: str) -> CoveredRange | None:
-        """The covered range; None also where another loop of its dim starts early, since it is not known how early."""
+        """The covered range. It is also None if another loop of the same dim starts early, since it is not known by how
+        much."""
         covered = self._whole.get(name)
         if covered is None or covered.loops.isdisjoint(self._early):
             return covered

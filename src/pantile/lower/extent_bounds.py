@@ -1,4 +1,5 @@
-"""Constant upper bounds of extents: memory of threads and blocks is allocated at compile time."""
+"""Constant upper bounds of extents. They are needed because memory of threads and blocks is allocated at compile
+time."""
 
 from __future__ import annotations
 
@@ -14,18 +15,19 @@ from ..expr.visit import Key, key, names, substitute, variables
 from ..ir.nodes import Let
 from .footprint import bound_by
 
-_FAR = 1 << 31  # larger bounds are merely those of a data type, and no memory is that large
-_MOST_FORMS = 2_000  # alternatives examined for one extent
+_FAR = 1 << 31  # larger bounds are merely those of a data type; no memory is that large
+_MOST_FORMS = 2_000  # most alternatives examined for one extent
 _MOST_MEMOIZED = 1 << 14
 _memo: dict[Key, int | None] = {}  # bounds of whole extents, by their structure up to names
 
 
 def most(e: Expr, scope: Scope) -> int | None:
-    """The least constant upper bound of an extent, if one is known.
+    """The smallest constant upper bound of an extent that can be derived, or None.
 
-    The last of many blocks may be shorter, never longer: min(lo + 7, n) - lo + 1. The tail of a split by 8 is shorter
-    than a block: n - n//8*8. A minimum or maximum is one of its operands: n - min(a, b) is n - a or n - b, also inside
-    of a quotient, such as an index of a coarser level: (n + 7)//8 - min(a, n + 1)//8."""
+    The last of many blocks may be shorter than the others, never longer: min(lo + 7, n) - lo + 1. The tail of a split
+    by 8 is shorter than a block: n - n//8*8. A minimum or maximum is one of its operands: n - min(a, b) is n - a or n -
+    b. This also holds inside of a quotient, such as an index of a coarser level: (n + 7)//8 - min(a, n + 1)//8.
+    """
     e = simplify(e)
     high = interval(e, scope).high
     bounds = [high] if isinstance(high, int) else []
@@ -36,8 +38,9 @@ def most(e: Expr, scope: Scope) -> int | None:
 
 
 def most_kept(e: Expr, scope: Scope) -> int | None:
-    """The least constant upper bound of an extent of memory, which may be one for any params: of bins that are chosen
-    by `gain >> 61`, no more are kept than that type has. Loops over so many would be longer than most calls need.
+    """The smallest constant upper bound of an extent of memory that can be derived, or None. It may hold for any
+    params: if `gain >> 61` selects bins, the number of bins that are kept is limited by its type. Loops do not use this
+    bound, since they would be longer than most calls need.
     """
     known = most(e, scope)
     if known is not None:
@@ -60,13 +63,13 @@ def _memoized_bound(e: Expr) -> int | None:
 
 
 class _BoundSearch:
-    """Upper bounds of linear forms, each computed once: nested clamps have many cases, but few distinct ones, and forms
-    that differ only in their constants have bounds that differ as much."""
+    """Upper bounds of linear forms, each computed once. Nested clamps have many cases, but few distinct ones, and the
+    bounds of forms that differ only in their constants differ by the same amount."""
 
     def __init__(self) -> None:
-        self.known: dict[frozenset[tuple[Key, int]], int | None] = {}  # by terms, of forms without constants
-        self.simplifier = Simplifier(NO_FACTS)  # cases share most of their operands
-        self.cases: dict[Key, tuple[str, tuple[Expr, ...]]] = {}  # by term, which many forms share
+        self.known: dict[frozenset[tuple[Key, int]], int | None] = {}  # terms of a form without its constant -> bound
+        self.simplifier = Simplifier(NO_FACTS)  # memoizes: cases share most of their operands
+        self.cases: dict[Key, tuple[str, tuple[Expr, ...]]] = {}  # by term; many forms share it
         self.parts: dict[tuple[Key, bool], _WithoutFloors] = {}  # by term, and whether its coefficient is positive
 
     def most(self, form: Linear) -> int | None:
@@ -82,7 +85,7 @@ class _BoundSearch:
         return None if bound is None else bound + form.constant
 
     def without_floors(self, form: Linear) -> Iterator[int]:
-        """A bound, if all terms cancel once there are no quotients and remainders."""
+        """Yield a bound if all terms cancel once quotients and remainders are bounded by linear terms."""
         if not any(_divisor(atom) or _divisor(atom, "mod") for atom, _ in form.terms.values()):
             return
         left: dict[Key, Fraction] = {}
@@ -99,7 +102,7 @@ class _BoundSearch:
         return self.parts[query]
 
     def in_each_case(self, form: Linear) -> Iterator[int]:
-        """Split minima and maxima into cases. Where the whole grows with a minimum, either operand bounds it."""
+        """Split minima and maxima into cases. If the form grows with a minimum, either operand gives a bound."""
         for k, (atom, coefficient) in form.terms.items():
             op, cases = self.cases_of(k, atom)
             if op == ("min" if coefficient < 0 else "max"):
@@ -118,13 +121,13 @@ class _BoundSearch:
 
 
 def _each(form: Linear, atom: Expr, cases: tuple[Expr, ...]) -> Iterator[Linear]:
-    """The form with each case of a term substituted for it."""
+    """Yield the form with each case substituted for a term."""
     coefficient = form.terms[key(atom)][1]
     yield from (form.without(key(atom)).plus(linear(c), coefficient) for c in cases)
 
 
 def _cases(atom: Expr, simplifier: Simplifier) -> tuple[str, tuple[Expr, ...]]:
-    """The term as a minimum or maximum of two numbers: min(a, b)//n is min(a//n, b//n)."""
+    """The term as a minimum or maximum of two expressions: min(a, b)//n is min(a//n, b//n)."""
     if isinstance(atom, Op) and atom.op in ("min", "max"):
         return atom.op, atom.args
     n = _divisor(atom)
@@ -141,7 +144,7 @@ def _cases(atom: Expr, simplifier: Simplifier) -> tuple[str, tuple[Expr, ...]]:
 
 
 def _divisor(atom: Expr, op: str = "floordiv") -> int:
-    """The constant divisor of a quotient, or of a remainder if `op` is "mod"; 0 if the expression is none."""
+    """The constant divisor of a quotient, or of a remainder if `op` is "mod"; 0 if the expression is neither."""
     if isinstance(atom, Op) and atom.op == op and isinstance(atom.args[1], Const):
         return max(int(atom.args[1].value), 0)
     return 0
@@ -156,15 +159,15 @@ def _written_out(e: Expr, scope: Scope) -> Expr:
 
 @node()
 class _WithoutFloors:
-    """A bound of a term times 1 or -1 in which no quotient and no remainder by a constant is left: a constant plus so
-    many times other terms."""
+    """A bound of a term times 1 or -1 that contains no quotients and remainders by constants: a constant plus multiples
+    of other terms."""
 
     constant: Fraction
     terms: dict[Key, Fraction]
 
 
 def _term_without_floors(k: Key, atom: Expr, sign: int) -> _WithoutFloors:
-    """x//n is at most x/n, and less by at most (n - 1)/n; x%n is at most n - 1, and at least 0."""
+    """Bound a term: x//n is at most x/n, and less by at most (n - 1)/n; x%n is at most n - 1, and at least 0."""
     if n := _divisor(atom, "mod"):
         return _WithoutFloors(Fraction(max(sign, 0) * (n - 1)), {})
     n = _divisor(atom)
@@ -187,8 +190,8 @@ def _add(terms: dict[Key, Fraction], others: dict[Key, Fraction], times: Fractio
 
 
 def _apart(form: Linear) -> Iterator[int]:
-    """m*((x + d)//p) - m*n*(x//(p*n)) is at most m times (p*n - 1 + d)//p: d/p rounded up where n is 1, and n - 1, the
-    tail of a split, where d is 0.
+    """Yield a bound of m*((x + d)//p) - m*n*(x//(p*n)), which is at most m times (p*n - 1 + d)//p: d/p rounded up if n
+    is 1, and n - 1, the tail of a split, if d is 0.
     """
     if len(form.terms) != 2:
         return

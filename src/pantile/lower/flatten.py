@@ -1,11 +1,11 @@
-"""Flatten storage: buffers become flat memory and accesses one index; scratch buffers get an offset in the thread's
-arena.
+"""Flatten storage: buffers become flat memory, accesses get a single index, and scratch buffers get an offset in the
+thread's arena.
 
 before:  realize f: uint16[0..3, x.min..x.max + 1]    after:  alloc f: uint16[3*f.stride.0] in scratch at byte 0
          f[y % 3, x] = ...                                    f[(y % 3)*f.stride.0 + (x - x.min)] = ...
 
-Inputs and outputs are addressed by their strides; strides known to be small are constants. Buffers with disjoint
-lifetimes share memory: a buffer's offset in the arena is the end of those that live around it.
+Inputs and outputs are addressed by their strides; strides known to be small are constants. Buffers with disjoint live
+ranges share memory: a buffer's offset in the arena is the end of the buffers that are live around it.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from .refuse import no_constant_size, too_large_for_a_block, too_large_for_the_s
 from .split_storage import stored_dims
 from .vectorize import combined
 
-STACK_LIMIT = 16 * 1024  # bytes of a buffer that is put on the stack by default
-STACK_ROOM = 256 * 1024  # bytes of all buffers of one function: threads may have stacks of no more than twice that
+STACK_LIMIT = 16 * 1024  # most bytes of a buffer that is put on the stack by default
+STACK_ROOM = 256 * 1024  # most bytes of all buffers of one function: the stacks of threads may be only twice as large
 _ZERO = const(0, INDEX)
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Per dim of a buffer: first coordinate and stride in elements (None for 1).
+    """The first coordinate and the stride in elements (None for 1) along each dim of a buffer.
 
-    Overlapping windows have most indices in common: `loads` has the flat loads made so far.
+    Overlapping windows have most indices in common, so `loads` memoizes flat loads.
     """
 
     mins: tuple[Expr | None, ...]
@@ -52,21 +52,22 @@ class _Layout:
 
 
 def flatten(body: Stmt, graph: Graph, plan: Plan, buffers: tuple[BufferArg, ...], facts: Facts) -> Stmt:
-    """Replace Realize by Alloc and give every access a single index."""
+    """Replace Realize by Alloc, and give every access a single index."""
     flattener = _Flattener(graph, plan, buffers, facts)
     flattener.note_realized(body)
     return flattener.visit(body, {}, None)
 
 
 class _Arena:
-    """Scratch memory of the innermost parallel loop: the bytes in use here, and peaks, which nested arenas share."""
+    """Scratch memory of the innermost parallel loop: the bytes in use at this point, and the peaks, which nested arenas
+    share."""
 
     def __init__(self, used: Expr, peaks: list[Expr]) -> None:
         self.used = used
         self.peaks = peaks
 
     def most(self) -> Expr:
-        """The upper bound of the bytes that the loop needs."""
+        """An upper bound of the bytes that the loop needs."""
         nothing: Expr = const(0, INDEX)
         return reduce(maximum, self.peaks, nothing)
 
@@ -81,13 +82,13 @@ class _Flattener:
         self.places: dict[tuple[int, ...], tuple[_Layout, tuple[Expr, ...], Expr]] = {}  # by the ids of the operands
         self.has_blocks = plan.target.has_blocks
         self.in_block = self.in_thread = False
-        self.warps = 0  # of the current block
+        self.warps = 0  # number of warps of the current block
         self.of_warp = _Arena(_ZERO, [])  # the shared memory of a warp, in a thread loop
         self.on_stack = 0  # bytes of stack in the current function
-        self.around_memory: set[int] = set()  # ids of statements that contain a Realize: scopes matter there
+        self.around_memory: set[int] = set()  # ids of statements that contain a Realize; only these need scopes
 
     def note_realized(self, s: Stmt) -> bool:
-        """Whether a statement contains a Realize; the ids of those that do are noted."""
+        """Whether a statement contains a Realize. The ids of statements that do are noted."""
         inside = [self.note_realized(c) for c in ir.children(s)]
         if not isinstance(s, Realize) and not any(inside):
             return False
@@ -114,21 +115,21 @@ class _Flattener:
         arena = _Arena(const(0, INDEX), [])
         low, extent = self.expression(s.min), self.expression(s.extent)
         ((body, scope),) = step(s, {})
-        around, self.on_stack = self.on_stack, 0  # becomes a function of its own
+        around, self.on_stack = self.on_stack, 0  # the body becomes a separate function
         self.in_block, self.warps = s.kind is Kind.BLOCK, s.threads // WARP_SIZE
         inside = self.visit(body, scope, arena)
         self.on_stack, self.in_block = around, False
         return replace(s, min=low, extent=extent, body=inside, scratch=simplify(arena.most(), self.facts))
 
     def thread(self, s: For, scope: Scope, arena: _Arena | None) -> Stmt:
-        """The body of a thread loop, in which buffers are private to each thread, or to each warp."""
+        """The body of a thread loop, in which buffers are private to each thread or to each warp."""
         ((body, inner),) = step(s, scope)
         self.in_thread, self.of_warp = True, _Arena(_ZERO, [])
         inside = self.visit(body, inner, arena)
         self.in_thread = False
         if arena is not None and self.of_warp.peaks:
             apart = simplify(self.of_warp.most())
-            assert isinstance(apart, Const)  # as all sizes in a block are
+            assert isinstance(apart, Const)  # all sizes in a block are
             inside = _for_each_warp(inside, int(apart.value))
             self.take(arena, apart * self.warps)
         return ir.rebuild(s, tuple(self.expression(e) for e in ir.expressions(s)), (inside,))
@@ -162,7 +163,7 @@ class _Flattener:
         return result
 
     def constant(self, s: Realize, scope: Scope) -> Realize:
-        """The Realize of memory of a block or thread, with constant upper bounds as its extents."""
+        """The Realize of memory of a block or a thread, with constant upper bounds as extents."""
         sides = [(low, most_kept(extent, scope)) for low, extent in s.box]
         if any(n is None for _, n in sides):
             raise no_constant_size(self.stage(s), s.memory)
@@ -173,13 +174,13 @@ class _Flattener:
         return self.graph.producer[made_for(s.buffer)]
 
     def check_shared(self, s: Realize, memory: Memory, used: Expr, of_warp: Expr = _ZERO) -> None:
-        """Refuse buffers that exceed the shared memory of a block."""
+        """Refuse a buffer if it makes a block exceed its shared memory."""
         if memory is Memory.SHARED and isinstance(used, Const) and int(used.value) > MOST_SHARED:
             each = (self.warps, int(of_warp.value)) if isinstance(of_warp, Const) and int(of_warp.value) else None
             raise too_large_for_a_block(self.stage(s), int(used.value), MOST_SHARED, each)
 
     def take(self, arena: _Arena, bytes_: Expr) -> _Arena:
-        """The arena inside a new buffer's lifetime."""
+        """The arena during the live range of a new buffer."""
         end = simplify(arena.used + (bytes_ + (self.line - 1)) // self.line * self.line, self.facts)
         arena.peaks[:] = [p for p in arena.peaks if p is not arena.used] + [end]  # replaces the peak it extends
         return _Arena(end, arena.peaks)
@@ -199,15 +200,16 @@ class _Flattener:
         return Memory.HEAP if arena is None else Memory.SCRATCH
 
     def of_gpu(self, s: Realize, number: int | None) -> Memory:
-        """The memory of a buffer on a GPU: private inside of threads unless it is to be that of a warp, shared inside
-        of blocks, else global."""
+        """The memory of a buffer on a GPU. Inside of threads it is private, unless requested to be shared by a warp;
+        elsewhere inside of blocks it is shared; otherwise it is global."""
         if not self.in_block or number is None:
             return Memory.HEAP
         is_shared = s.memory is Memory.SHARED or not self.in_thread
         return Memory.SHARED if is_shared else self.take_stack(s, Memory.REGISTER, number)
 
     def take_stack(self, s: Realize, memory: Memory, number: int) -> Memory:
-        """Reserve stack memory of the function; registers that lowering itself introduces are few."""
+        """Reserve stack memory of the function. Registers that lowering itself introduces are few and are not
+        checked."""
         stage = self.graph.producer.get(s.buffer)
         if stage is not None and self.on_stack + number > STACK_ROOM:
             raise too_large_for_the_stack(stage, s.memory, number, self.on_stack, STACK_ROOM)
@@ -215,7 +217,7 @@ class _Flattener:
         return memory
 
     def layout(self, s: Realize) -> tuple[list[tuple[str, Expr]], _Layout, Expr]:
-        """Strides by memory order (innermost 1), rows padded, and the size in elements."""
+        """Strides in memory order (1 for the innermost dim), with padded rows, and the size in elements."""
         order, pads = self.memory_order(s), self.pads(s)
         strides: list[Expr | None] = [None] * len(s.box)
         lets: list[tuple[str, Expr]] = []
@@ -234,7 +236,7 @@ class _Flattener:
         return lets, _Layout(tuple(mins), tuple(strides)), size
 
     def memory_order(self, s: Realize) -> list[int]:
-        """The dims of a buffer, the contiguous one last."""
+        """The dims of a buffer in memory order, the contiguous one last."""
         stage = self.graph.producer.get(s.buffer)
         if stage is None:  # introduced by lowering
             return list(range(len(s.box)))
@@ -244,7 +246,7 @@ class _Flattener:
         return [*range(slots), *(slots + dims.index(d) for d in plan.storage)]
 
     def pads(self, s: Realize) -> dict[int, int]:
-        """Padding along dims that exist only in memory."""
+        """The padding along each dim, which exists only in memory."""
         stage = self.graph.producer.get(s.buffer)
         pads = {} if stage is None else self.plan.stages[stage.name].pads
         if stage is None or not pads:
@@ -273,7 +275,8 @@ class _Flattener:
         return flat
 
     def index(self, buffer: str, indices: tuple[Expr, ...]) -> Expr:
-        """Offset in elements from the buffer's base pointer; accesses that share their indices share it, too."""
+        """The offset in elements from the buffer's base pointer. Accesses that share their indices also share the
+        offset."""
         layout = self.layouts[buffer]
         key = (id(layout), *map(id, indices))
         known = self.places.get(key)
@@ -283,7 +286,7 @@ class _Flattener:
 
 
 def _for_each_warp(s: Stmt, apart: int) -> Stmt:
-    """The body of a thread loop in which shared memory is that of each warp, so many bytes apart."""
+    """Make shared memory in the body of a thread loop private to each warp, at a distance of `apart` bytes."""
 
     def change(s: Stmt) -> Stmt | None:
         return replace(s, apart=apart) if isinstance(s, Alloc) and s.memory is Memory.SHARED else None
@@ -301,7 +304,7 @@ def _offset(layout: _Layout, indices: tuple[Expr, ...]) -> Expr:
 
 
 def _strides(b: BufferArg) -> tuple[Expr | None, ...]:
-    """The strides of an array, None for 1."""
+    """The strides of an array; None stands for 1."""
     known = enumerate(b.known_strides)
     return tuple(var(b.stride(k)) if n is None else None if n == 1 else const(n, INDEX) for k, n in known)
 
@@ -312,9 +315,10 @@ def _is_shorter(size: Expr, dtype: DType, line: int) -> bool:
 
 
 def _padded(size: Expr, dtype: DType, line_bytes: int) -> Expr:
-    """Rows start on cache lines, and an extra line keeps rows of 4096 bytes from falling on the same cache sets.
+    """Pad a row. Rows start on cache lines, and an extra line keeps rows of 4096 bytes from falling on the same cache
+    sets.
 
-    Rows shorter than a line lie within one: their size becomes a power of two. The channels of a pixel are packed, so
+    Rows shorter than a line stay within one: their size becomes a power of two. The channels of a pixel are packed, so
     that pixels are rows without gaps.
     """
     line = line_bytes // dtype.bytes

@@ -3,8 +3,8 @@
 before:  realize f: [y.min - 1 .. y.max + 1]          after:  realize f: [0 .. 3]
          f[y + 1, x] = ...                                    f[(y + 1) % 3, x] = ...
 
-Where rows come in groups of unrolled ones they are counted from the buffer's first row: (4*g + k) % 8 is then
-4*(g % 2) + k, so that the rows of a group lie at constant distances and share their address.
+Groups of unrolled rows are counted from the buffer's first row: (4*g + k) % 8 then equals 4*(g % 2) + k, so the rows of
+a group are at constant distances and share an address.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _Place = tuple[str, int]  # a buffer and one of its dims
 
 
 def fold_storage(body: Stmt, folds: Folds) -> Stmt:
-    """Make the given dims of the given buffers circular, with that many rows each."""
+    """Make the given dims of the given buffers circular, with the given numbers of rows."""
     wanted = {(b, k): n for b, dims in folds.items() for k, n in dims.items()}
     for s in ir.walk(body):
-        if isinstance(s, Realize):  # no gain where the whole extent is as small
+        if isinstance(s, Realize):  # no gain if the whole extent is as small
             for k, (_, extent) in enumerate(s.box):
                 if isinstance(extent, Const) and int(extent.value) <= wanted.get((s.buffer, k), 0):
                     wanted.pop((s.buffer, k), None)
@@ -37,7 +37,7 @@ def fold_storage(body: Stmt, folds: Folds) -> Stmt:
 
 
 class _Folder:
-    """Rewrites accesses; `firsts` has the first row of the dims whose rows are counted from it."""
+    """Rewrites accesses. `firsts` has the first row of the dims whose rows are counted from it."""
 
     def __init__(self, wanted: Mapping[_Place, int], firsts: Mapping[_Place, Expr]) -> None:
         self.wanted = wanted
@@ -73,7 +73,8 @@ class _Folder:
 
 
 def _inside(s: Stmt, lets: _Lets) -> _Lets:
-    """The lets and unrolled variables inside `s` in terms of other names; of unrolled ones, v - min is symbolic."""
+    """The lets and unrolled variables inside of `s`, in terms of other names. For unrolled variables, v - min stays
+    symbolic."""
     if isinstance(s, Let) and s.value.dtype == INDEX:
         return {**lets, s.name: substitute(s.value, lets)}
     if isinstance(s, For) and s.kind is Kind.UNROLL:
@@ -82,7 +83,7 @@ def _inside(s: Stmt, lets: _Lets) -> _Lets:
 
 
 def _grouped(body: Stmt, wanted: Mapping[_Place, int]) -> dict[_Place, Expr]:
-    """The first rows of the buffers that are accessed only in unrolled rows of groups that tile the buffer."""
+    """The first rows of the buffers that are accessed only by unrolled rows in groups that tile the buffer."""
     firsts: dict[_Place, Expr] = {}
     for place, index, lets in _accesses(body, wanted, {}, firsts):
         if place in firsts and not _is_grouped(index, firsts[place], wanted[place], lets):
@@ -93,7 +94,7 @@ def _grouped(body: Stmt, wanted: Mapping[_Place, int]) -> dict[_Place, Expr]:
 def _accesses(
     s: Stmt, wanted: Mapping[_Place, int], lets: _Lets, firsts: dict[_Place, Expr]
 ) -> Iterator[tuple[_Place, Expr, _Lets]]:
-    """Every index into a folded dim, after the first row of its buffer has been noted."""
+    """Yield every index into a folded dim, after noting the first row of its buffer."""
     if isinstance(s, Realize):
         for k, (low, _) in enumerate(s.box):
             if (s.buffer, k) in wanted:
@@ -107,13 +108,15 @@ def _accesses(
 
 
 def _steps(s: Stmt, lets: _Lets) -> _Lets:
-    """The names inside a statement as in `_inside`, without the steps of unrolled loops, which will be constants."""
+    """The names inside of a statement as in `_inside`, but without the steps of unrolled loops, which will be
+    constants."""
     if isinstance(s, For) and s.kind is Kind.UNROLL:
         return {**lets, s.var: substitute(s.min, lets)}
     return _inside(s, lets)
 
 
 def _is_grouped(index: Expr, first: Expr, rows: int, lets: _Lets) -> bool:
-    """Whether the row, counted from the first one, is a multiple of something that divides `rows`, and a constant."""
+    """Whether the row, counted from the first one, is a constant plus a multiple of some divisor of `rows` greater than
+    1."""
     terms = linear(simplify(substitute(index, lets) - first)).terms.values()
     return all(isinstance(atom, Var) for atom, _ in terms) and gcd(rows, *(c for _, c in terms)) > 1

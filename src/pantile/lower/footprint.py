@@ -1,4 +1,5 @@
-"""Footprints: the boxes of a stage that statements read and compute over all their loops, in names visible outside."""
+"""Footprints: the boxes of a stage that statements read and compute over all their loops, in terms of names visible
+outside."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from .names import is_of_call, region_names
 
 
 class LoopRanges:
-    """Ranges of whole loops as seen from inside the loops `around`."""
+    """The ranges of whole loops, as seen from inside of the loops `around`."""
 
     def __init__(self, covered: Coverage, around: Iterable[str], contents: Contents) -> None:
         self.covered = covered
@@ -29,18 +30,19 @@ class LoopRanges:
         self.contents = contents
 
     def loop(self, s: For, scope: Scope) -> Interval:
-        """All values of a loop's variable, over the loops entered so far."""
+        """All values of a loop's variable over the loops entered so far."""
         whole = self.covered.get(s.var)
         if whole is not None and not whole.loops & self.around:
             return _range(whole, scope)
         first, last = interval(s.min, scope), s.min + s.extent - 1
-        # Where the loop may start at several points, its start and end belong to the same one: lo + (n - lo).
+        # If the loop may start at several points, simplify its end, whose start is the same one: lo + (n - lo).
         return Interval(first.low, interval(last if first.is_point else simplify(last), scope).high)
 
     def let(self, s: Let, scope: Scope) -> Interval:
-        """All values of a let; a coordinate recombined from fused or split loops stays in its dim's range.
+        """All values of a let. A coordinate recombined from fused or split loops stays within the range of its dim.
 
-        A loop of one iteration is a let as well, treated as a loop: where others start early, clamps hide by how much.
+        A loop of one iteration is a let too, but is treated as a loop: if other loops start early, clamps hide by how
+        much.
         """
         whole = self.covered.get(s.name)
         if whole is None:
@@ -59,7 +61,7 @@ NOTHING_KNOWN = LoopRanges(Coverage(), (), Contents())
 
 
 def step(s: Stmt, scope: Scope, reach: LoopRanges = NOTHING_KNOWN) -> list[tuple[Stmt, Scope]]:
-    """The statements directly inside `s`, each with its scope."""
+    """The statements directly inside of `s`, each with its scope."""
     if isinstance(s, (For, Let)):
         return [(s.body, {**scope, **_bound(s, scope, reach)})]
     if isinstance(s, If):
@@ -69,7 +71,8 @@ def step(s: Stmt, scope: Scope, reach: LoopRanges = NOTHING_KNOWN) -> list[tuple
 
 
 def _where(scope: Scope, condition: Expr, holds: bool, reach: LoopRanges) -> Scope:
-    """The scope where a condition holds: narrowed for the variables it bounds, and for lets that depend on these."""
+    """The scope where a condition holds, narrowed for the variables that it bounds and for lets that depend on
+    these."""
     refined = refine(scope, condition, holds)
     limited = {name for name, r in refined.items() if scope.get(name) is not r}
     if not limited:
@@ -115,7 +118,8 @@ def _hull_of(
     wanted: Callable[[Stmt], bool],
     boxes: Callable[[Stmt, Scope], Iterator[Box]],
 ) -> Box | None:
-    """The hull of the boxes of all wanted statements in one; of a version, where its condition holds."""
+    """The hull of the boxes of all wanted statements inside of a statement. The box of a version applies where its
+    condition holds."""
     footprint: Box | None = None
     for inside, inner in _leading_to(s, scope, reach, wanted):
         of_versions = [_hull_of(c, around, reach, wanted, boxes) for c, around in _versions(inside, inner, reach)]
@@ -125,16 +129,15 @@ def _hull_of(
 
 
 def _versions(s: Stmt, scope: Scope, reach: LoopRanges) -> list[tuple[Stmt, Scope]]:
-    """A version of some code under a condition on params and extents, and that for all other calls; nothing of other
-    statements.
-    """
+    """The two versions of code under a condition on params and extents; empty for other statements."""
     if not isinstance(s, If) or s.otherwise is None or not all(map(is_of_call, names(s.condition))):
         return []
     return step(s, scope, reach)
 
 
 def _where_each_runs(s: Stmt, boxes: Sequence[Box | None]) -> Iterator[Box]:
-    """The box of two versions: that of the first relies on its condition, and is anything where that does not hold."""
+    """Yield the box of two versions. The box of the first relies on its condition and may be anything where that does
+    not hold."""
     known = [box for box in boxes if box is not None]
     if len(known) < 2:
         yield from known
@@ -157,11 +160,11 @@ def _where_each_runs(s: Stmt, boxes: Sequence[Box | None]) -> Iterator[Box]:
 def _leading_to(
     s: Stmt, scope: Scope, reach: LoopRanges, wanted: Callable[[Stmt], bool]
 ) -> Iterator[tuple[Stmt, Scope]]:
-    """The wanted statements, outer ones first, each with its scope; statements inside of others, and versions,
-    are not visited.
+    """Yield the wanted statements, outer ones first, each with its scope. Statements inside of unwanted ones and of
+    versions are not visited.
 
-    Nested loops and lets extend one scope, however long the pipeline is: names are unique. Scopes are cleared at the
-    end, since the lazy values in them refer back to them and would be cyclic garbage.
+    Nested loops and lets extend a single scope, however long the pipeline is, since names are unique. Scopes are
+    cleared at the end, because the lazy values in them refer back to them and would be cyclic garbage.
     """
     made: list[dict[str, Interval]] = []
     stack = [(s, scope, False)]
@@ -194,19 +197,19 @@ class _LazyRange(LazyInterval):
 
 
 def bound_by(r: Interval | None) -> For | Let | None:
-    """The statement that binds a name, according to its scope."""
+    """The loop or let that binds a name, according to the name's range in its scope."""
     return r.by if isinstance(r, _LazyRange) else None
 
 
 def _bound(s: For | Let, scope: Scope, reach: LoopRanges) -> dict[str, Interval]:
-    """The name that a loop or let binds."""
+    """The range of the name that a loop or let binds."""
     if isinstance(s, For):
         return {s.var: _LazyRange(s, scope, reach)}
     return {s.name: _LazyRange(s, scope, reach) if s.value.dtype is INDEX else type_range(s.value.dtype)}
 
 
 def computed_box(s: Stmt, stage: Stage, scope: Scope, reach: LoopRanges) -> Box | None:
-    """The box of `stage` that a statement computes, over all its loops."""
+    """The box of `stage` that a statement computes over all its loops."""
 
     def computed(s: Stmt, scope: Scope) -> Iterator[Box]:
         if isinstance(s, Produce) and s.stage == stage.name:
@@ -219,8 +222,8 @@ def computed_box(s: Stmt, stage: Stage, scope: Scope, reach: LoopRanges) -> Box 
 def read_when(
     s: Stmt, buffers: tuple[str, ...], contents: Contents, inside: frozenset[str] = frozenset()
 ) -> list[Expr] | None:
-    """Conditions, in names visible outside, without which a statement reads none of some buffers; None if it never
-    reads them.
+    """The conditions, in terms of names visible outside, without which a statement reads none of some buffers. None if
+    it never reads them.
 
     `inside` has the names bound on the way to the statement.
     """
@@ -240,8 +243,8 @@ def read_when(
 
 
 def read_if(s: Stmt, buffers: tuple[str, ...], counts: Callable[[Expr], bool], contents: Contents) -> bool:
-    """Whether a statement reads some buffers only under a condition, or under a mask; the box of a masked read includes
-    the inactive lanes, so that extents are constant.
+    """Whether a statement reads some buffers only under a condition or a mask. The box of a masked read includes the
+    inactive lanes, so that extents are constant.
     """
     if contents.loaded(s).isdisjoint(buffers):
         return False
@@ -253,7 +256,7 @@ def read_if(s: Stmt, buffers: tuple[str, ...], counts: Callable[[Expr], bool], c
 
 
 def _is_masked(s: Stmt) -> bool:
-    """Whether a store, or the store that a let of data is for, is masked."""
+    """Whether the statement is a masked store, or lets of data around masked stores."""
     while isinstance(s, Let) and s.value.dtype is not INDEX:
         s = s.body
     stores = s.stmts if isinstance(s, Block) else (s,)

@@ -1,4 +1,4 @@
-"""The passes on a graph and its plan, before loops are built: what stages compute, and in which types."""
+"""The passes on a graph and its plan, before loops are built. They change what stages compute, and in which types."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from ..schedule.plan import Plan
 
 
 def inline(graph: Graph, plan: Plan) -> Graph:
-    """The graph with only the planned stages: those without loops of their own are substituted into their consumers."""
+    """The graph with only the planned stages. Stages without loops of their own are substituted into their
+    consumers."""
     return substituted(graph, [s.name for s in graph.stages if s.name not in plan.stages])
 
 
 def expand(graph: Graph, plan: Plan) -> tuple[Graph, Plan]:
-    """Write out reductions whose loops are all unrolled inside those of the pure definition, as part of it.
+    """Write out reductions whose loops are all unrolled inside of those of the pure definition, as part of this
+    definition.
 
     before:  for x: f[x] = 0; unrolled for r in 0..3: f[x] += img[x + r]
     after:   for x: f[x] = 0 + img[x] + img[x + 1] + img[x + 2]
@@ -39,8 +41,8 @@ def convert(graph: Graph, plan: Plan) -> Graph:
     before:  src[x] = img[clamp(x)] as uint8           f[x] += float32(src[x + r])*kernel[r]
     after:   src[x] = float32(img[clamp(x)])           f[x] += src[x + r]*kernel[r]
 
-    One conversion per value instead of one per term: bytes to floats are several instructions, a product is one.
-    Tensor cores multiply what is not converted.
+    This takes one conversion per value instead of one per term: converting bytes to floats takes several instructions,
+    a product only one. Operands of tensor cores are not converted.
     """
     kept = {e.buffer for s in graph.stages for d in _of_tensor_cores(s, plan) for e in d.loads}
     wider = {name: t for name, t in conversions(graph).items() if name not in kept}
@@ -52,7 +54,7 @@ def _converted(s: Stage, wider: dict[str, DType]) -> Stage:
 
     def change(e: Expr) -> Expr | None:
         if isinstance(e, Cast) and isinstance(e.value, Load) and e.dtype is wider.get(e.value.buffer):
-            return replace(e.value, dtype=e.dtype)  # rather than a further conversion
+            return replace(e.value, dtype=e.dtype)  # replaces the conversion
         return None
 
     new, wide = s.changed(lambda d: d.changed(lambda e: transform(e, change, memo))), wider.get(s.name)
@@ -62,7 +64,7 @@ def _converted(s: Stage, wider: dict[str, DType]) -> Stage:
 
 
 def share_indices(graph: Graph) -> Graph:
-    """Make equal index expressions of a definition one node, which passes process once.
+    """Make equal index expressions of a definition a single node, which passes process once.
 
     before:  f[y, x] = g[y + 1, x] + g[y + 1, x + 1]        four indices
     after:   three of them: a stage that reads a thousand pixels around its own reads a few rows and columns
@@ -84,7 +86,7 @@ def _with_shared_indices(d: Definition) -> Definition:
 
 
 def narrow(graph: Graph, plan: Plan) -> Graph:
-    """Do integer arithmetic that certainly fits 16 bits in them.
+    """Compute integer arithmetic in 16 bits if it certainly fits.
 
     before:  uint8((uint32(a[x]) + uint32(a[x + 1]) + uint32(a[x + 2]))//3)     with a of type uint8
     after:   uint8((uint16(a[x]) + uint16(a[x + 1]) + uint16(a[x + 2]))//3)

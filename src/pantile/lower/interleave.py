@@ -4,8 +4,8 @@ before:  out[ramp(3*x, 3, 16)] = r            after:  out[ramp(3*x, 1, 48)] = sh
          out[ramp(3*x + 1, 3, 16)] = g
          out[ramp(3*x + 2, 3, 16)] = b
 
-Where all channels are computed by the same operations from interleaved memory, nothing needs to be shuffled: pixels are
-rows of numbers.
+If all channels are computed by the same operations from interleaved memory, no shuffles are needed: pixels are treated
+as rows of numbers.
 
 before:  out[ramp(3*x, 3, 16)] = 255 - img[ramp(3*x, 3, 16)]
          out[ramp(3*x + 1, 3, 16)] = 255 - img[ramp(3*x + 1, 3, 16)]
@@ -14,9 +14,9 @@ after:   out[ramp(3*x, 1, 16)] = 255 - img[ramp(3*x, 1, 16)]
          out[ramp(3*x + 16, 1, 16)] = 255 - img[ramp(3*x + 16, 1, 16)]
          out[ramp(3*x + 32, 1, 16)] = 255 - img[ramp(3*x + 32, 1, 16)]
 
-Separately, each would store its lanes as scalars. Targets have instructions for interleaved stores, or shuffles. The
-stores are close together, since those of unrolled loops over channels are; other stores between them, by stages of
-several values, stay in place, and the joined store is where the last of the group was.
+Separate strided stores would store their lanes as scalars, whereas targets have instructions for interleaved stores, or
+shuffles. The stores are close together, since they come from unrolled loops over channels. Other stores between them,
+by stages of several values, stay in place, and the joined store takes the place of the last one of the group.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from ..ir.nodes import Block, Stmt, Store
 from .lanes import constant_stride
 
 CHANNELS = range(2, 5)
-_FARTHEST = 64  # statements searched for other channels: unrolled loops may leave many
+_FARTHEST = 64  # most statements searched for other channels: unrolled loops may leave many
 Channels = tuple[Expr, ...]  # the same vector of each channel
-Leaf = Callable[[Channels, int], Expr | None]  # a part of what all channels load, interleaved
+Leaf = Callable[[Channels, int], Expr | None]  # returns a part of the interleaved values of a leaf
 
 
 def interleave(body: Stmt) -> Stmt:
@@ -67,7 +67,7 @@ def groups(stmts: Sequence[Stmt]) -> Iterator[list[int]]:
 
 
 def _channels(s: Stmt) -> int | None:
-    """The number of channels of the pixels of which this statement stores one channel."""
+    """The number of channels of the pixels if the statement stores one channel of several, otherwise None."""
     if not isinstance(s, Store) or s.mask is not None or s.value.lanes == 1:
         return None
     stride = constant_stride(s.indices[0])
@@ -75,7 +75,8 @@ def _channels(s: Stmt) -> int | None:
 
 
 def _group(stmts: Sequence[Stmt], start: int, channels: int) -> list[int] | None:
-    """The stores from `start` on that store the other channels, if all of them can be delayed to the last one."""
+    """The stores from `start` on that store the other channels, or None unless all of them can be delayed to the last
+    one."""
     by_offset: dict[int, int] = {}
     first = stmts[start]
     assert isinstance(first, Store)
@@ -97,7 +98,7 @@ def _group(stmts: Sequence[Stmt], start: int, channels: int) -> list[int] | None
 
 
 def _offset(s: Store, first: Store, channels: int) -> int | None:
-    """The offset in elements from the first store, if it stores as many pixels of the same buffer."""
+    """The offset in elements from the first store, if the store has the same number of pixels of the same buffer."""
     if s.buffer != first.buffer or s.value.lanes != first.value.lanes or _channels(s) != channels:
         return None
     return None if s.manner != first.manner else _apart(s.indices[0], first.indices[0])
@@ -128,7 +129,7 @@ def _may_wait(stmts: Sequence[Stmt], first: Store, group: list[int], start: int)
 
 
 def _reads_own_channel(e: Expr, buffer: str, zero: Stmt, channel: int, channels: int) -> bool:
-    """Whether all reads of the buffer are of the channel that is stored, which the other stores do not write."""
+    """Whether all reads of the buffer are of the stored channel, to which the other stores do not write."""
     assert isinstance(zero, Store)
     for load in walk_loads(e):
         if load.buffer == buffer:
@@ -139,7 +140,7 @@ def _reads_own_channel(e: Expr, buffer: str, zero: Stmt, channel: int, channels:
 
 
 def _joined_store(stores: Sequence[Store]) -> Stmt:
-    """One store of all channels of some pixels."""
+    """Make one store of all channels of some pixels."""
     first = stores[0]
     index = first.indices[0]
     assert isinstance(index, Ramp)
@@ -168,8 +169,8 @@ def _order(channels: int, pixels: int) -> tuple[int, ...]:
 
 
 def rows(values: Channels, leaf: Leaf) -> list[Expr] | None:
-    """The interleaved values of all channels, in as many parts as there are channels, if all are computed from
-    interleaved memory by the same operations.
+    """The interleaved values of all channels, in as many parts as there are channels, or None unless all are computed
+    from interleaved memory by the same operations.
 
     Parts have as many lanes as a channel, since vectors whose length is not a power of two would be padded.
     """
@@ -179,7 +180,7 @@ def rows(values: Channels, leaf: Leaf) -> list[Expr] | None:
 
 
 def _interleaved_part(values: Channels, part: int, leaf: Leaf) -> Expr | None:
-    """One part of the interleaved values; None if the channels are computed by different operations."""
+    """One part of the interleaved values, or None if the channels are computed by different operations."""
     memo: dict[tuple[int, ...], Expr] = {}
     stack = [values]
     while stack:
@@ -207,7 +208,7 @@ def _ids(nodes: Channels) -> tuple[int, ...]:
 
 
 def leaf(nodes: Channels, part: int, store: Store) -> Expr | None:
-    """A load of all channels of the same pixels, or a constant that all pixels share."""
+    """A part of the interleaved values of a leaf: a load of all channels of the same pixels, or constants."""
     first, lanes = nodes[0], nodes[0].lanes
     if isinstance(first, (Const, Broadcast)) and all(same(e, first) for e in nodes):
         return first
@@ -220,15 +221,15 @@ def leaf(nodes: Channels, part: int, store: Store) -> Expr | None:
     if not isinstance(start, Ramp) or any(_apart(e.indices[0], start) != k for k, e in enumerate(loads)):
         return None
     if loads[0].buffer == store.buffer and _apart(start, store.indices[0]) != 0:
-        return None  # parts are stored one by one
+        return None  # parts are stored one by one, which would change what later parts load
     return Load(first.dtype, lanes, loads[0].buffer, (ramp(start.base + part * lanes, 1, lanes),))
 
 
 def _same_operation(nodes: Channels) -> bool:
-    """Whether nodes apply the same lane-wise operation."""
+    """Whether the nodes apply the same lane-wise operation."""
     first = nodes[0]
     if isinstance(first, Load) and isinstance(first.indices[0], Ramp):
-        return False  # those are not the channels of the same pixels
+        return False  # these are not the channels of the same pixels
     return isinstance(first, (Op, Cast, Bits, Load)) and all(_kind(e) == _kind(first) for e in nodes)
 
 

@@ -1,12 +1,14 @@
-"""Which parallel loops can be one kernel: those that are equal but for names, a few index constants and a few floats.
+"""Find parallel loops that can share a kernel: loops that are equal except for names, a few index constants and a few
+floats.
 
-A loop is serialized from its first statement to its last: names as the number of their first occurrence, a hole for
-each captured scalar and for each constant that may differ, and a repeated expression as its number. Loops with equal
-lists have the same structure: corresponding positions correspond, and what is computed once in one is computed once in
-the other. Two scalars of the first loop of a kernel may be the same one in others, such as two strides that happen to
-be equal. Constants that differ (a margin, the number of a layer, a weight) become parameters of the kernel, if they are
-few. Not every constant may differ, since code is specialized for some: a divisor that is no power of two, which LLVM
-turns into a multiplication; a stride; the start of vectors that are loaded together; the size and offset of a buffer.
+A loop is serialized from its first statement to its last: each name becomes the number of its first occurrence, each
+captured scalar and each constant that may differ becomes a hole, and a repeated expression becomes its number. Loops
+with equal lists have the same structure: entries correspond one to one, and an expression that is computed once in one
+loop is computed once in the other. Two scalars of the first loop of a kernel may be a single one in other loops, such
+as two strides that happen to be equal. Constants that differ (a margin, the number of a layer, a weight) become
+parameters of the kernel, if they are few. Not every constant may differ, since code is specialized for some: a divisor
+that is not a power of two, which LLVM turns into a multiplication; a stride; the start of vectors that are loaded
+together; the size and the offset of a buffer.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ MOST_PARAMETERS = 8  # more would slow down the code
 _INDEX_OPS = frozenset({"add", "mul", "select"})
 _FLOAT_OPS = frozenset({"add", "sub", "mul"})  # not divisions
 _FLOATS = (FLOAT32, FLOAT64)
-_TOGETHER = (-1, 0, 1)  # strides of vectors that are loaded separately
+_TOGETHER = (-1, 0, 1)  # strides of vectors that are loaded one by one, not together with others
 
-Constant = tuple[DType, int | str]  # floats as text, which tells zeros apart
-Spot = For | Op  # whose constant may differ: an extent, a second operand
+Constant = tuple[DType, int | str]  # floats as text, which distinguishes 0 and -0
+Spot = For | Op  # a node whose constant may differ: its extent or its second operand
 
 
 class SerializedLoop(NamedTuple):
@@ -38,8 +40,8 @@ class SerializedLoop(NamedTuple):
 
     shape: tuple[object, ...]
     constants: tuple[Constant, ...]
-    spots: tuple[Spot, ...]  # one for each of these constants
-    captures: tuple[Key, ...]  # one for each occurrence of a scalar below
+    spots: tuple[Spot, ...]  # the node of each of these constants
+    captures: tuple[Key, ...]  # one for each occurrence of one of `scalars`
     scalars: tuple[Expr, ...]
     buffers: tuple[str, ...]
 
@@ -51,7 +53,7 @@ def read(
     loose: Mapping[str, int],
     computes: bool = True,
 ) -> SerializedLoop:
-    """Serialize a parallel loop that contains no others.
+    """Serialize a parallel loop that contains no other parallel loop.
 
     `overlaps` has the buffers that may share memory with each buffer. `loose` has the arrays that are less aligned than
     others, from which threads of blocks load fewer bytes at once. With `computes`, the loop computes expressions of
@@ -78,12 +80,12 @@ def starts_at_zero(loop: For) -> bool:
 
 
 def is_added(spot: Spot | Expr) -> bool:
-    """Whether the constant is a summand of an index: it stays last, where addressing modes take it."""
+    """Whether the constant is a summand of an index. It stays the last summand, where addressing modes take it."""
     return isinstance(spot, Op) and spot.op == "add" and spot.dtype is INDEX
 
 
 class _Reader:
-    """The serialization so far."""
+    """Serializes a loop."""
 
     def __init__(self, loop: For, dtypes: Mapping[str, DType], computes: bool) -> None:
         self.dtypes, self.computes = dtypes, computes
@@ -96,8 +98,8 @@ class _Reader:
         self.buffers: dict[str, int] = {}
         self.own_buffers: set[str] = set()
         self._met: dict[Key, int] = {}  # expression -> number
-        self._loops: dict[int, int] = {}  # loops of known extents; one may occur several times
-        self._starts: dict[int, int] = {}  # buffer -> constant of the first of the vectors loaded together
+        self._loops: dict[int, int] = {}  # loops of known extents; the same loop may occur several times
+        self._starts: dict[int, int] = {}  # buffer -> constant of the first vector loaded from it
 
     def statement(self, s: Stmt) -> None:
         """Serialize a statement: its kind, its expressions, then the statements inside."""
@@ -121,7 +123,8 @@ class _Reader:
         return self.buffer(name)
 
     def _expressions(self, roots: tuple[Expr, ...]) -> None:
-        """Serialize every node before its operands. A repeated node is its number, since code computes it once."""
+        """Serialize every node before its operands. A repeated node becomes its number, since the code computes it only
+        once."""
         add, met = self.tokens.append, self._met
         stack = list(roots[::-1])
         while stack:
@@ -156,7 +159,7 @@ class _Reader:
         self.scalars.setdefault(key(e), e)
 
     def _is_of_captures(self, e: Expr) -> bool:
-        """Whether an expression is made of captured scalars, without products, which may need more bits."""
+        """Whether an expression consists of captured scalars, without products, which may need more bits."""
         return (
             isinstance(e, Op)
             and e.dtype is INDEX
@@ -183,14 +186,14 @@ class _Reader:
         return (e.order, len(e.vectors)) if isinstance(e, Shuffle) else None
 
     def _distance(self, buffer: int, index: Expr) -> int:
-        """The distance from the first index of a buffer whose loads may be joined."""
+        """The distance from the first index of a buffer whose loads may be combined."""
         gap = _gap(index) if is_added(index) else None
         offset = 0 if gap is None else int(gap.value)
         return offset - self._starts.setdefault(buffer, offset)
 
 
 def _is_loop_of_known_extent(s: For) -> bool:
-    """Whether it is a loop of a known extent; one of a single iteration is not a loop."""
+    """Whether it is a loop of a known extent. A loop of a single iteration does not count as a loop."""
     return isinstance(s.extent, Const) and s.extent.value > 1 and s.kind is not Kind.THREAD
 
 
@@ -199,7 +202,7 @@ def _is_product(e: Expr) -> bool:
 
 
 def _gap(e: Expr) -> Const | None:
-    """The constant of a node, if it may differ; a divisor as its exponent."""
+    """The constant of a node if it may differ, otherwise None. A divisor is given by its exponent."""
     if not isinstance(e, Op) or len(e.args) < 2:
         return None
     constant = e.args[1]
@@ -212,7 +215,7 @@ def _gap(e: Expr) -> Const | None:
     if e.op == "floordiv":
         divisor = int(constant.value)
         is_power = divisor > 0 and divisor & (divisor - 1) == 0
-        return const(divisor.bit_length() - 1, INDEX) if is_power else None  # the bits by which an index is shifted
+        return const(divisor.bit_length() - 1, INDEX) if is_power else None  # the number of bits to shift by
     return constant if e.op in _INDEX_OPS or e.op in COMPARISON else None
 
 
@@ -235,18 +238,18 @@ _STATEMENTS: dict[type[Stmt], Callable[[_Reader, Any], tuple[object, ...]]] = {
 
 
 class Family:
-    """The loops of one kernel. Constants that always differ together are one parameter.
+    """The loops of one kernel. Constants that always differ together become a single parameter.
 
-    For constants that are added, the parameter is the difference to the first loop's constant; for others it is the
-    constant.
+    The parameter is the difference from the first loop's constant for constants that are added, and the constant itself
+    for others.
     """
 
     def __init__(self, first: SerializedLoop) -> None:
         self.first = first
         self._added = [is_added(spot) for spot in first.spots]
         self._members = {first.constants}
-        # For each constant a number that it shares with those equal to it in all loops so far, and the numbers of
-        # constants that differ between loops.
+        # For each constant, a class number that it shares with the constants that equal it in all loops so far, and the
+        # classes of constants that differ between loops.
         self._classes = _numbered(self._needs(first.constants))
         self._varying: list[int] = []
 
@@ -257,7 +260,8 @@ class Family:
         ]
 
     def join(self, loop: SerializedLoop) -> bool:
-        """Add a loop, unless it needs too many parameters or has different scalars where the first has one."""
+        """Add a loop, unless this takes too many parameters or the loop has several scalars where the first loop has
+        one."""
         if len(set(zip(self.first.captures, loop.captures, strict=True))) > len(self.first.scalars):
             return False
         member = loop.constants
@@ -288,7 +292,7 @@ class Family:
         return [needs[self._classes.index(k)] for k in self._varying]
 
     def places(self) -> list[tuple[Spot, int]]:
-        """The positions, by number, at which constants of the first loop become parameters."""
+        """The nodes at which constants of the first loop become parameters, with the numbers of these."""
         number = {k: n for n, k in enumerate(self._varying)}
         return [(spot, number[k]) for spot, k in zip(self.first.spots, self._classes, strict=True) if k in number]
 

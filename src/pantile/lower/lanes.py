@@ -1,6 +1,6 @@
-"""Lanes of vector expressions: their values where the compiler knows them, and vectors of just some of them.
+"""Lanes of vector expressions: their values if the compiler knows them, and vectors of only some of them.
 
-A select whose condition is known lane by lane, such as x % 2 == 0, need not compute both sides for all lanes:
+A select whose condition is known for each lane, such as x % 2 == 0, need not compute both sides for all lanes:
 
 before:  select(ramp(8, 1, 8) % 2 == 0, shuffle(f[ramp(4, 1, 4)], [0, 0, 1, 1, ...]), shuffle(g[ramp(4, 1, 4)], ...))
 after:   shuffle(f[ramp(4, 1, 4)], g[ramp(4, 1, 4)], [0, 4, 1, 5, 2, 6, 3, 7])
@@ -22,7 +22,7 @@ Order = tuple[int, ...]
 
 
 def first_lane(index: Expr) -> Expr:
-    """The index of the first lane of a ramp, or the one index of all lanes."""
+    """The index of the first lane of a ramp, or the single index of all lanes."""
     return index.base if isinstance(index, Ramp) else index
 
 
@@ -52,7 +52,7 @@ def known_lanes(e: Expr) -> tuple[Const, ...] | None:
 
 
 def split_select(e: Op) -> Expr | None:
-    """A select between vectors that repeat lanes, as a shuffle of only the lanes that are chosen, or None."""
+    """A select between vectors that repeat lanes, as a shuffle of only the chosen lanes, or None."""
     condition, then, otherwise = e.args
     chosen = known_lanes(condition)
     if chosen is None or not (_repeats_lanes(then) or _repeats_lanes(otherwise)):
@@ -98,7 +98,7 @@ class _Choice:
 
 
 def chosen_ramp(e: Ramp, order: Order) -> Expr:
-    """The chosen lanes of a ramp: a ramp where they are evenly spaced, else a shuffle."""
+    """The chosen lanes of a ramp: a ramp if they are evenly spaced, otherwise a shuffle."""
     step = order[1] - order[0]
     if all(b - a == step for a, b in pairwise(order)):
         return ramp(e.base + e.stride * order[0], e.stride * step, len(order))
@@ -106,7 +106,7 @@ def chosen_ramp(e: Ramp, order: Order) -> Expr:
 
 
 def chosen_shuffle(e: Shuffle, order: Order) -> Expr:
-    """The chosen lanes of a shuffle; a part of one vector where they are consecutive in it."""
+    """The chosen lanes of a shuffle; a part of one vector if they are consecutive in it."""
     places = tuple(e.order[i] for i in order)
     source = e.vectors[0]
     if len(e.vectors) == 1 and places == tuple(range(places[0], places[0] + len(places))):
@@ -124,7 +124,7 @@ def _is_dense(e: Load) -> bool:
 
 
 def joined_loads(parts: Sequence[Expr]) -> Expr | None:
-    """Elements side by side along one dim of a buffer as one load; None if they are anything else."""
+    """One load of elements that are adjacent along one dim of a buffer, or None if they are not."""
     loads = [p for p in parts if isinstance(p, Load) and p.buffer == getattr(parts[0], "buffer", None)]
     if len(loads) < len(parts) or any(e.mask is not None for e in loads):
         return None

@@ -1,4 +1,4 @@
-"""The last block of a split, shifted inwards, runs in the loop over the whole blocks.
+"""Run the last block of a split, shifted inwards, in the same loop as the whole blocks.
 
 before:  for x in 0..n:                     after:  for x.piece in 0..n - x.whole + 1:
              let lo = min(x*8, w - 8)                   let x.start = select(x.piece < 1, 0, w - 8)
@@ -6,8 +6,8 @@ before:  for x in 0..n:                     after:  for x.piece in 0..n - x.whol
                                                             let lo = x*8 + x.start
                                                             f[ramp(lo, 1, 8)] = ...
 
-Nearly every loop over vectors has such a block. A second loop for it would be as much code again, and take as long to
-compile; a minimum in each iteration would hide from LLVM that addresses advance in equal steps.
+Nearly every loop over vectors has such a block. A second loop for it would double the code and the compile time; a
+minimum in each iteration would hide from LLVM that addresses advance in equal steps.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .names import of_loop
 from .size import size
 
 _ZERO, _ONE = const(0, INDEX), const(1, INDEX)
-_LEAST = 100  # expressions in the body of a short loop, at least: selecting the piece takes some instructions
+_LEAST = 100  # least number of expressions in the body of a short loop: selecting the piece costs some instructions
 
 
 @dataclass(frozen=True)
 class LastBlock:
-    """A loop in which nothing but one let, `min(moving, limit)`, is clamped."""
+    """A loop in which a single let, `min(moving, limit)`, is clamped and nothing else."""
 
     loop: For
     let: Let
@@ -40,7 +40,7 @@ class LastBlock:
     limit: Expr
 
     def shared(self, whole: Expr, facts: Facts) -> Stmt:
-        """One loop for the iterations before `whole`, and for each iteration after them."""
+        """One loop nest for the iterations before `whole` and for each iteration from there on."""
         s = self.loop
         piece, start, end = (var(of_loop(s.var, word)) for word in ("piece", "start", "whole"))
         moved = simplify(substitute(self.moving, {s.var: s.min + var(s.var)}) - self.first, facts)
@@ -56,17 +56,17 @@ class LastBlock:
         return substitute(self.moving, {self.loop.var: self.loop.min})
 
     def keeps_alignment(self, facts: Facts) -> bool:
-        """Whether facts about quotients and remainders of indices hold in the last block as well."""
+        """Whether facts about quotients and remainders of indices also hold in the last block."""
         shift = simplify(self.limit - self.moving, facts)
         divisors = [_divisor(e) for e in _divided(self.let.body, {self.let.name})]
         return all(d is not None and known_remainder(shift, d, {}) == 0 for d in divisors)
 
 
 def last_block(s: For, choices: Mapping[int, tuple[Expr, Expr]], facts: Facts) -> LastBlock | None:
-    """The clamp of a loop, if its steady iterations (`choices`) differ from the others only by that clamp.
+    """The clamp of a loop, if its steady iterations (`choices`) differ from the others only by that clamp; otherwise
+    None.
 
-    Also None where a second loop is better: for short bodies with few iterations, and for indices whose alignment
-    matters.
+    Also None if a second loop is better: for short bodies with few iterations, and for indices whose alignment matters.
     """
     if len(choices) != 1 or isinstance(s.extent, Const) and size(s.body) < _LEAST:
         return None
@@ -87,7 +87,7 @@ def last_block(s: For, choices: Mapping[int, tuple[Expr, Expr]], facts: Facts) -
 
 
 def _divided(s: Stmt, moving: set[str]) -> Iterator[Op]:
-    """Quotients and remainders of indices that depend on some names."""
+    """Yield the quotients and remainders of indices that depend on some names."""
     for e in walk(*ir.expressions(s)):
         if isinstance(e, Op) and e.op in ("floordiv", "mod") and e.dtype == INDEX and depends(e.args[0], moving):
             yield e

@@ -1,12 +1,13 @@
-"""Names of the loop IR: what users called things, and what lowering adds to that, kept apart.
+"""Names in the loop IR. Names given by users and words added by lowering are kept apart.
 
-    f, f.1, f.out     buffers: of an input, of a stage or of one value of it, and the copy of it that the caller gets
-    f.stride.0        what belongs to a buffer or a definition: its name, a word of ours, perhaps a number
-    f.x, f.u1.r.x     loop variables: of the pure definition of f, of its first update
-    f.x.min           what belongs to a loop: its name, a word of ours, perhaps a number
+    f, f.1, f.out     buffers: of an input, of a stage or of one of its values, and the copy of it that the caller gets
+    f.stride.0        things that belong to a buffer or a definition: its name, an added word, perhaps a number
+    f.x, f.u1.r.x     loop variables: of the pure definition of f, and of its first update
+    f.x.min           things that belong to a loop: its name, an added word, perhaps a number
 
-A word of a loop's name that is one of ours in that place gets a prime: the loop `min` of f is f.min'. So no two things
-can have the same name, whatever users call theirs: their words have neither primes nor dots, nor begin with a digit.
+A word in a loop's name gets a prime if lowering could add the same word at this position: the loop `min` of f is
+f.min'. No two things can therefore have the same name, whatever names users choose: users' words contain neither primes
+nor dots, and do not begin with a digit.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..expr.nodes import Var, var
 from ..graph.nodes import Graph, Stage
 from ..schedule.plan import Site
 
-# Every word that a made-up name can contain, by what it follows.
+# All words that lowering adds to names, by what they follow.
 _OF_BUFFERS = frozenset(
     {"out", "shape", "stride", "min", "value", "held", "lanes", "block", "thread", "ahead", "from", "combined"}
     | {"registers"}
@@ -31,7 +32,7 @@ _OF_LOOPS = frozenset(
 )
 _UPDATE = re.compile(r"u\d+")
 _EXTENT = re.compile(r"\.shape\.\d+$")
-_ADDED = re.compile(rf"(\.({'|'.join(sorted(_OF_BUFFERS))})(\.-?\d+)?)+$")  # what of_buffer adds, perhaps several times
+_ADDED = re.compile(rf"(\.({'|'.join(sorted(_OF_BUFFERS))})(\.-?\d+)?)+$")  # the parts that of_buffer has added
 
 
 def is_of_call(name: str) -> bool:
@@ -40,7 +41,8 @@ def is_of_call(name: str) -> bool:
 
 
 def is_end(name: str) -> bool:
-    """Whether a name is that of the coordinate where whole blocks, or what needs no tests, end in a loop."""
+    """Whether a name is that of the coordinate in a loop where the whole blocks, or the iterations without tests,
+    end."""
     return name.endswith((".rest", ".steady_end", ".edge"))
 
 
@@ -59,7 +61,7 @@ def site_variable(graph: Graph, site: Site) -> str:
     return loop_name(graph.stage[site.stage], site.definition, site.loop)
 
 
-@lru_cache(maxsize=1 << 10)  # loops of many stages have the same names
+@lru_cache(maxsize=1 << 10)  # the loops of many stages have the same names
 def _words(loop: str) -> str:
     first, *others = loop.split(".")
     words = [_apart(first, first in _OF_BUFFERS or _UPDATE.fullmatch(first) is not None)]
@@ -76,7 +78,8 @@ def of_buffer(name: str, word: str, number: int | None = None) -> str:
 
 
 def made_for(buffer: str) -> str:
-    """The buffer of a stage for which lowering has made another one: f.1 of f.1.from.2; of f.1, that is itself."""
+    """The buffer of a stage for which lowering has made another buffer: f.1 for f.1.from.2. For f.1 it is f.1
+    itself."""
     return _ADDED.sub("", buffer)
 
 
@@ -92,6 +95,6 @@ def _composed_name(name: str, word: str, number: int | None, words: frozenset[st
 
 
 def region_names(stage: Stage, dim: str) -> tuple[Var, Var]:
-    """The names of the first and last coordinate a stage is computed over."""
+    """The names of the first and the last coordinate over which a stage is computed."""
     loop = loop_name(stage, 0, dim)
     return var(of_loop(loop, "min")), var(of_loop(loop, "max"))

@@ -1,11 +1,12 @@
-"""Narrow indices: lanes with data-dependent indices compute in 32 bits what certainly fits.
+"""Narrow indices: vectors of data-dependent indices are computed in 32 bits where they certainly fit.
 
 before:  f[max(min(index(left) + 1, x4(w - 1)), 0)] * float32(ramp(x, 1, 4))
 after:   f[index(max(min(left, x4(int32(w - 2))), -1)) + 1] * float32(int32(ramp(x, 1, 4)))
 
-Indices have 64 bits: a vector holds half as many of them, and few targets have minima, maxima and conversions to floats
-for them. 32-bit data clamped to the range of an array still fits 32 bits, whatever its ends are. Extents of arrays fit,
-and so do most coordinates, which are then converted as those that become pixels are: once.
+Indices have 64 bits, so a vector holds half as many of them, and few targets have vector minima, maxima and conversions
+to floats for 64-bit integers. 32-bit data that is clamped to the range of an array still fits in 32 bits, whatever the
+ends of the range are. Extents of arrays fit, and so do most coordinates, which are then converted to floats from 32
+bits.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from ..ir import visit as ir
 from ..ir.nodes import For, Let, Stmt
 
 _FIRST, _LAST = 0, 1
-_UNKNOWN = var("?")  # nothing is known of it
+_UNKNOWN = var("?")  # nothing is known about it
 _MOST_CONDITIONS = 2
 
 
 def narrow_indices(body: Stmt, facts: Facts, shapes: Iterable[Expr]) -> Stmt:
-    """Compute indices in 32 bits where they fit, as the extents of arrays in `shapes` do."""
+    """Compute indices in 32 bits where they fit, as the array extents in `shapes` do."""
     known = {name: (low, INT32.max) for name, (low, _) in facts.bounds.items()}
     for extent in shapes:
         for name in names(extent) & known.keys():
@@ -37,10 +38,10 @@ def narrow_indices(body: Stmt, facts: Facts, shapes: Iterable[Expr]) -> Stmt:
 
 
 def _most(extent: Expr, name: str) -> int:
-    """The largest extent of an input for which another extent, computed from it, fits 32 bits."""
+    """The largest extent of an input for which another extent, computed from it, fits in 32 bits."""
     if len(names(extent)) > 1 or not _grows(extent):
         return INT32.max
-    low, high = 0, INT32.max + 1  # invariant: the first fits, the second does not
+    low, high = 0, INT32.max + 1  # invariant: `low` fits, `high` does not
     while high - low > 1:
         middle = (low + high) // 2
         value = substitute(extent, {name: const(middle, INDEX)})
@@ -86,7 +87,7 @@ class _IndexNarrower:
         return _clamp(e) if isinstance(e, Op) and _is_limit(e) else None
 
     def fits(self, place: Expr) -> bool:
-        """Whether a coordinate certainly fits 32 bits in every lane."""
+        """Whether a coordinate certainly fits in 32 bits in every lane."""
         first = last = place
         if isinstance(place, Ramp):
             first, last = place.base, place.base + place.stride * (place.lanes - 1)
@@ -108,7 +109,7 @@ class _IndexNarrower:
         return total
 
     def end_of(self, atom: Expr, side: int) -> Expr:
-        """A bound of a term: monotonic operations attain it at bounds of their operands."""
+        """A bound of a term. Monotonic operations attain it at bounds of their operands."""
         if isinstance(atom, Var) and atom.name in self.bound:
             return self.end(_last(self.bound[atom.name], side), side)
         if isinstance(atom, Op) and atom.op in ("min", "max"):
@@ -122,7 +123,7 @@ class _IndexNarrower:
 
 
 def _last(to: For | Expr, side: int) -> Expr:
-    """The first or the last value of a name, by the loop or the value that it is bound to."""
+    """The first or the last value of a name, given the loop or the value that it is bound to."""
     if isinstance(to, Expr):
         return to
     return to.min if side == _FIRST else to.min + to.extent - 1
@@ -134,12 +135,12 @@ def _is_data(e: Expr) -> bool:
 
 
 def _is_limit(e: Expr) -> bool:
-    """Whether indices in several lanes are clamped from below."""
+    """Whether the expression clamps a vector of indices from below."""
     return isinstance(e, Op) and e.op == "max" and e.lanes > 1 and e.dtype is INDEX
 
 
 def _cases(e: Expr) -> list[Expr]:
-    """The value where each condition in it holds, and where it does not: the last block of a loop begins elsewhere."""
+    """The values for both outcomes of each condition in the expression: the last block of a loop begins elsewhere."""
     cases = [e]
     for _ in range(_MOST_CONDITIONS):
         condition = next((c.args[0] for e in cases for c in walk(e) if isinstance(c, Op) and c.op == "select"), None)
@@ -154,7 +155,7 @@ def _branch(condition: Key, side: int, e: Expr) -> Expr | None:
 
 
 def _clamp(e: Op) -> Expr | None:
-    """max(min(index(data) + k, high), low) as index(max(min(data, high - k), low - k)) + k."""
+    """Rewrite max(min(index(data) + k, high), low) as index(max(min(data, high - k), low - k)) + k."""
     inner, low = e.args
     if not (isinstance(inner, Op) and inner.op == "min" and isinstance(low, Const)):
         return None

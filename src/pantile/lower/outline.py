@@ -1,4 +1,5 @@
-"""Outline: every parallel loop becomes a kernel that names all it uses, and the loop a launch of it.
+"""Outline: the body of every parallel loop becomes a kernel that lists everything it uses, and the loop becomes its
+launch.
 
     parallel for y in 0..h:             launch y.0(w, 2, f, img) h times
         for x in 0..w:                  launch y.0(w, 3, g, f) h times
@@ -7,12 +8,12 @@
         for u in 0..w:                      for x in 0..w:
             g[v*w + u] = f[u]*3                 f[y*w + x] = img[x]*c
 
-What remains is a host part that allocates and launches. A kernel may launch others, where parallel loops nest: inner
-loops come first. Loops of the same structure (`kernel_merging`) share a kernel: compiling takes most of the time, and
-the sweeps of an iterated stencil, or the layers of a network, are the same code. Debug builds, which report the buffer
-of an invalid access, have a kernel for each loop.
+The rest is a host part that allocates and launches. If parallel loops are nested, a kernel launches others; inner loops
+are outlined first. Loops of the same structure (`kernel_merging`) share a kernel, because compilation takes most of the
+time and the sweeps of an iterated stencil, or the layers of a network, are the same code. Debug builds, which report
+the buffer of an invalid access, have a kernel for each loop.
 
-Needs flat storage with scratch memory planned; nothing that looks for parallel loops may come after it.
+This pass requires flat storage with scratch memory planned. No pass that looks for parallel loops may follow it.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ from .kernel_merging import Constant, Family, SerializedLoop, Spot, is_added, re
 from .names import of_loop
 
 _KERNELS = (Kind.PARALLEL, Kind.BLOCK)
-_SEVERAL = 3  # kernels that are merged, at least
+_SEVERAL = 3  # least number of kernels to merge
 
 
 def outline(program: Program, share: bool = True) -> Program:
-    """The program with kernels in place of parallel loops. With `share`, loops of the same structure share one."""
+    """Return the program with kernels in place of parallel loops. With `share`, loops of the same structure share a
+    kernel."""
     dtypes = {s.buffer: s.dtype for s in walk(program.body) if isinstance(s, Alloc)}
     dtypes.update({b.name: b.dtype for b in program.buffers})
     meeting = overlaps(program)
@@ -71,10 +73,10 @@ def _innermost(s: Stmt) -> list[For]:
 def _capturing(
     loops: list[For], readings: list[SerializedLoop], capturing: Callable[[For], SerializedLoop]
 ) -> list[SerializedLoop]:
-    """Readings in which loops capture expressions of captured scalars where only that makes them equal.
+    """Readings in which loops capture expressions of captured scalars if only this makes the loops equal.
 
     The number of blocks may be (h + 95)//64 in one loop and h//64 + 2 in another; the host then computes it. This is
-    for chains of stages and levels of pyramids; merging two kernels into a more general third one is not worthwhile.
+    for chains of stages and levels of pyramids. Merging two kernels into a more general third one is not worthwhile.
     """
     by_shape: dict[tuple[object, ...], list[int]] = {}
     for k, reading in enumerate(readings):
@@ -87,7 +89,7 @@ def _capturing(
 
 
 def _families(readings: list[SerializedLoop], share: bool) -> list[tuple[Family, list[int]]]:
-    """Loops of the same structure, each in the first family that needs few enough parameters with it."""
+    """Group loops of the same structure. Each joins the first family that still needs few enough parameters with it."""
     families: list[tuple[Family, list[int]]] = []
     by_shape: dict[tuple[object, ...], list[tuple[Family, list[int]]]] = {}
     for k, reading in enumerate(readings):
@@ -152,7 +154,7 @@ def _with_launches(s: Stmt, launches: Mapping[int, Stmt]) -> Stmt:
 def _with_parameters(
     body: Stmt, places: list[tuple[Spot, int]], parameters: tuple[Var, ...], captured: Mapping[Key, Var]
 ) -> Stmt:
-    """The body with parameters in place of these constants and of captured expressions."""
+    """The body, with these constants and captured expressions replaced by parameters."""
     extents = {id(spot): parameters[k] for spot, k in places if isinstance(spot, For)}
     others = {key(spot): parameters[k] for spot, k in places if isinstance(spot, Op)}
     return _changed(body, extents, others, captured, {})

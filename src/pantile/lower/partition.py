@@ -1,4 +1,4 @@
-"""Partition loops: a steady middle with no clamps and conditions, and edges that keep them.
+"""Partition loops: a steady middle without clamps and conditions, and edges that keep them.
 
 before:  for x in 0..w:                              after:  for x in steady..end:
              out[x] = f[max(min(x - 1, w - 1), 0)]               out[x] = f[x - 1]
@@ -6,8 +6,8 @@ before:  for x in 0..w:                              after:  for x in steady..en
                                                                  out[x] = f[max(min(x - 1, w - 1), 0)]
 
 A clamp is dropped where its moving operand provably decides it, a comparison where it provably holds; both are solved
-for the loop variable. Where iterations are independent all edges share one loop after the steady one. Where edges would
-add more to an outermost loop, or to the program, than stated, a loop stays as it is.
+for the loop variable. If iterations are independent, all edges share one loop after the steady one. A loop stays as it
+is if its edges would exceed the budget of its outermost loop or of the program.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from .names import of_loop
 from .size import Room, copies, size
 from .unswitch import branch
 
-_MOST_OF_A_LOOP = 16_000  # expressions added by edges within an outermost loop: those of nested loops multiply
-_WORTH_A_MIDDLE = 3  # iterations, at least; fewer suffice where lanes would be gathered otherwise, in interior tiles
-_MOST_GATHERED = 256  # lanes that an edge may gather as vectors: some four lines of LLVM text each
-_MOST_OF_ALL = 32_000  # expressions added to a program, or as many as it has itself
+_MOST_OF_A_LOOP = 16_000  # most expressions that edges add to an outermost loop: edges of nested loops multiply
+_WORTH_A_MIDDLE = 3  # least number of iterations; fewer suffice if lanes would otherwise be gathered in interior tiles
+_MOST_GATHERED = 256  # most lanes that an edge gathers as vectors: about four lines of LLVM text each
+_MOST_OF_ALL = 32_000  # most expressions added to a program, or its own size if larger
 
 
 def partition(
@@ -46,10 +46,10 @@ def partition(
     ordered: Collection[str],
     refused: Callable[[str], None] = lambda _: None,
 ) -> Stmt:
-    """Partition the innermost serial loops, and those whose clamps alone force gathers, while there is room.
+    """Partition the innermost serial loops, and loops whose clamps alone force gathers, within the budget.
 
     `modes` maps loop variables to auto, never or always. `ordered` has the loops whose iterations must keep their
-    order. `refused` is told of those that there is no room for.
+    order. `refused` is called with the loops that exceed the budget.
     """
     room = Room(_MOST_OF_ALL, larger=lambda: size(body))
     return _Partitioner(facts, modes, ordered, room, refused).outermost(body)
@@ -77,7 +77,7 @@ class _Partitioner:
         return ir.map_children(s, self.outermost)
 
     def visit(self, s: Stmt, repeated: int) -> Stmt:
-        """Visit a statement; `repeated` says how often unrolled loops around will repeat it."""
+        """Visit a statement. `repeated` is the number of copies that the unrolled loops around it make."""
         inside = tuple([self.visit(c, repeated * copies(s)) for c in ir.children(s)])
         s = ir.rebuild(s, ir.expressions(s), inside)
         return self.loop(s, repeated) if isinstance(s, For) and self.wanted(s) else s
@@ -132,8 +132,8 @@ class _Partitioner:
 def _edge(body: Stmt, room: Room) -> Stmt:
     """The body at an edge, which is rarely executed and should be little code.
 
-    Lanes that load under masks of their own run serially, and loops around them are not unrolled. So do lanes with many
-    data-dependent loads, which are scalar loads anyway, so that vectors gain little.
+    Lanes that load under their own masks run serially, and loops around them are not unrolled. The same holds for lanes
+    with many data-dependent loads, which are scalar loads in any case, so vectors gain little.
     """
     one_by_one: set[str] = set()
 
@@ -155,13 +155,13 @@ def _edge(body: Stmt, room: Room) -> Stmt:
 
 
 def _gathered(lanes: For) -> int:
-    """The number of elements loaded at data-dependent indices."""
+    """The number of elements that are loaded at data-dependent indices."""
     count = int(lanes.extent.value) if isinstance(lanes.extent, Const) else 0
     return count * len({key(e) for e in ir.all_loads(lanes.body) if any(map(loaded, e.indices))})
 
 
 def _clamps_lanes(loop: For) -> bool:
-    """Whether this loop moves clamps of lanes that no loop inside moves, so that only partitioning removes them."""
+    """Whether this loop moves clamps of lanes that no inner loop moves, so that only partitioning removes them."""
 
     def visit(s: Stmt, moves: Mapping[str, frozenset[str]]) -> bool:
         def moved_by(e: Expr) -> frozenset[str]:
@@ -184,7 +184,7 @@ def _clamps_lanes(loop: For) -> bool:
 
 @dataclass
 class Steady:
-    """Collects replacements that hold in the steady middle of loop `var`, and the bounds of that middle."""
+    """Collects replacements that hold in the steady middle of the loop over `var`, and the bounds of this middle."""
 
     var: str
     facts: Facts
@@ -192,10 +192,10 @@ class Steady:
     lower: list[Expr] = field(default_factory=list)  # var >= each
     upper: list[Expr] = field(default_factory=list)  # var < each
     seen: set[tuple[object, ...]] = field(default_factory=set)
-    met: dict[tuple[int, ...], object] = field(default_factory=dict)  # nodes visited, by id and ranges
+    met: dict[tuple[int, ...], object] = field(default_factory=dict)  # visited nodes, by id and ranges
     decisions: dict[tuple[object, ...], int | None] = field(default_factory=dict)  # by structure
     undecided: set[int] = field(default_factory=set)  # ids of nodes that stay; `met` keeps them alive
-    contradicted: bool = False  # a node shared by inner loops is replaceable in some of them, but not in a later one
+    contradicted: bool = False  # a node shared by inner loops can be replaced in one, but not in a later one
 
     def statement(self, s: Stmt, scope: Scope) -> None:
         if isinstance(s, If) and self.settle(s.condition, scope):
@@ -218,7 +218,8 @@ class Steady:
                     self.settle(node, scope)
 
     def is_known(self, node: Expr, scope: Scope) -> bool:
-        """Whether the node was visited before with the same ranges; inner loops that share it may have others."""
+        """Whether the node was visited before with the same ranges. Inner loops that share it may have different
+        ranges."""
         ranges = [scope[name] for name in names(node) if name in scope]
         known = (id(node), *map(id, ranges))
         if known in self.met:
@@ -227,7 +228,7 @@ class Steady:
         return False
 
     def decided(self, node: Op, scope: Scope, decide: Callable[[Op, Scope], int | None]) -> int | None:
-        """Decide about a node, or reuse the decision for an equal one: many reads have the same clamp."""
+        """Decide about a node, or reuse the decision for an equal one, since many reads have the same clamp."""
         ranges = [id(scope[name]) for name in sorted(names(node)) if name in scope]
         known = (key(node), *ranges)
         if known not in self.decisions:
@@ -235,7 +236,7 @@ class Steady:
         return self.decisions[known]
 
     def choose(self, node: Expr, instead: Expr | None) -> None:
-        """Replace a node, or leave it as it is: in all inner loops that share it, if it is left in one of them."""
+        """Replace a node, or leave it unchanged. A node that is left in one inner loop is left in all that share it."""
         before = self.choices.get(id(node))
         if instead is None:
             self.undecided.add(id(node))
@@ -253,7 +254,7 @@ class Steady:
             self.choose(node, None if which is None else node.args[which])
 
     def clamped(self, node: Op, scope: Scope) -> int | None:
-        """The operand that a minimum or maximum equals in the steady middle."""
+        """The operand that equals a minimum or maximum in the steady middle, or None."""
         chosen = Decided(self.choices)
         sides = [interval(chosen.expression(a), scope) for a in node.args]
         moving = [self.moves(a, side) for a, side in zip(node.args, sides, strict=True)]
@@ -265,11 +266,11 @@ class Steady:
         return k if self.require(holds) else None
 
     def moves(self, e: Expr, side: Interval) -> bool:
-        """Whether an operand changes with the loop (directly or through inner loops and lets)."""
+        """Whether an operand changes with the loop, directly or through inner loops and lets."""
         return any(isinstance(b, Expr) and depends(b, [self.var]) for b in (side.low, side.high))
 
     def settle(self, node: Expr, scope: Scope) -> bool:
-        """Assume a condition; True if that only requires bounds on the loop variable."""
+        """Assume a condition. Return True if this only requires bounds on the loop variable."""
         if isinstance(node, Op) and node.op == "and":
             results = [self.settle(a, scope) for a in node.args]
             return all(results)
@@ -289,7 +290,7 @@ class Steady:
         return self.require(large.low - expr(small.high, INDEX) - strict)
 
     def require(self, holds: Expr) -> bool:
-        """Bound the loop variable so that holds >= 0; False if that is not linear in it."""
+        """Bound the loop variable so that holds >= 0. Return False if `holds` is not linear in it."""
         bounded = limit(holds, self.var, self.facts)
         if bounded is None:
             return False

@@ -1,15 +1,15 @@
 """The ordered list of lowering passes: graph + plan -> loop-IR program. Each declares the properties of its result, for
-later passes to rely on; the runner names, times and verifies them.
+later passes to rely on. The runner names, times and verifies the passes.
 
-    GRAPH_PASSES    inline -> expand unrolled sums -> convert what is stored -> share places -> narrow integers
+    GRAPH_PASSES    inline -> expand unrolled sums -> convert stored values -> share indices -> narrow integers
                     -> fit blocks
     nest            regions, sliding, loops
     LOOP_PASSES     fold storage -> split storage -> simplify -> trim loops -> unswitch -> partition loops -> vectorize
                     -> unroll -> collect lanes -> promote accumulators -> share memory -> flatten storage -> simplify
-                    -> tighten places -> pixels -> interleave channels -> associate sums -> carry values
+                    -> narrow indices -> pixels -> interleave channels -> associate sums -> carry values
                     on GPUs: without those for vectors of CPUs, and with blocks -> edges of blocks -> threads
-    outline         kernels, before code is made; on GPUs with one block loop each, wide places, loops of persistent
-                    blocks, barriers, and fences
+    outline         kernels, before code is generated; on GPUs with one block loop each, wide indices, loops of
+                    persistent blocks, barriers, and fences
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Given = ParamSpec("Given")
 
 
 class Device(Enum):
-    """The kind of device that loops run on: some passes are for one of them alone."""
+    """The kind of device that loops run on. Some passes are for only one kind."""
 
     CPU = "cpu"
     GPU = "gpu"
@@ -73,7 +73,8 @@ CPU, GPU = frozenset({Device.CPU}), frozenset({Device.GPU})
 
 
 class Refused(NamedTuple):
-    """A loop of a definition that was to be unrolled or partitioned but was not, since that would be too much code."""
+    """A loop of a definition that was to be unrolled or partitioned, but was not because this would be too much
+    code."""
 
     stage: str
     definition: int
@@ -100,17 +101,17 @@ class Trace:
 
 @dataclass(frozen=True)
 class LoweringRequest:
-    """What code is compiled for.
+    """What to compile code for.
 
-    `facts` has what is known of extents. With `small`, arrays are small, so that blocks may be clipped that are whole
-    in others. With `strict`, floats are computed in the order in which they are written.
+    `facts` has the known facts about extents. With `small`, arrays are small, so that blocks may be clipped that are
+    otherwise whole. With `strict`, floats are computed in the order in which they are written.
     """
 
     buffers: tuple[BufferArg, ...]
     facts: Facts
     small: bool
     strict: bool
-    multiples: tuple[tuple[str, int], ...]  # strides, and what they are multiples of
+    multiples: tuple[tuple[str, int], ...]  # strides, and the numbers that they are multiples of
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class GraphPass:
 
 @dataclass(frozen=True)
 class Built:
-    """What the loops were built from, for the passes that change them, and notes on them."""
+    """The inputs from which the loops were built, for the passes that change them, and notes on the loops."""
 
     graph: Graph
     plan: Plan
@@ -132,7 +133,7 @@ class Built:
     no_room: dict[str, list[str]]  # verb -> the loops that were refused
 
     def of_root_stages(self, asked: Collection[str]) -> Built:
-        """The loops of some stages at root alone."""
+        """This, with only the loops of some stages at root."""
         return replace(self, nest=replace(self.nest, body=of_root_stages(self.nest.body, asked)))
 
     @property
@@ -148,14 +149,14 @@ class Built:
         return not_of_lanes(self.graph.producer.get(made_for(buffer)), buffer, why)
 
     def not_for_warpgroups(self, sums: str, factor: str) -> UserError:
-        """The error for a factor that does not lie in shared memory as the instructions of warpgroups read it."""
+        """The error for a factor that is not laid out in shared memory as the instructions of warpgroups read it."""
         stage = self.graph.producer[sums]
         loops = [x for nest in self.plan.stages[stage.name].nests for x in nest.loops]
         mark = next((x.mark for x in loops if x.kind is Kind.TENSOR_CORE), None)
         return not_for_warpgroups(stage, mark, factor)
 
     def hybrid_tiles(self) -> dict[str, gpu.passes.TileSplit]:
-        """The buffers that are split over two memories."""
+        """Map the buffers that are split over two memories to their splits."""
         splits = dict[str, gpu.passes.TileSplit]()
         for stage in self.graph.stages:
             tile = self.plan.stages[stage.name].hybrid
@@ -167,7 +168,7 @@ class Built:
         return splits
 
     def storage(self) -> dict[str, gpu.passes.Storage]:
-        """How buffers lie in memory."""
+        """How buffers are stored in memory."""
         storage = dict[str, gpu.passes.Storage]()
         for stage in (s for s in self.graph.stages if s.dims):
             plan = self.plan.stages[stage.name]
@@ -186,8 +187,8 @@ class Built:
 class LoopPass:
     """A pass from loops to loops.
 
-    The result is well formed (`ir/verify.py`), has the properties `gives`, and those that the loops had before, except
-    `takes`.
+    The result is well formed (`ir/verify.py`). It has the properties `gives`, and those that the loops had before
+    except `takes`.
     """
 
     name: str
@@ -199,8 +200,8 @@ class LoopPass:
 
 @dataclass(frozen=True)
 class ProgramPass:
-    """Program to program: the last passes, after the loops that people look at. `run` is told whether it is for a debug
-    build, in which every access is known by its buffer's name."""
+    """A pass from program to program. These are the last passes, after the loops that people look at. `run` is told
+    whether it is for a debug build, in which every access is identified by its buffer's name."""
 
     name: str
     run: Callable[[Program, bool], Program]
@@ -293,7 +294,7 @@ GUARANTEED = {device: dict(_guaranteed(device)) for device in Device}  # pass ->
 
 
 def lower(built: Built, trace: Trace) -> Program:
-    """Run the passes over the loops that `build` has made."""
+    """Run the loop passes over the loops of `built`."""
     graph, plan, request, body = built.graph, built.plan, built.request, built.nest.body
     scalars = tuple([ScalarArg(p.name, p.dtype) for p in graph.params])
     verifier = Verifier(graph.name, request.buffers, scalars)
@@ -319,10 +320,10 @@ def build(
     strict: bool,
     aligned: Mapping[str, int],
 ) -> Built:
-    """Run the passes over the graph, and build the loops.
+    """Run the graph passes, and build the loops.
 
-    `strides` has what is known of the strides of each input and output, `aligned` the bytes that their addresses and
-    strides are multiples of; for the other parameters see `LoweringRequest`.
+    `strides` has what is known about the strides of each input and output, `aligned` the number of bytes that its
+    address and strides are multiples of. See `LoweringRequest` for the other parameters.
     """
     buffers = _buffers(graph, strides, aligned)
     request, checked = LoweringRequest(buffers, facts, small, strict, tuple(_multiples(buffers))), graph
@@ -336,7 +337,7 @@ def build(
 
 
 def _multiples(buffers: tuple[BufferArg, ...]) -> Iterator[tuple[str, int]]:
-    """Strides that are multiples of so many elements, where arrays are aligned."""
+    """The strides that are multiples of more than one element, since arrays are aligned, each with that number."""
     for b in buffers:
         elements = b.alignment // b.dtype.bytes
         if elements > 1:
@@ -344,7 +345,7 @@ def _multiples(buffers: tuple[BufferArg, ...]) -> Iterator[tuple[str, int]]:
 
 
 def make_kernels(program: Program, device: Device, trace: Trace, debug: bool = False) -> Program:
-    """The last passes: kernels of parallel loops, or of blocks of threads."""
+    """Run the program passes, which make kernels of parallel loops or of blocks of threads."""
     verifier = Verifier(program.name, program.buffers, program.scalars)
     for change in (p for p in PROGRAM_PASSES if device in p.on):
         program = trace.run(change.name, change.run, program, debug)
@@ -365,7 +366,8 @@ def _buffers(graph: Graph, strides: Mapping[str, Strides], aligned: Mapping[str,
 
 
 def storage_folds(graph: Graph, plan: Plan, slid: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, int]]:
-    """Circular extents: what sliding needs or the schedule requests, of dims neither contiguous nor split."""
+    """The circular extents that sliding needs or the schedule requests, for dims that are neither contiguous nor
+    split."""
     folds: dict[str, dict[int, int]] = {}
     for stage in graph.stages:
         p = plan.stages[stage.name]
@@ -377,7 +379,7 @@ def storage_folds(graph: Graph, plan: Plan, slid: Mapping[str, Mapping[int, int]
 
 
 def partition_modes(graph: Graph, plan: Plan) -> dict[str, str]:
-    """Loop variable -> how to partition it, where that is not automatic."""
+    """Map loop variables to the way of partitioning, if it is not automatic."""
     modes = {}
     for stage in graph.stages:
         for k, nest in enumerate(plan.stages[stage.name].nests):
@@ -386,7 +388,7 @@ def partition_modes(graph: Graph, plan: Plan) -> dict[str, str]:
 
 
 def refused_loops(graph: Graph, plan: Plan, verb: str, names: Collection[str]) -> Iterator[Refused]:
-    """The loops of these variables, as schedules name them."""
+    """The loops with these variables, under their names in schedules."""
     for stage in graph.stages if names else ():
         for k, nest in enumerate(plan.stages[stage.name].nests):
             loops = [x.name for x in nest.loops if loop_name(stage, k, x.name) in names]

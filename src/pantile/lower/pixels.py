@@ -1,4 +1,4 @@
-"""Pixels: accumulators of all channels have the interleaved layout of memory in registers, if that spares shuffles.
+"""Pixels: accumulators of all channels get the interleaved layout of memory in registers if this avoids shuffles.
 
 before:  out.held[ramp(0, 1, 8)] = out.held[ramp(0, 1, 8)] + img[ramp(3*x, 3, 8)]
          out.held[ramp(8, 1, 8)] = out.held[ramp(8, 1, 8)] + img[ramp(3*x + 1, 3, 8)]
@@ -7,7 +7,7 @@ after:   out.held[ramp(0, 1, 8)] = out.held[ramp(0, 1, 8)] + img[ramp(3*x, 1, 8)
          out.held[ramp(8, 1, 8)] = out.held[ramp(8, 1, 8)] + img[ramp(3*x + 8, 1, 8)]
          out.held[ramp(16, 1, 8)] = out.held[ramp(16, 1, 8)] + img[ramp(3*x + 16, 1, 8)]
 
-This requires that they are loaded, updated and stored in groups of all channels, all by the same operations
+This requires that they are loaded, updated and stored in groups of all channels, by the same operations in each channel
 (`interleave`). Otherwise they stay planar.
 """
 
@@ -27,7 +27,7 @@ Places = tuple[int, ...]  # the first lane of each channel of some pixels
 
 
 def pixels(body: Stmt) -> Stmt:
-    """Lay out accumulators of channels as pixels."""
+    """Lay out the accumulators of channels as pixels."""
 
     def change(s: Stmt) -> Stmt | None:
         return _PlanarAccumulators(s).as_pixels() if isinstance(s, Alloc) and s.memory is Memory.REGISTER else None
@@ -45,7 +45,7 @@ class _PlanarAccumulators:
         self.made: list[object] = []  # accesses in the new layout
 
     def as_pixels(self) -> Stmt | None:
-        """The allocation with the interleaved layout, if all accesses can have it."""
+        """The allocation with the interleaved layout, or None unless all accesses can have it."""
         for s in ir.walk(self.alloc.body):
             for stores in _stored_together(s):
                 places = [self.place(t.value) for t in stores]
@@ -72,7 +72,7 @@ class _PlanarAccumulators:
     # ---- rewriting
 
     def block(self, s: Block) -> Stmt | None:
-        """The statements with one interleaved store of all channels in place of one store per channel."""
+        """The block with one interleaved store of all channels in place of one store per channel."""
         stmts: list[Stmt | None] = list(s.stmts)
         for group in (*groups(s.stmts), *self.changed_together(s.stmts)):
             members = [t for k in group if isinstance(t := s.stmts[k], Store)]
@@ -84,7 +84,7 @@ class _PlanarAccumulators:
         return ir.block(*[t for t in stmts if t is not None])
 
     def changed_together(self, stmts: Sequence[Stmt]) -> Iterator[list[int]]:
-        """Positions of stores to all channels of some pixels, with nothing but such stores between them."""
+        """Yield the positions of stores to all channels of some pixels that have only such stores between them."""
         groups: dict[Places, dict[int, int]] = {}
         for k, s in enumerate(stmts):
             first = _first(s.indices[0]) if isinstance(s, Store) and s.buffer == self.buffer else None
@@ -116,7 +116,7 @@ class _PlanarAccumulators:
         return ir.block(*parts)
 
     def part(self, nodes: Channels, part: int, store: Store) -> Expr | None:
-        """A part of the accumulators of all channels, or of what they load from memory, interleaved."""
+        """A part of the interleaved accumulators of all channels, or of what they load from memory."""
         places = tuple(map(self.place, nodes))
         if None in places:
             return leaf(nodes, part, store)
@@ -130,7 +130,7 @@ class _PlanarAccumulators:
 
 
 def _stored_together(s: Stmt) -> Iterator[list[Store]]:
-    """The groups of stores of all channels in a block."""
+    """Yield the groups of stores of all channels in a block."""
     if isinstance(s, Block):
         for group in groups(s.stmts):
             yield [t for k in group if isinstance(t := s.stmts[k], Store)]

@@ -1,4 +1,5 @@
-"""Promote: scalar replacement of accumulators. What a loop accumulates at loop-invariant indices is held in registers.
+"""Promote: scalar replacement of accumulators. Elements that a loop accumulates at invariant indices are held in
+registers.
 
 before:  for k in 0..n:                      after:  realize f.held: float32[0..2] in register
              f[i] = f[i] + a[k]                      f.held[0] = f[i]
@@ -9,14 +10,15 @@ before:  for k in 0..n:                      after:  realize f.held: float32[0..
                                                      f[i] = f.held[0]
                                                      f[i + 1] = f.held[1]
 
-The accumulators must certainly not alias. At this point indices still have an entry per dim, so rows differ by a
-constant; once flattened they differ by an unknown stride, and LLVM would have to store each sum before it loads the
+The accumulators must certainly not alias. At this point, accesses still have one index per dim, so rows differ by a
+constant. Once flattened, they differ by an unknown stride, and LLVM would have to store each sum before it loads the
 next. Inactive lanes of a mask keep the value of the register. An element that the loop stores to before it loads from
-it is no accumulator and may be uninitialized before the loop. It is not loaded then if the loop certainly runs, and
-otherwise not promoted.
+it is not an accumulator and may be uninitialized before the loop. Such an element is promoted without a load if the
+loop certainly runs, and otherwise not promoted.
 
-A loop over what is left of others, behind a split or a partition, may have no iterations, and then there may be no such
-element: its index may be invariant only because the iterations are few. Its accumulators are promoted if it has some:
+A loop over the iterations that a split or a partition leaves may have none. Its elements may then not exist, because
+their indices may be invariant only thanks to the small number of iterations. The accumulators of such a loop are
+promoted under the condition that it has iterations:
 
 before:  for k in 24..n: f[8] = f[8] + a[k]   after:  if n > 24: f.held[0] = f[8]; for k in 24..n: ...; f[8] = f.held[0]
 """
@@ -39,7 +41,7 @@ from ..target.kinds import Kind, Memory
 from .lanes import constant_stride, first_lane
 from .names import is_end, of_buffer
 
-# As large as register files get; more accumulators than that are better off in memory.
+# The size of the largest register files. Accumulators that exceed it are better kept in memory.
 MOST_BYTES = 2048
 _Key = tuple[object, ...]
 
@@ -51,7 +53,7 @@ def promote(body: Stmt) -> Stmt:
 
 @dataclass(frozen=True)
 class _BufferUses:
-    """The buffers that a statement loads from, stores to and allocates, with everything inside it."""
+    """The buffers that a statement and all statements inside of it load from, store to and allocate."""
 
     reads: frozenset[str]
     writes: frozenset[str]
@@ -102,7 +104,7 @@ def _is_loops(s: Stmt) -> bool:
 
 @dataclass(frozen=True)
 class _Accumulator:
-    """The index of an accumulator in its buffer, and its first lane among the registers."""
+    """The indices of an accumulator in its buffer, and its first lane among the registers."""
 
     indices: tuple[Expr, ...]
     dtype: DType
@@ -128,7 +130,7 @@ class _PromotedBuffer:
         return of_buffer(self.buffer, "held")
 
     def inside(self, s: Stmt) -> Stmt:
-        """The loop with registers in place of memory."""
+        """The loop with accesses to memory replaced by registers."""
         memo: dict[int, Expr] = {}
 
         def load(e: Expr) -> Expr | None:
@@ -164,7 +166,7 @@ class _PromotedBuffer:
 
 
 def _promotable(loops: Stmt, buffers: Sequence[str], written: Set[str]) -> list[_PromotedBuffer]:
-    """The buffers that loops access at a few loop-invariant, non-aliasing indices only."""
+    """The buffers that the loops access only at a few loop-invariant, non-aliasing indices."""
     places = _places(loops, buffers, ir.bound_names(loops), written) if buffers else {}
     return [
         _PromotedBuffer(buffer, accumulators)
@@ -176,10 +178,10 @@ def _promotable(loops: Stmt, buffers: Sequence[str], written: Set[str]) -> list[
 def _places(
     s: Stmt, buffers: Iterable[str], moving: set[str], written: Set[str]
 ) -> dict[str, dict[_Key, _Accumulator]]:
-    """The accumulators of each buffer, in one walk for all.
+    """The accumulators of each buffer, found in one walk for all buffers.
 
-    Buffers are left out if an index is not loop-invariant, if there are too many, if accesses are not simple, or if
-    memory might be stored to that otherwise would not be.
+    Buffers are left out if an index is not loop-invariant, if there are too many accumulators, if accesses are not
+    simple, or if promotion might store to memory to which the loop does not.
     """
     places: dict[str, dict[_Key, _Accumulator]] = {buffer: {} for buffer in buffers}
     sizes = dict.fromkeys(places, 0)
@@ -219,7 +221,7 @@ def _may_be_empty(s: For) -> bool:
 
 
 def _may_be_nothing_left(s: For) -> bool:
-    """Whether a loop is over what others have left, if anything."""
+    """Whether a loop is over the iterations that others have left, of which there may be none."""
     if not _may_be_empty(s):
         return False
     return s.min.value > 0 if isinstance(s.min, Const) else any(map(is_end, names(s.min)))
@@ -228,8 +230,8 @@ def _may_be_nothing_left(s: For) -> bool:
 def _accesses(
     s: Stmt, buffers: Container[str], certain: bool, runs: bool, tested: Stmt, is_left: bool = False
 ) -> Iterator[_Access]:
-    """Indices, type and lanes of all accesses of some buffers in order; no type where the access cannot be promoted.
-    `tested` is the loop of which it is tested whether it runs."""
+    """Yield indices, type and lanes of all accesses of some buffers in order. The type is None if the access cannot be
+    promoted. `tested` is the loop around which it is tested whether it runs."""
     for e in walk_loads(*ir.expressions(s)):
         if e.buffer in buffers:
             how = _AccessKind.LEFT if is_left else _AccessKind.LOADED
@@ -248,7 +250,8 @@ def _accesses(
 
 
 def _reads(value: Expr, buffer: str, indices: tuple[Expr, ...]) -> bool:
-    """Whether the value depends on the element itself in every lane, so that all lanes may be read and written back."""
+    """Whether the value depends on the stored element itself in every lane, so that all lanes may be read and written
+    back."""
     loads = (e for e in walk_loads(value) if e.buffer == buffer and e.mask is None)
     return any(_key(e.indices) == _key(indices) for e in loads)
 
@@ -259,13 +262,13 @@ def _apart(a: _Accumulator, b: _Accumulator) -> bool:
 
 
 def _distance(a: Expr, b: Expr) -> int:
-    """The distance of the first elements of two indices; 0 if it is not constant."""
+    """The distance between the first elements of two indices, or 0 if it is not constant."""
     difference = linear(first_lane(a)).plus(linear(first_lane(b)), -1)
     return 0 if difference.terms else abs(difference.constant)
 
 
 def _width(index: Expr) -> int:
-    """The number of adjacent elements that an index covers; very many if its lanes are not adjacent."""
+    """The number of adjacent elements that an index covers, or a very large number if its lanes are not adjacent."""
     return index.lanes if index.lanes == 1 or constant_stride(index) == 1 else 1 << 62
 
 

@@ -4,10 +4,10 @@ before:  out[0] = a[0] + a[1] + a[2] + a[3]          after:  out[0] = ((a[2] + a
          out[1] = a[1] + a[2] + a[3] + a[4]                  out[1] = ((a[2] + a[3]) + a[1]) + a[4]
          out[2] = a[2] + a[3] + a[4] + a[5]                  out[2] = (a[2] + a[3]) + (a[4] + a[5])
 
-Windows of unrolled rows or vectors overlap: the terms that all share are summed once, and the partial sums before and
-after them are reused from one window to the next. Common subexpression elimination in LLVM does the rest. Each sum has
-the same terms in another order; with `strict`, sums of floats are left alone. Minima and maxima are treated in the same
-way.
+Windows of unrolled rows or vectors overlap. The terms that all windows share are summed once, and the partial sums
+before and after them are reused from one window to the next. LLVM's common subexpression elimination does the rest.
+Each sum keeps its terms, in a different order; with `strict`, sums of floats are left alone. Minima and maxima are
+treated in the same way.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .lanes import constant_stride, first_lane
 from .names import of_buffer
 
 _OPERATIONS = ("add", "min", "max")
-_FEWEST = 7  # terms of a sum, at least: short ones share little
-_MOST_MOVED = 48  # consecutive stores, at most: each is compared with all others
-_MOST = 8  # sums with common terms, at most: their partial sums are held in registers
+_FEWEST = 7  # least number of terms of a sum: short sums share little
+_MOST_MOVED = 48  # most consecutive stores: each is compared with all others
+_MOST = 8  # most sums with common terms: their partial sums are held in registers
 _NEVER = (1 << 30, -1)
 
 
 def reassociate(body: Stmt, strict: bool) -> Stmt:
-    """Reassociate sums that are stored one after the other, so that their common terms are added first."""
+    """Reassociate sums that consecutive statements store, so that their common terms are added first."""
     return ir.transform(body, lambda s: _reassociated(s, strict) if isinstance(s, Block) else None)
 
 
@@ -54,7 +54,7 @@ def _reassociated(s: Block, strict: bool) -> Stmt | None:
 
 
 def _runs(stmts: Sequence[Stmt]) -> Iterator[list[int]]:
-    """The positions of consecutive stores."""
+    """Yield the positions of consecutive stores."""
     run: list[int] = []
     for k, s in enumerate(stmts):
         if isinstance(s, Store):
@@ -78,12 +78,12 @@ def _may_move(run: Sequence[Stmt]) -> bool:
 
 
 def _start(index: Expr) -> Expr | None:
-    """The index of the first element of a dense vector, or of the only one."""
+    """The index of the first element of a dense vector or of a scalar, otherwise None."""
     return first_lane(index) if index.lanes == 1 or constant_stride(index) == 1 else None
 
 
 def _are_apart(a: tuple[Expr | None, int], b: tuple[Expr | None, int], buffer: str) -> bool:
-    """Whether two stores certainly do not overlap: they are so many elements apart, or in different rows."""
+    """Whether two stores certainly do not overlap: they are far enough apart, or in different rows."""
     if a[0] is None or b[0] is None:
         return False
     rows, column = _taken_apart(a[0] - b[0], of_buffer(buffer, "stride") + ".")
@@ -93,7 +93,7 @@ def _are_apart(a: tuple[Expr | None, int], b: tuple[Expr | None, int], buffer: s
 
 
 def _taken_apart(distance: Expr, stride: str) -> tuple[list[Linear], Linear]:
-    """An index as a number of rows per stride and a number of elements."""
+    """An index as a number of rows for each stride and a number of elements."""
     form = linear(distance)
     rows: dict[str, Expr] = {}
     column: Expr = const(form.constant, INDEX)
@@ -112,7 +112,7 @@ def _taken_apart(distance: Expr, stride: str) -> tuple[list[Linear], Linear]:
 
 @dataclass(frozen=True, eq=False)
 class _Sum:
-    """A sum in what a statement stores, with its terms by key."""
+    """A sum in the value that a statement stores, with its terms by key."""
 
     place: int
     root: Op
@@ -120,7 +120,7 @@ class _Sum:
 
 
 def _sums(place: int, s: Stmt, strict: bool) -> Iterator[_Sum]:
-    """The maximal sums in a value in which no term occurs twice."""
+    """Yield the maximal sums in a value in which no term occurs twice."""
     assert isinstance(s, Store)
     nodes = list(walk_values(s.value))
     uses: dict[int, int] = {}
@@ -147,7 +147,7 @@ def _operands(e: Expr) -> tuple[Expr, ...]:
 
 
 def _terms(root: Op, uses: dict[int, int]) -> list[Expr]:
-    """The terms of a nested sum; partial sums with other uses stay whole."""
+    """The terms of a nested sum. Partial sums with other uses stay whole."""
     terms: list[Expr] = []
     pending: list[Expr] = [root]
     while pending:
@@ -160,13 +160,13 @@ def _terms(root: Op, uses: dict[int, int]) -> list[Expr]:
 
 
 def _is_neutral(operation: str, e: Expr) -> bool:
-    """Whether a term is the neutral element, with which accumulators begin, so that all have it in common."""
+    """Whether a term is the neutral element. Accumulators begin with it, so all sums would have it in common."""
     e = e.value if isinstance(e, Broadcast) else e
     return isinstance(e, Const) and e.value == neutral(operation, e.dtype).value
 
 
 def _families(sums: Sequence[_Sum]) -> Iterator[list[_Sum]]:
-    """Consecutive sums of the same operation, each of which shares terms with all before it."""
+    """Groups of consecutive sums of the same operation, each of which shares terms with all sums before it."""
     kinds: dict[tuple[object, ...], list[list[_Sum]]] = {}
     for s in sums:
         families = kinds.setdefault((s.root.op, s.root.dtype, s.root.lanes), [])
@@ -187,10 +187,10 @@ def _in_common(family: Iterable[_Sum]) -> set[Key]:
 
 
 def _reordered(family: Sequence[_Sum]) -> list[tuple[Op, Expr]]:
-    """New sums: the terms that all share come first, then those shared with all sums before or all after, then the
-    rest.
+    """New sums: the terms that all sums share come first, then those shared with all earlier or all later sums, then
+    the rest.
 
-    The result is empty if that saves little.
+    The result is empty if this saves little.
     """
     spans = _spans(family)
     last = len(family) - 1
@@ -213,7 +213,7 @@ def _reordered(family: Sequence[_Sum]) -> list[tuple[Op, Expr]]:
 
 
 def _spans(family: Sequence[_Sum]) -> dict[Key, tuple[int, int]]:
-    """The first and the last sum that contain a term, if all between do as well."""
+    """For each term, the first and the last sum that contain it, if all sums in between do as well."""
     places: dict[Key, list[int]] = {}
     for k, s in enumerate(family):
         for t in s.terms:

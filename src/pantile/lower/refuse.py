@@ -1,8 +1,8 @@
-"""Schedule errors that only lowering can detect; all others are refused when a schedule is resolved.
+"""Schedule errors that only lowering can detect. All others are reported when a schedule is resolved.
 
-Each reason is about the region of a stage at one place of the loop nest, which is known there and not before: it
-depends on what was inlined, on the loops around as they were split and fused, and on what a variant knows of extents.
-To resolve a schedule is to decide without regions, since searches do it hundreds of times for one pipeline.
+Each reason is about the region of a stage at some point of the loop nest. The region is not known earlier: it depends
+on inlining, on the splits and fuses of the loops around it, and on the extents that a variant knows. Schedules are
+resolved without regions, since searches resolve hundreds of them for one pipeline.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def not_constant(stage: Stage, loop: Loop, extent: Expr) -> UserError:
 
 
 def too_many_values(stage: Stage, loop: Loop, lanes: int, copies: int) -> UserError:
-    """The error for vectors and unrolled loops that would be too much code."""
+    """The error for vectors and unrolled loops that would produce too much code."""
     return refuse(
         stage,
         loop.mark,
@@ -58,12 +58,12 @@ def too_many_values(stage: Stage, loop: Loop, lanes: int, copies: int) -> UserEr
 
 
 def _memory_call(memory: Memory, otherwise: str) -> tuple[str, str]:
-    """The call that chose a memory, and what to do instead; on GPUs, nobody may have named it."""
+    """The call that chose a memory, and what to do instead. On GPUs, the memory may not have been chosen explicitly."""
     return ("", otherwise) if memory is Memory.AUTO else (f'.store_in("{memory.value}")', "leave store_in out")
 
 
 def no_constant_size(stage: Stage, memory: Memory) -> UserError:
-    """The error for memory that must be allocated at compile time for a region whose size is not known then."""
+    """The error for memory that must be allocated at compile time, but for a region whose size is not known then."""
     call, otherwise = _memory_call(memory, "compute it at root")
     return UserError(
         f'pt.on("{stage.name}"){call}: the region of {stage.name} that is kept '
@@ -107,8 +107,8 @@ def not_in_two_memories(stage: Stage, directive: Directive, why: str) -> UserErr
 
 
 def too_large_for_a_block(stage: Stage, size: int, room: int, each: tuple[int, int] | None = None) -> UserError:
-    """The error for buffers that exceed the shared memory of a block; `each` is its number of warps and the bytes of
-    each, where warps have memory of their own."""
+    """The error for buffers that exceed the shared memory of a block. `each` is its number of warps and the bytes per
+    warp, if warps have memory of their own."""
     of_warps = "" if each is None else f", {each[1]:,} for each of its {each[0]} warps"
     return UserError(
         f"the block that computes {stage.name} would need {size:,} bytes of memory that its threads share{of_warps}; a "
@@ -118,7 +118,7 @@ def too_large_for_a_block(stage: Stage, size: int, room: int, each: tuple[int, i
 
 
 def not_for_warpgroups(stage: Stage, mark: Directive | None, factor: str) -> UserError:
-    """The error for a factor that does not lie in shared memory as the instructions of warpgroups read it."""
+    """The error for a factor that is not laid out in shared memory as the instructions of warpgroups read it."""
     return refuse(
         stage,
         mark,

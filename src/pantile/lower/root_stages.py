@@ -1,11 +1,11 @@
-"""The loops of some stages at root, without those of the others: they become the same kernels as in the whole program.
+"""Extract the loops of some stages at root. They become the same kernels as in the whole program.
 
-before:  realize f: produce f: ...        after, of g alone:  realize f: produce g: ...
+before:  realize f: produce f: ...        after, for g alone: realize f: produce g: ...
          let g.y.max = ...
          produce g: ... f[...] ...
          produce out: ...
 
-Neither lets nor memory that these stages do not use are left: a long pipeline has some of each stage.
+Lets and memory that these stages do not use are removed, since a long pipeline has some for each stage.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _NOTHING = Block(())
 
 
 def of_root_stages(body: Stmt, asked: Collection[str]) -> Stmt:
-    """The loops of the stages at root that are asked for, in what is around them that they need."""
+    """The loops of the requested stages at root, inside of the lets and allocations that they need."""
     return _of_stages(body, asked)[0]
 
 
 def root_stages(body: Stmt) -> Iterator[Produce]:
-    """The loops of each stage at root."""
+    """Yield the loops of each stage at root."""
     if isinstance(body, Produce):
         yield body
     else:
@@ -34,7 +34,7 @@ def root_stages(body: Stmt) -> Iterator[Produce]:
 
 
 def _of_stages(s: Stmt, asked: Collection[str]) -> tuple[Stmt, set[str]]:
-    """A statement without the loops of other stages, and the names and buffers that it uses."""
+    """Return the statement without the loops of other stages, and the names and buffers that it uses."""
     if isinstance(s, Produce):
         return (s, set[str]().union(*map(_used, walk(s)))) if s.stage in asked else (_NOTHING, set())
     parts = [_of_stages(c, asked) for c in children(s)]
@@ -52,6 +52,6 @@ def _of_stages(s: Stmt, asked: Collection[str]) -> tuple[Stmt, set[str]]:
 
 
 def _used(s: Stmt) -> set[str]:
-    """The names and buffers that a statement uses, apart from the statements inside."""
+    """The names and buffers that a statement itself uses, apart from the statements inside."""
     stored = {s.buffer} if isinstance(s, (Store, Prefetch)) else set[str]()
     return stored.union(*(names(e) | loaded(e) for e in expressions(s)))

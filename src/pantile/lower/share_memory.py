@@ -1,4 +1,4 @@
-"""Share memory: a buffer whose live range begins after that of another one ends reuses its memory.
+"""Share memory: a buffer whose live range begins after that of another buffer ends reuses its memory.
 
 before:  realize a: [0..n]            after:  realize a: [0..n]
          produce a                            produce a
@@ -7,8 +7,9 @@ before:  realize a: [0..n]            after:  realize a: [0..n]
          realize c: [0..n]                    produce a, reading b
          produce c, reading b
 
-For buffers outside of loops, where a long pipeline keeps as many alive as it has stages: a chain of sweeps needs two.
-The other one must hold the same type, and all of the box with at most a few points more along each dim.
+This is for buffers outside of loops. A long pipeline keeps one alive for each stage, although a chain of sweeps needs
+only two. The other buffer must have the same type, and contain the whole box with at most a few more points along each
+dim.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..expr.visit import loaded, transform
 from ..ir import visit as ir
 from ..ir.nodes import Block, Let, Prefetch, Realize, Stmt, Store
 
-_MOST_SPARE = 64  # points along a dim
+_MOST_SPARE = 64  # most unused points along a dim
 
 
 def share_memory(body: Stmt, facts: Facts) -> Stmt:
@@ -36,7 +37,7 @@ def share_memory(body: Stmt, facts: Facts) -> Stmt:
 
 
 def _live_ranges(body: Stmt) -> dict[str, tuple[int, int]]:
-    """The live range of each buffer: the first and the last of the statements in a row that use it."""
+    """The live range of each buffer: the first and the last of the consecutive statements that use it."""
     uses: dict[str, tuple[int, int]] = {}
     for place, s in enumerate(_in_a_row(body)):
         accesses = (i.buffer for i in ir.walk(s) if isinstance(i, (Store, Prefetch)))
@@ -47,7 +48,7 @@ def _live_ranges(body: Stmt) -> dict[str, tuple[int, int]]:
 
 
 def _in_a_row(s: Stmt) -> Iterator[Stmt]:
-    """The statements that run once, one after the other."""
+    """Yield the statements that run once, in order."""
     stack = [s]
     while stack:
         part = stack.pop()
@@ -59,7 +60,7 @@ def _in_a_row(s: Stmt) -> Iterator[Stmt]:
 
 @dataclass
 class _SharedBuffer:
-    """A buffer that keeps its memory, and the last statement that uses this memory under any name."""
+    """A buffer that keeps its memory, and the position of the last statement that uses this memory under any name."""
 
     realize: Realize
     last: int
@@ -69,10 +70,11 @@ class _Sharing:
     def __init__(self, uses: dict[str, tuple[int, int]], facts: Facts) -> None:
         self.uses = uses
         self.facts = facts
-        self.homes: dict[str, str] = {}  # buffer -> the one whose memory it reuses
+        self.homes: dict[str, str] = {}  # buffer -> the buffer whose memory it reuses
 
     def visit(self, s: Stmt, around: tuple[_SharedBuffer, ...]) -> None:
-        """Assign memory to the buffers inside. `around` has those with memory of their own here."""
+        """Assign memory to the buffers inside of a statement. `around` has the buffers in scope that keep their own
+        memory."""
         if isinstance(s, Realize) and s.buffer in self.uses:
             first, last = self.uses[s.buffer]
             home = next((h for h in around if h.last < first and self.fits(s, h.realize)), None)
@@ -92,7 +94,8 @@ class _Sharing:
         return all(self.inside(linear(low), linear(n), linear(first), linear(m)) for (low, n), (first, m) in sides)
 
     def inside(self, low: Linear, n: Linear, first: Linear, m: Linear) -> bool:
-        """Whether n places from `low` on certainly lie in m from `first` on, which are not much more."""
+        """Whether the range of n elements from `low` on is certainly contained in the m elements from `first` on,
+        without much to spare."""
         before = low.plus(first, -1)
         return self.is_spare(before) and self.is_spare(m.plus(n, -1).plus(before, -1))
 

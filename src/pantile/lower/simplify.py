@@ -1,4 +1,4 @@
-"""Simplify: index arithmetic in normal form, constant branches and trivial lets gone.
+"""Simplify: bring index arithmetic into normal form, and remove constant branches and trivial lets.
 
 before:  let a = 4; if 1 < 2: f[a + x - 1 + 2] = ...
 after:   f[x + 5] = ...
@@ -22,7 +22,7 @@ from ..target.kinds import AT_ONCE
 def clean_program(body: Stmt, facts: Facts) -> Stmt:
     """Simplify index arithmetic and remove dead code.
 
-    Statements share none of the nodes created here, since later passes decide about nodes, each in its own context.
+    Statements do not share the nodes created here, since later passes decide about nodes, each in its own context.
     """
     return _Simplify(facts, Simplifier).statement(body)
 
@@ -36,7 +36,7 @@ class _Simplify:
     def __init__(self, facts: Facts, simplifier: type[Simplifier]) -> None:
         self.facts = facts.copy()
         self.simplifier = simplifier
-        self.instead: dict[str, Expr] = {}  # replacements of names around the statement
+        self.instead: dict[str, Expr] = {}  # replacements for names around the statement
         self.holders: dict[Key, Var] = {}  # value -> a name around the statement that already holds it
         self.used: set[str] = set()  # names used in the statements made so far
 
@@ -50,7 +50,7 @@ class _Simplify:
         return self.other(s, self.simplifier(self.facts, self.instead))
 
     def block(self, stmts: Iterable[Stmt]) -> Iterator[Stmt]:
-        """Simplify a block; in the last run, consecutive stores share the simplified forms of shared expressions."""
+        """Simplify a block. In the last run, consecutive stores share the simplified forms of shared expressions."""
         rewrite = None
         for s in stmts:
             if isinstance(s, Store) and self.simplifier is VersionsSimplifier:
@@ -69,7 +69,7 @@ class _Simplify:
         return Block(()) if isinstance(simpler, Store) and _stores_nothing(simpler) else self.using(simpler, new)
 
     def using(self, s: Stmt, expressions: Iterable[Expr]) -> Stmt:
-        """Note the names in the statement's own expressions; lets that are never used are removed."""
+        """Note the names in the statement's own expressions. Lets that are never used are removed."""
         self.used.update(*map(names, expressions))
         return s
 
@@ -136,12 +136,12 @@ class _Simplify:
 
 
 def _stores_nothing(s: Store) -> bool:
-    """Whether it stores nothing, or atomically combines an element with a neutral value."""
+    """Whether the store has no effect: its mask is false, or it atomically combines an element with a neutral value."""
     return _is_false(s.mask) or (s.manner is Manner.ATOMIC and is_neutral(s))
 
 
 def _is_offset(e: Expr) -> bool:
-    """Whether it is a variable, or a variable plus a constant, which is not worth a name."""
+    """Whether it is a variable, or a variable plus a constant, neither of which is worth a name."""
     terms = list(linear(e).terms.values())
     return len(terms) == 1 and isinstance(terms[0][0], Var) and terms[0][1] == 1
 

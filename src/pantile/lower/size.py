@@ -1,8 +1,8 @@
 """Code size of statements, and budgets for the code that passes may add.
 
-Versions of loops, their edges and unrolled copies multiply with each other: a schedule of a few lines may ask for more
-code than LLVM compiles in minutes. What a pass adds is therefore taken from a budget; without any left, a
-transformation is not done, which costs run time and nothing else.
+Versions of loops, their edges and unrolled copies multiply: a schedule of a few lines may request more code than LLVM
+can compile in minutes. The code that a pass adds is therefore taken from a budget. When the budget is used up, a
+transformation is not applied, which only costs run time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ..target.kinds import Kind
 
 
 def size(s: Stmt, unrolled: bool = True) -> int:
-    """The number of expressions in a statement, times the trip counts of unrolled loops if these count."""
+    """The number of expressions in a statement; if `unrolled`, it is multiplied by the trip counts of unrolled
+    loops."""
     inside = 1 + sum(1 for _ in walk(*ir.expressions(s))) + sum(size(c, unrolled) for c in ir.children(s))
     return inside * copies(s) if unrolled else inside
 
@@ -28,7 +29,7 @@ def copies(s: Stmt) -> int:
 
 
 class Room:
-    """The budget left, for a part and for the whole; if the size `larger()` exceeds `most`, that is the budget."""
+    """The budget left, for a part and for the whole. If the size `larger()` exceeds `most`, this size is the budget."""
 
     def __init__(self, most: int, whole: Room | None = None, larger: Callable[[], int] | None = None) -> None:
         self.most = self.left = most

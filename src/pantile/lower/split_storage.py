@@ -1,11 +1,11 @@
-"""Split storage: a dim of a buffer becomes two in memory, so that rows or columns lie together in panels.
+"""Split storage: a dim of a buffer becomes two dims in memory, so that panels of rows or columns are contiguous.
 
 before:  realize b: [0..n, 0..m]                      after:  realize b: [0..n, 0..(m + 7)//8, 0..8]
          b[k, j] = ...                                        b[k, j//8, j%8] = ...
 
-Indices are relative to the buffer's first element, so that a constant distance has a constant quotient and remainder;
-those of vectors and of tiles of tensor cores also to the first iteration, wherever that begins.
-The last panel is allocated as large as the others; elements that are not computed there are never read.
+Indices are relative to the buffer's first element, so that constant distances have constant quotients and remainders.
+In vectors and in tiles of tensor cores, they are also relative to the first iteration, wherever it begins. The last
+panel is allocated as large as the others; its elements that are not computed are never read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def stored_dims(dims: Sequence[str], splits: Sequence[StorageSplit]) -> list[str
 
 
 class _Splitter:
-    """Rewrites accesses; `split` has the stages of the split buffers."""
+    """Rewrites accesses. `split` maps the split buffers to their stages."""
 
     def __init__(self, graph: Graph, plan: Plan, split: Mapping[str, str]) -> None:
         self.graph, self.plan, self.split = graph, plan, split

@@ -1,13 +1,13 @@
-"""Trim: a loop that does nothing where a condition fails runs over the iterations where it may hold.
+"""Trim: a loop that has no effect where a condition fails is restricted to the iterations where the condition may hold.
 
 before:  for i in 0..n:                              after:  for i in 0..n:
              for j in 0..n:                                      for j in 0..min(n, i + 1):
                  if j <= i: f[i, j] = ...                            f[i, j] = ...
 
-A triangular reduction thus does half the work of a square one, and the rows of a sparse matrix, where the bounds are
-data, are as long as they are. Where loops inside vary the condition (vectors, unrolled blocks) the bound is what some
-of their points need; the condition stays, and partitioning deals with it. Which blocks a GPU runs is decided before it
-runs any: there, conditions on data stay inside.
+A triangular reduction thus does half the work of a square one, and loops over the rows of a sparse matrix, whose bounds
+are data, run over the actual elements only. If inner loops (vectors, unrolled blocks) vary the condition, the bound
+covers the iterations that any of their points needs; the condition stays, and partitioning deals with it. On a GPU, the
+number of blocks is decided before any block runs, so conditions on data stay inside of blocks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def trim(body: Stmt, facts: Facts) -> Stmt:
 
 
 def _visit(s: Stmt, facts: Facts, granted: frozenset[Key]) -> Stmt:
-    """Visit a statement; `granted` has the conditions, by key, that loops around establish."""
+    """Visit a statement. `granted` has the conditions, by key, that loops around it establish."""
     if isinstance(s, For):
         facts.bounds[s.var] = facts.lower(s.min), facts.upper(s.min + s.extent - 1)
         if s.kind in ITERATED:
@@ -48,7 +48,8 @@ def _visit(s: Stmt, facts: Facts, granted: frozenset[Key]) -> Stmt:
 
 
 def _is_invariant(e: Expr, s: For) -> bool:
-    """Whether data in an expression is known before a loop: not stored inside, nor, on a GPU, deciding about blocks."""
+    """Whether the data in an expression is known before a loop: the loop does not store it and, on a GPU, contains no
+    block loops for which it would decide."""
     data = loaded(e)
     return not data or not any(
         isinstance(inner, For) and inner.kind is Kind.BLOCK or isinstance(inner, Store) and inner.buffer in data
@@ -58,11 +59,11 @@ def _is_invariant(e: Expr, s: For) -> bool:
 
 @dataclass(frozen=True)
 class _Requirement:
-    """The condition gap >= 0, without which a loop has no effect, and the original conditions that it stands for."""
+    """The condition gap >= 0, without which a loop has no effect, and the original conditions that it implies."""
 
     gap: Expr
     settles: tuple[Expr, ...]
-    inner: bool  # whether a loop inside can be trimmed by it more tightly
+    inner: bool  # whether it can trim an inner loop more tightly
 
 
 def _trimmed(s: For, needs: dict[Key, _Requirement], facts: Facts, granted: frozenset[Key]) -> Stmt:
@@ -90,14 +91,15 @@ def _trimmed(s: For, needs: dict[Key, _Requirement], facts: Facts, granted: froz
 
 @dataclass(frozen=True)
 class _LoopContext:
-    """A loop's variable, the ranges of names bound inside, and those of trimmable loops or depending on one."""
+    """A loop's variable, the ranges of names bound inside of it, and the names that are variables of trimmable loops or
+    depend on one."""
 
     name: str
     scope: Scope
     loops: frozenset[str] = frozenset()
 
     def enter(self, s: Stmt, scope: Scope) -> _LoopContext:
-        """The context inside one more statement."""
+        """The context inside of one more statement."""
         new: tuple[str, ...] = ()
         if isinstance(s, For) and s.kind in ITERATED:
             new = (s.var,)
@@ -142,7 +144,8 @@ def _of_condition(condition: Expr, at: _LoopContext) -> dict[Key, _Requirement]:
 
 
 def _values(e: Expr, at: _LoopContext) -> Interval:
-    """The range over the loops inside. Loop-invariant data is one value; other data is unknown."""
+    """The range of an expression over the loops inside. Loop-invariant data is a single value; other data is
+    unknown."""
     if not depends(e, [at.name, *at.scope]):
         return Interval.point(e)
     return EVERYTHING if loaded(e) else interval(e, at.scope)

@@ -1,11 +1,11 @@
-"""Unroll: an unrolled loop becomes its iterations, one after the other.
+"""Unroll: an unrolled loop becomes a sequence of its iterations.
 
 before:  unroll for i in 0..2: f[y + i] = g[y + i]
 after:   f[y] = g[y]
          f[y + 1] = g[y + 1]
 
-A loop around so much that its iterations would be more than a stated size, or too much of a program, runs serially: its
-body is long, as where stages with loops of their own are computed in it, and copies of it gain nothing.
+A loop runs serially if its iterations would exceed the budget of a loop or of the program. The body of such a loop is
+long, for example because stages with loops of their own are computed in it, and copying it gains nothing.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from ..ir.nodes import For, Stmt
 from ..target.kinds import Kind
 from .size import Room, size
 
-_MOST_OF_A_LOOP = 16_000  # expressions of all iterations of an unrolled loop: five times the largest size known to gain
-_MOST_OF_ALL = 64_000  # expressions added to a program, or eight times as many as it has itself
+_MOST_OF_A_LOOP = 16_000  # most expressions in all iterations of a loop: five times the largest size known to gain
+_MOST_OF_ALL = 64_000  # most expressions added to a program, or eight times its own size if larger
 
 
 def unroll(body: Stmt, refused: Callable[[str], None] = lambda _: None) -> Stmt:
-    """Replace every unrolled loop, inner ones first, while there is room; `refused` is told of the others."""
+    """Replace every unrolled loop, inner ones first, while the budget lasts. `refused` is called with the other
+    loops."""
     room = Room(_MOST_OF_ALL, larger=lambda: 8 * size(body, unrolled=False))
 
     def change(s: Stmt) -> Stmt | None:

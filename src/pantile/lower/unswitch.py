@@ -1,4 +1,4 @@
-"""Unswitch: a loop-invariant condition of masked loads is tested outside of the loop.
+"""Unswitch: loop-invariant conditions of masked loads are tested outside of the loop.
 
 before:  for x in 0..w: v[y, x] = select(y > 0, (u[y - 1, x] if y > 0), 0)
 after:   if y > 0:
@@ -6,8 +6,8 @@ after:   if y > 0:
          else:
              for x in 0..w: v[y, x] = 0
 
-Only conditions in masks of loads count: elsewhere a select costs little, and a second version of the loop costs code.
-Where versions would add more to an outermost loop, or to the program, than stated, conditions stay where they are.
+Only conditions in masks of loads count: elsewhere, a select costs little, and a second version of the loop costs code.
+Conditions stay where they are if versions would exceed the budget of an outermost loop or of the program.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ..ir.nodes import For, If, Stmt, Store
 from ..target.kinds import Kind
 from .size import Room, copies, size
 
-_MOST_CONDITIONS = 2  # conditions tested outside one loop: each may double the code
-_MOST_OF_A_LOOP = 8_000  # expressions added by versions within an outermost loop: nested loops double them again
-_MOST_OF_ALL = 16_000  # expressions added to a program, or as many as it has itself
+_MOST_CONDITIONS = 2  # most conditions tested outside of one loop: each may double the code
+_MOST_OF_A_LOOP = 8_000  # most expressions that versions add to an outermost loop: nested loops double them again
+_MOST_OF_ALL = 16_000  # most expressions added to a program, or its own size if larger
 
 
 def unswitch(body: Stmt) -> Stmt:
-    """Test invariant conditions outside of serial loops, outer loops first, while there is room for versions."""
+    """Test invariant conditions outside of serial loops, outer loops first, while the budget for versions lasts."""
     return _outermost(body, Room(_MOST_OF_ALL, larger=lambda: size(body)))
 
 
@@ -39,14 +39,14 @@ def _outermost(s: Stmt, room: Room) -> Stmt:
 
 
 def branch(s: Store, room: Room) -> Stmt:
-    """Turn a scalar store that loads under masks into a store for each outcome, without masks."""
+    """Turn a scalar store that loads under masks into one store without masks for each outcome."""
     return _Unswitch(room).versions(s, _MOST_CONDITIONS)
 
 
 class _Unswitch:
     def __init__(self, room: Room, repeated: int = 1) -> None:
         self.room = room
-        self.repeated = repeated  # how often unrolled loops around repeat the current statement
+        self.repeated = repeated  # the number of copies that unrolled loops around make of the current statement
 
     def inside(self, s: Stmt) -> Stmt:
         if isinstance(s, For) and s.kind is Kind.SERIAL:

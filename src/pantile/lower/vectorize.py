@@ -1,12 +1,12 @@
-"""Vectorize: a vector loop becomes straight code on vectors.
+"""Vectorize: a vector loop becomes straight-line code on vectors.
 
 before:  vector for x in b..b + 8: out[y, x] = f[y, x + 1] * 2
 after:   out[y, ramp(b, 1, 8)] = f[y, ramp(b + 1, 1, 8)] * x8(2)
 
-x // 2 and x % 2 of a ramp whose start is known modulo 2 become shuffles of short ramps, so that an upsampling read is
-one short load and a shuffle. Values that know x only as x // 2 and x % 2 are computed for even and for odd lanes, each
-with dense loads, and interleaved; reads, wherever the ramp starts: (x + 2*i) // 2 is x // 2 + i. A loop with a branch
-or an inner loop that differs between lanes runs serially instead.
+x // 2 and x % 2 of a ramp whose start is known modulo 2 become shuffles of short ramps, so that an upsampling read
+becomes one short load and a shuffle. Values that read memory and depend on x only through x // 2 and x % 2 are computed
+separately for even and for odd lanes, each with dense loads, and interleaved. This works wherever the ramp starts: (x +
+2*i) // 2 is x // 2 + i. A loop with a branch or an inner loop that differs between lanes runs serially instead.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from .lanes import split_select
 
 Classes = Mapping[str, Class]  # congruence classes of the names around
 
-_WIDEST = 4  # a load may read this many times as many elements as it needs
+_WIDEST = 4  # a load may read up to this many times the elements that it needs
 
 
 def vectorize(body: Stmt) -> Stmt:
-    """Replace every vector loop. Promises, from which bounds have been derived, are dropped: they would hide ramps."""
+    """Replace every vector loop. Promises are dropped: bounds have been derived from them, and they would hide
+    ramps."""
     memo: dict[int, Expr] = {}
     return _visit(ir.map_exprs(body, lambda e: transform(e, promised, memo, _has_promises)), {})
 
@@ -49,7 +50,7 @@ def _has_promises(e: Expr) -> bool:
 
 
 def _visit(s: Stmt, lets: Classes) -> Stmt:
-    """Visit a statement; `lets` has the index lets around, which tell how ramps are aligned."""
+    """Visit a statement. `lets` has the index lets around it, which tell how ramps are aligned."""
     if isinstance(s, Let) and s.value.dtype == INDEX and s.value.lanes == 1:
         return Let(s.name, s.value, _visit(s.body, {**lets, s.name: congruence(s.value, lets)}))
     inside = tuple([_visit(c, lets) for c in ir.children(s)])
@@ -68,7 +69,7 @@ def _vector_loop(s: For, lets: Classes) -> Stmt:
 
 
 def _lanes_diverge(s: Stmt, varying: set[str]) -> bool:
-    """Whether a branch, a loop's bounds or a buffer depends on the lane."""
+    """Whether a branch, the bounds of a loop or the box of a buffer depend on the lane."""
     if isinstance(s, (If, For, Realize)) and any(depends(e, varying) for e in ir.expressions(s)):
         return True
     if isinstance(s, Let) and depends(s.value, varying):
@@ -126,7 +127,7 @@ class _Vectorizer:
     def halves(self) -> tuple[_Vectorizer, _Vectorizer] | None:
         """Vectorizers of the even and of the odd lanes.
 
-        These have constant strides even where it is not known which coordinates are even: (x + 2*i) // 2 is x // 2 + i.
+        Their strides are constant even if it is not known which coordinates are even: (x + 2*i) // 2 is x // 2 + i.
         """
         lanes = self.values[self.name]
         if not (isinstance(lanes, Ramp) and isinstance(lanes.stride, Const) and lanes.stride.value == 1):
@@ -153,7 +154,7 @@ class _Vectorizer:
                 stack += reversed(children(part))
 
     def deciding(self, e: Expr) -> tuple[Expr, ...]:
-        """The operands that decide whether a node is halved; none if it is in any case."""
+        """The operands that decide whether a node is halved; none if the node is halved in any case."""
         return () if self.name not in names(e) or _is_half(e) else children(e)
 
     @cached_property
@@ -194,21 +195,21 @@ class _Vectorizer:
 
 
 def _is_half(e: Expr) -> bool:
-    """Whether this is a coordinate // 2 or % 2, made of coordinates and not of loaded values."""
+    """Whether this is // 2 or % 2 of an index that consists of coordinates and not of loaded values."""
     if not (isinstance(e, Op) and e.op in ("floordiv", "mod") and isinstance(e.args[1], Const)):
         return False
     return e.args[1].value == 2 and not loaded(e)
 
 
 def combined(op: str, a: Expr, b: Expr) -> Expr:
-    """Arithmetic on indices, some of which may be ramps."""
+    """Return the result of arithmetic on indices, some of which may be ramps."""
     result = binary(op, a, b)
     folded = fold_ramp(result) if isinstance(result, Op) and result.lanes > 1 else None
     return result if folded is None else folded
 
 
 def fold_ramp(e: Op, lets: Classes = MappingProxyType({})) -> Expr | None:
-    """Arithmetic on ramps that gives a ramp again, or a shuffle of one. `lets` has what is known of names."""
+    """Return arithmetic on ramps as a ramp or as a shuffle of one, or None. `lets` has the known facts about names."""
     if e.dtype != INDEX or e.op not in ("add", "sub", "mul", "neg", "floordiv", "mod"):
         return None
     a, b = e.args[0], e.args[-1]
@@ -255,7 +256,7 @@ def _fold_sum(name: str, a: Expr, b: Expr) -> Expr | None:
 
 
 def _on_ramp(e: Expr, change: Callable[[Ramp], Expr]) -> Expr | None:
-    """Apply a function to every lane of a ramp, or of a shuffled one."""
+    """Apply a function to every lane of a ramp or of a shuffled ramp."""
     if isinstance(e, Ramp):
         return change(e)
     if isinstance(e, Shuffle) and len(e.vectors) == 1 and isinstance(e.vectors[0], Ramp):
@@ -264,7 +265,7 @@ def _on_ramp(e: Expr, change: Callable[[Ramp], Expr]) -> Expr | None:
 
 
 def _steps(e: Expr) -> tuple[Expr, list[int]] | None:
-    """A ramp, or a shuffled one, as a scalar and the offset of each lane."""
+    """A ramp or a shuffled ramp, as a scalar and the offset of each lane."""
     source = e.vectors[0] if isinstance(e, Shuffle) and len(e.vectors) == 1 else e
     if not (isinstance(source, Ramp) and isinstance(source.stride, Const)):
         return None
@@ -274,7 +275,7 @@ def _steps(e: Expr) -> tuple[Expr, list[int]] | None:
 
 
 def _stepped(base: Expr, steps: list[int]) -> Expr:
-    """base + steps[i] in lane i: a ramp where the steps are even, else a shuffle of one."""
+    """base + steps[i] in lane i: a ramp if the steps are even, otherwise a shuffle of one."""
     apart = steps[1] - steps[0]
     if all(step == steps[0] + i * apart for i, step in enumerate(steps)):
         return ramp(base + steps[0], apart, len(steps)) if apart else broadcast(base + steps[0], len(steps))
@@ -284,7 +285,7 @@ def _stepped(base: Expr, steps: list[int]) -> Expr:
 
 
 def _fold_division(name: str, a: Ramp, d: int, lets: Classes) -> Expr | None:
-    """(base + i*stride) // d or % d where base is known modulo d, or steps are multiples of d."""
+    """(base + i*stride) // d or % d, if base is known modulo d or steps are multiples of d; otherwise None."""
     if not isinstance(a.stride, Const):
         return None
     stride = int(a.stride.value)
@@ -314,7 +315,7 @@ def _cast_pattern(e: Cast) -> Expr | None:
 
 
 def _shuffled_load(e: Load) -> Expr | None:
-    """A load at shuffled indices as a shuffle of one load, where just one index varies."""
+    """A load at shuffled indices as a shuffle of one load, if only one index varies; otherwise None."""
     varying = [k for k, i in enumerate(e.indices) if i.lanes > 1 and _uniform(i) is None]
     if len(varying) != 1 or e.mask is not None:
         return None

@@ -1,8 +1,8 @@
-"""Updates whose terms may be combined in parts: what parts begin with, how they go on, and how two of them make one.
+"""Updates whose terms may be combined in parts: how a part starts and continues, and how two parts combine.
 
 s[] = s[] + e                                   parts begin with 0; s = s + part
-at[], v[] = where e < v[]: r, e                 parts begin as the search does; the smaller value wins, and of equal
-                                                ones that which comes first
+at[], v[] = where e < v[]: r, e                 parts begin as the search does; the smaller value wins, and of two
+                                                equal ones the first
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Values = tuple[Expr, ...]
 class Associative:
     """An update as an associative reduction, which can be computed in parts."""
 
-    start: Values  # the value of a part without terms
+    start: Values  # the values of a part without terms
     step: Callable[[Values, Mapping[str, Expr]], Values]  # adds one term, with loops renamed
     combine: Callable[[Values, Values], Values]  # adds one part to the result so far
-    is_exact: bool  # whether every division into parts gives the same bits
+    is_exact: bool  # whether every division into parts gives bitwise the same result
 
 
 def associative(stage: Stage, update: Definition) -> Associative | None:
@@ -52,8 +52,8 @@ def _fold(stage: Stage, update: Definition) -> Associative | None:
 
 
 def _search(stage: Stage, update: Definition) -> Associative | None:
-    """Recognize pt.argmin and pt.argmax: the coordinates of the best value so far, and that value. Parts begin with
-    the worst value, which replaces no point: if two parts have an equal value, both have seen a point."""
+    """Recognize pt.argmin and pt.argmax: the coordinates of the best value so far, and that value. Parts begin with the
+    worst value, which replaces no point: if two parts have equal values, both have seen a point."""
     own = tuple(Load(t, 1, b, update.indices) for t, b in zip(stage.dtypes, stage.buffers, strict=True))
     choices = [v.args for v in update.values if isinstance(v, Op) and v.op == "select"]
     if len(own) < 2 or len(choices) < len(own) or len(stage.updates) > 1:
@@ -82,7 +82,7 @@ _WORST = {"lt": "min", "gt": "max"}  # comparison -> the operation to which the 
 
 
 def _ascend(places: Sequence[Expr], domain: Sequence[ReductionDim]) -> bool:
-    """Whether a definition visits places in lexicographic order of their coordinates."""
+    """Whether a definition visits points in lexicographic order of the given coordinates."""
     remaining = list(domain)
     for place in places:
         form = linear(_index(place))
@@ -103,7 +103,7 @@ def _index(place: Expr) -> Expr:
 
 
 def _counts_up(loops: Sequence[tuple[int, ReductionDim]]) -> bool:
-    """Whether a linear combination of loops grows with each iteration, like a number made of digits."""
+    """Whether a linear combination of loops increases with each iteration, like a number made of digits."""
     for (outer, _), (inner, r) in pairwise(loops):
         extent = constant(r.extent)
         if extent is None or outer < inner * extent:
@@ -112,7 +112,7 @@ def _counts_up(loops: Sequence[tuple[int, ReductionDim]]) -> bool:
 
 
 def _take_better(better: str, now: Values, new: Values) -> Values:
-    """The new point if it is better than the best one so far, otherwise the latter."""
+    """The new point if it is better than the best one so far, otherwise the best one so far."""
     wins = op(better, new[-1], now[-1])
     return tuple(build.select(wins, n, o) for n, o in zip(new, now, strict=True))
 
@@ -125,6 +125,6 @@ def _best(better: str, whole: Values, part: Values) -> Values:
 
 
 def _is_before(a: Values, b: Values) -> Expr:
-    """Whether coordinates come before others in lexicographic order."""
+    """Whether the coordinates `a` come before `b` in lexicographic order."""
     first = op("lt", a[0], b[0])
     return first if len(a) == 1 else first | (op("eq", a[0], b[0]) & _is_before(a[1:], b[1:]))

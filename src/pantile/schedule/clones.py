@@ -1,4 +1,4 @@
-"""clone_in, copy_in and copy_out: copies of stages, made by rewriting the pipeline before its loops are scheduled.
+"""clone_in, copy_in and copy_out: make copies of stages by rewriting the pipeline before its loops are scheduled.
 
     f[x] = ...                               f[x] = ...
     out[x] = f[x] + f[x + 1000]      ->      far[x] = ...                  the same definition: clone_in
@@ -7,11 +7,11 @@
     out[x] = f[x] + img[x]           ->      near[x] = img[x]              the same values: copy_in
                                              out[x] = f[x] + near[x]
 
-    out[x] = f[x] + img[x]           ->      sums[x] = f[x] + img[x]       the same on the way out: copy_out
+    out[x] = f[x] + img[x]           ->      sums[x] = f[x] + img[x]       the same for a result: copy_out
                                              out[x] = sums[x]
 
-A stage is computed at one place, over the box around all that is read of it there. Clones are for readers that need
-parts of it which have nothing in common; copies of values for readers that want them in another layout, or nearer.
+A stage is computed at one place, over the bounding box of all reads of it there. Clones are for readers that need
+disjoint parts of it. Copies of values are for readers that need them in another layout or in closer memory.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from .refuse import did_you_mean, refuse
 from .schedule import Schedule
 
 Source = Stage | InputInfo
-Place = tuple[Key, ...]  # the indices that a source is read at
+Place = tuple[Key, ...]  # the indices at which a source is read
 _VERBS = ("clone_in", "copy_in", "copy_out")
 
 
 def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
-    """Carry out every clone_in, copy_in and copy_out; the remaining schedule has none."""
+    """Apply all clone_in, copy_in and copy_out directives. The remaining schedule has none."""
     done: set[str] = set()
     count = 0
 
@@ -43,7 +43,7 @@ def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
         name = source.name
         return name in schedule and name not in done and not schedule[name].verbs.isdisjoint(_VERBS)
 
-    # Consumers first: a copy of one may be what reads a copy of this one.
+    # Consumers first: a copy of a consumer may read a copy of this source.
     while source := next(filter(asks, _sources(graph)), None):
         copies, others = _copy_directives(schedule[source.name])
         before, graph = graph, _with_copies(graph, source, copies)
@@ -68,7 +68,7 @@ def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
 
 
 def _sources(graph: Graph) -> Iterator[Source]:
-    """All stages and inputs, the last one first."""
+    """Yield all stages and inputs, last ones first."""
     yield from reversed(graph.stages)
     yield from reversed(graph.inputs)
 
@@ -80,7 +80,7 @@ def _copy_directives(schedule: StageSchedule) -> tuple[list[Directive], tuple[Di
 
 
 def _empty_schedules(copies: list[Directive], schedule: Schedule) -> Iterator[StageSchedule]:
-    """Empty schedules for the copies of values that the schedule does not name, so that they are stored and not
+    """Yield empty schedules for the copies of values that the schedule does not name, so that they are stored and not
     inlined by default."""
     names = dict.fromkeys(_name(d) for d in copies if d.verb != "clone_in")
     return (on(name) for name in names if name not in schedule)
@@ -103,12 +103,13 @@ def buffers(source: Source) -> tuple[str, ...]:
 
 
 def place_of(read: Load) -> Place:
-    """The key of the indices that a load reads at."""
+    """The key of the indices of a load."""
     return tuple(map(key, read.indices))
 
 
 def decides_places(source: Source, consumer: Stage) -> bool:
-    """Whether values of a stage decide where a consumer reads it: then all its loads read one copy, or none."""
+    """Whether values of a stage decide where a consumer reads it. In that case, either all of its loads read a copy or
+    none."""
     own = buffers(source)
     reads = (e for d in consumer.definitions for e in d.loads if e.buffer in own)
     return any(not loaded(i).isdisjoint(own) for e in reads for i in e.indices)
@@ -154,7 +155,8 @@ class _Copier:
         return replace(self.graph, stages=tuple(stages))
 
     def out(self, d: Directive) -> Graph:
-        """The graph in which the stage's definition has the directive's name and the stage itself is a copy of it."""
+        """The graph in which the stage's definition has the name that the directive gives, and the stage itself is a
+        copy of it."""
         made = self._renamed(d, _name(d))
         copy = replace(copied(made, self.source.name, made.dims, made.where), domain=made.domain)
         stages = [n for s in self.graph.stages for n in ((made, copy) if s is self.source else (s,))]
@@ -184,7 +186,7 @@ class _Copier:
         return copied(self.source, name, self._dims(d), d.where or self.source.where)
 
     def _renamed(self, d: Directive, name: str) -> Stage:
-        """A copy of the stage under another name."""
+        """A copy of the stage with another name."""
         self._check_new(d, name)
         stage = self.source
         if isinstance(stage, InputInfo):
@@ -225,7 +227,8 @@ class _Copier:
         def instead(read: Load) -> str | None:
             if read.buffer not in own:
                 return None
-            # One copy serves all places: the place is not looked up, because the rewrite may have changed its indices.
+            # If one copy serves all places, the place is not looked up, because the rewrite may have changed its
+            # indices.
             name = next(iter(everywhere)) if len(everywhere) == 1 else moved.get(place_of(read))
             return None if name is None else copies[name].buffers[own.index(read.buffer)]
 
@@ -233,12 +236,12 @@ class _Copier:
 
 
 def _kind(d: Directive) -> tuple[object, ...]:
-    """The verb and dims of a directive, which must be equal for two directives that share a copy."""
+    """The verb and the dims of a directive. They must be equal for two directives that share a copy."""
     return d.verb, *(a for a in d.args[2:] if isinstance(a, str))
 
 
 def copied(source: Source, name: str, dims: tuple[str, ...], where: Location) -> Stage:
-    """A stage with the values of another one, or of an input."""
+    """A stage with the values of another stage or of an input."""
     dtypes = (source.dtype,) if isinstance(source, InputInfo) else source.dtypes
     point = tuple(map(coordinate, dims))
     values = tuple(Load(t, 1, b, point) for b, t in zip(buffers(source), dtypes, strict=True))
@@ -246,14 +249,14 @@ def copied(source: Source, name: str, dims: tuple[str, ...], where: Location) ->
 
 
 def rewritten(stage: Stage, change: Callable[[Expr], Expr | None]) -> Stage:
-    """Apply `change` to all expressions of a stage; it returns None for no change."""
+    """Apply `change` to all expressions of a stage. It returns None for no change."""
     memo: dict[int, Expr] = {}
 
     return stage.changed(lambda d: d.changed(lambda e: transform(e, change, memo)))
 
 
 def _reading(stage: Stage, instead: Callable[[Load], str | None]) -> Stage:
-    """A stage whose loads read other buffers: `instead` returns the new one, or None for no change."""
+    """A stage whose loads read other buffers. `instead` returns the new buffer, or None for no change."""
 
     def change(e: Expr) -> Expr | None:
         if not isinstance(e, Load) or (buffer := instead(e)) is None:

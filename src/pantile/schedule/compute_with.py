@@ -1,12 +1,12 @@
-"""Updates that run in the loops of the pure definition: `.update(0).compute_with("f", "x")`, of f itself.
+"""Updates that run in the loops of their own pure definition: `.update(0).compute_with("f", "x")` for f itself.
 
     for x: f[x] = 0                           for x:
     for x:                             ->         f[x] = 0
         for r: f[x] += img[x + r]                 for r: f[x] += img[x + r]
 
-One iteration computes its elements from scratch, so it may run twice: the last block of a split shifts inwards, as that
-of a pure definition does. Among threads it may not: one would add to what another has not finished. A reduction that is
-fully unrolled stores only its results, so it may run twice there, too.
+An iteration computes its elements from scratch, so it may run twice: the last block of a split shifts inwards, as in a
+pure definition. It must not run twice in different threads, since one thread would add to what another has not
+finished. A fully unrolled reduction stores only its results, so it may run twice even then.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .updates import is_small_reduction, keeps_to
 
 
 def share_own_loops(drafts: Mapping[str, StageDraft]) -> None:
-    """Check that updates can share the loops they are asked to, and split these as the pure definition does."""
+    """Check that updates can share the requested loops, and split these as the pure definition does."""
     placed = [d for s in drafts.values() for d in (s.compute, s.store) if d is not None and len(d.args) == 2]
     hosts = {(d.args[0], d.args[1]) for d in placed}
     for s in drafts.values():
@@ -44,8 +44,8 @@ def _check_before(s: StageDraft, k: int, d: Directive) -> None:
 
 
 def _is_written_out(s: StageDraft, hosts: Container[tuple[object, object]]) -> bool:
-    """Whether the only update differs from the pure definition by nothing but unrolled loops over its small domain, and
-    no other stage is computed in loops that only the update has."""
+    """Whether the only update differs from the pure definition only by unrolled loops over its small domain, and no
+    other stage is computed in loops that only the update has."""
     if not is_small_reduction(s.stage):
         return False
     pure, update = (nest.finished() for nest in s.nests)
@@ -89,7 +89,7 @@ def _guard_tail(r: Split | Fuse) -> Split | Fuse:
 
 
 def _rewrites_of(nest: NestDraft, shared: set[str]) -> list[Split | Fuse]:
-    """The rewrites that shared loops come from."""
+    """The rewrites that made the shared loops."""
     return [r for r in nest.rewrites if shared & set(vars(r).values())]
 
 
@@ -98,7 +98,7 @@ def _all_equal_up_to_tails(mine: Sequence[Split | Fuse], theirs: Sequence[Split 
 
 
 def _equal_up_to_tails(a: Split | Fuse, b: Split | Fuse) -> bool:
-    """Whether two rewrites are equal, except for the tails of splits."""
+    """Whether two rewrites are equal except for the tails of splits."""
     return isinstance(a, Split) and isinstance(b, Split) and replace(a, tail=b.tail) == b or a == b
 
 

@@ -28,7 +28,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 
 
 def canonical(condition: str) -> str:
-    """The condition in one spelling, so that equal conditions make equal schedules."""
+    """The condition in a canonical spelling, so that equal conditions make equal schedules."""
     if not isinstance(condition, str):
         raise UserError(
             "a condition to specialize on is written as text over params and input shapes, "

@@ -1,7 +1,8 @@
-"""What happens to stages that a schedule does not name: pipeline + schedule -> schedule that names every stage.
+"""Defaults for stages that a schedule does not name: pipeline + schedule -> schedule that names every stage.
 
-Cheap and pointwise stages are inlined. Every other stage is computed at root, on its own (`stage_default`); a reduction
-to one value in parts (`parallel_reduction`). Defaults are ordinary directives, so they print and can be edited.
+Cheap and pointwise stages are inlined. Every other stage is computed at root, by itself (`stage_default`); a reduction
+to one value is computed in parts (`parallel_reduction`). Defaults are ordinary directives, so they can be printed and
+edited.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from .stage_default import StageDefaults
 from .sums import size
 from .updates import constant, is_small_reduction
 
-# A stage with so little work is cheaper to repeat than to store and load.
+# A stage with at most this work is cheaper to repeat than to store and load.
 CHEAP_OPERATIONS, CHEAP_LOADS = 2, 1
-# The instructions of all repetitions together that take as long as storing a vector and loading it.
+# The number of instructions in all repetitions that take as long as storing and loading a vector.
 MOST_REPEATED = 24
-# From this cost on, a function such as exp is expensive. Its copies for all reads take at most so many instructions,
-# because so much code takes long to compile as well.
+# From the first cost on, a function such as exp is expensive. All of its copies take at most the second number of
+# instructions, also because more code takes long to compile.
 EXPENSIVE, MOST_WRITTEN_OUT = 16, 256
-# The most elements of a stage that is read at indices that depend on data.
+# The most elements of a table, which is a stage that is read at indices that depend on data.
 LARGEST_TABLE = 1 << 16
 _COSTS = {
     "div": 8,
@@ -51,7 +52,7 @@ _COSTS = {
     "atan2": 32,
 }
 _STREAM, _LOOKUP = 4, 16
-_AGAIN = 4  # an estimate of how often an element is read along a coordinate that its indices do not depend on
+_AGAIN = 4  # estimated number of reads of an element along a coordinate that its indices do not depend on
 _MANY = 1 << 20  # stands for the number of terms of a large reduction
 
 
@@ -60,8 +61,9 @@ def complete(
 ) -> Schedule:
     """The schedule with the default directives for every stage that it does not name, in the graph's order.
 
-    `like` is a schedule that was completed for the same pipeline when less was known about it. Where stages are named,
-    the same other stages are inlined, and loops that stages are computed at stay, because named stages rely on them.
+    `like` is a schedule that was completed for the same pipeline when less was known about it. If the schedule names
+    stages, the same other stages are inlined, and loops at which stages are computed are kept, because named stages
+    rely on them.
     """
     if list(schedule) == [s.name for s in graph.stages]:
         return schedule
@@ -85,7 +87,7 @@ def complete(
     return Schedule(*stages)
 
 
-# ---- what is inlined
+# ---- inlining
 
 
 def _inlined_by(schedule: Schedule) -> set[str]:
@@ -93,7 +95,7 @@ def _inlined_by(schedule: Schedule) -> set[str]:
 
 
 def _stages_to_inline(graph: Graph, schedule: Schedule, named: Collection[str]) -> set[str]:
-    """The stages to inline, decided consumers first: reads multiply through inlined consumers."""
+    """The stages to inline. Consumers are decided first, since reads multiply through inlined consumers."""
     stored = {*graph.output, *schedule, *_named_as_places(schedule), *worth_storing(graph)}
     few = dict.fromkeys(channels(graph), LAST)
     few |= dict.fromkeys(planes(graph, few), PLANE)
@@ -147,8 +149,8 @@ def _named_as_readers(schedule: Schedule) -> set[str]:
 
 @dataclass(frozen=True)
 class ReadCounts:
-    """How often an element is read for one value of a consumer, whether for the terms of a sum, and by which stages
-    that are not inlined."""
+    """The number of reads of an element for one value of a consumer, whether these are for the terms of a sum, and the
+    stages that are not inlined which read it."""
 
     count: int
     summed: bool
@@ -169,9 +171,9 @@ def _reads(consumer: Stage, stage: Stage, few: Mapping[str, int]) -> ReadCounts:
 
 
 def _times(consumer: Stage, d: Definition, read: Load, few: Mapping[str, int]) -> int:
-    """How often a definition reads an element. A loop that is an index by itself, such as one over frames, visits each
-    element once; other loops of a sum visit the same elements again and again. A few channels or planes are unrolled,
-    and what they have in common is computed once; `few` holds their axes."""
+    """The number of times that a definition reads an element. A loop that is an index by itself, such as one over
+    frames, visits each element once; other loops of a sum visit the same elements repeatedly. A few channels or planes
+    are unrolled, and their common part is computed once; `few` has their axes."""
     if not d.domain:
         return 1
     if not is_small_reduction(consumer):
@@ -184,7 +186,7 @@ def _times(consumer: Stage, d: Definition, read: Load, few: Mapping[str, int]) -
 
 
 def _worth_inlining(graph: Graph, stage: Stage, reads: ReadCounts) -> bool:
-    """Whether to inline a stage: a reduction is not repeated, nor is much work repeated for each term of a sum."""
+    """Whether to inline a stage. A reduction is not repeated, and much work is not repeated for each term of a sum."""
     once = reads.count <= 1 and (len(reads.by) == 1 or not reads.summed)
     if stage.updates:
         again = len(reads.by) - 1
@@ -206,7 +208,8 @@ def _is_expensive(stage: Stage) -> bool:
 
 
 def _fits_memory(graph: Graph, stage: Stage) -> bool:
-    """Whether no index at which a stage is read depends on data, or all do and the stage is a small table."""
+    """Whether either no index at which a stage is read depends on data, or all of them do and the stage is a small
+    table."""
     reads = [
         e
         for c in graph.consumers[stage.name]
@@ -220,7 +223,7 @@ def _fits_memory(graph: Graph, stage: Stage) -> bool:
 
 
 def _values_of(indices: Sequence[Expr]) -> float:
-    """The number of values that indices that depend on data may have; infinite if it is not known."""
+    """The number of values that data-dependent indices may have, infinite if it is not known."""
     ranges = [interval(i, {}) for i in indices]
     lows, highs = [r.low for r in ranges], [r.high for r in ranges]
     if not all(isinstance(n, int) for n in (*lows, *highs)):
@@ -229,7 +232,7 @@ def _values_of(indices: Sequence[Expr]) -> float:
 
 
 def _is_pointwise(stage: Stage) -> bool:
-    """Whether a stage reads others only at its own coordinates, and at constants such as a channel."""
+    """Whether a stage reads others only at its own coordinates and at constants, such as the number of a channel."""
     return all(_is_plain(i, stage.dims) for e in stage.pure.loads for i in e.indices)
 
 
@@ -243,7 +246,7 @@ def _is_cheap(definition: Definition) -> bool:
 
 
 def _work(definition: Definition) -> int:
-    """An estimate of the instructions per vector, and of the cost of memory streams besides the one that loading the
+    """An estimate of the instructions per vector, and of the cost of memory streams besides the stream that loading the
     stored stage would take."""
     values = _values(definition)
     places = {key(e) for e in values if isinstance(e, Load)}
@@ -259,6 +262,6 @@ def _conversion(e: Expr) -> int:
 
 
 def _values(definition: Definition) -> list[Expr]:
-    """The nodes of the values of a definition, without those of indices of loads."""
+    """The nodes of the values of a definition, without those in indices of loads."""
     in_indices = {id(e) for load in definition.loads for i in load.indices for e in walk(i)}
     return [e for e in walk(*definition.values) if id(e) not in in_indices]

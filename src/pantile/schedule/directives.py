@@ -1,14 +1,14 @@
-"""Directives as users write them: `pt.on("blur").tile(...).parallel("yo")`, a frozen value that only records them.
+"""Directives as users write them: `pt.on("blur").tile(...).parallel("yo")` is a frozen value that only records them.
 
     Directive     = a verb, its names and numbers, and how a split treats its tail
     StageSchedule = the directives of one stage, in order
 
 Loops and dims are named by strings or by anything with a `.name` (a Var, a reduction variable); stages likewise (a
-Func). Whether a directive can be honoured is decided by `resolve`, which knows the pipeline; only its spelling is
-checked here. Every method returns a new value.
+Func). `resolve`, which knows the pipeline, decides whether a directive can be honoured; only its spelling is checked
+here. Every method returns a new value.
 
-A stage with directives gets exactly those: without a compute level it is computed at root, and loops that are not
-mentioned stay serial. A stage that a schedule does not name gets the default of `schedule.default`.
+A stage with directives gets exactly these: without a compute level it is computed at root, and loops that are not
+mentioned stay serial. A stage that a schedule does not name gets the defaults of `schedule.default`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ TAILS = ("auto", "shift", "guard", "peel")
 MEMORIES = tuple(m.value for m in (Memory.AUTO, Memory.HEAP, Memory.SHARED, Memory.STACK, Memory.REGISTER))
 CACHE_OPERATORS = tuple(o.value for o in CacheOperator)
 PARTITIONS = ("auto", "never", "always")
-# The directives that mark loops, and the suffix of the inner loop that they make when given a factor.
+# The directives that mark loops, with the kinds that they give them. `SUFFIX` has the suffixes of the inner loops that
+# some of them make when given a factor.
 KINDS = {
     "vectorize": Kind.VECTOR,
     "unroll": Kind.UNROLL,
@@ -53,13 +54,13 @@ KINDS = {
 }
 OF_SEVERAL = ("block", "thread", "warp", "lane")  # directives that mark any number of loops without splitting them
 SUFFIX = {"vectorize": "_v", "unroll": "_u", "parallel": "_p"}
-WITH_FACTORS = ("split", "tile", *SUFFIX)  # directives that have numbers to choose
+WITH_FACTORS = ("split", "tile", *SUFFIX)  # directives with numbers that searches choose
 _LARGEST_FACTORS = {"vectorize": MOST_LANES, "unroll": MOST_COPIES}
 
 
 @dataclass(frozen=True)
 class Directive:
-    """One call of a method of `StageSchedule`: `.verb(*args)`. Its line `where` does not count in comparisons."""
+    """One call of a method of `StageSchedule`: `.verb(*args)`. Its line `where` is ignored in comparisons."""
 
     verb: str
     args: tuple[str | int, ...]
@@ -112,7 +113,7 @@ class StageSchedule:
         return f"pt.on({_literal(self.name)})"
 
     def _kinds_of(self, verb: str, given: tuple[Any, ...], kinds: int, wanted: str) -> int:
-        """The number of arguments of each kind, of which there must be equally many."""
+        """The number of arguments of each kind. It must be the same for all kinds."""
         n, rest = divmod(len(given), kinds)
         if rest or n == 0:
             raise UserError(f"{self.head}.{verb}: {len(given)} arguments; give {wanted}", here())
@@ -151,7 +152,7 @@ class StageSchedule:
         return StageSchedule(self.name, self.directives[: verbs.index("update") if "update" in verbs else None])
 
     def with_factor(self, k: int, argument: int, factor: int) -> StageSchedule:
-        """A copy with another number as an argument of directive `k`, for searches among schedules."""
+        """A copy in which one argument of directive `k` is another number, for searches among schedules."""
         d = self.directives[k]
         resized = replace(d, args=(*d.args[:argument], factor, *d.args[argument + 1 :]))
         return replace(self, directives=(*self.directives[:k], resized, *self.directives[k + 1 :]))
@@ -159,7 +160,7 @@ class StageSchedule:
     # ---- which definition
 
     def update(self, k: int = 0) -> StageSchedule:
-        """Directives about loops that follow apply to update definition `k`, until another `update` or `pure`.
+        """Apply the following directives about loops to update definition `k`, until another `update` or `pure`.
 
         hist[i] = 0                        pt.on("hist").vectorize("i", 8)            loops of this one
         hist[img[r.y, r.x]] += 1           .update().unroll("r.x", 4)                 loops of that one
@@ -167,7 +168,7 @@ class StageSchedule:
         return self._with("update", self._number("update", "number of the update", k, 0, LARGEST_FACTOR))
 
     def pure(self) -> StageSchedule:
-        """Directives about loops that follow apply to the pure definition again (as they do at the start)."""
+        """Apply the following directives about loops to the pure definition again (as at the start)."""
         return self._with("pure")
 
     # ---- the shape of the loop nest
@@ -179,9 +180,9 @@ class StageSchedule:
                 f[x]             ->       for xi in 0..8:
                                               f[8*xo + xi]
 
-        `tail` says what happens where 8 does not divide n: "shift" moves the last block inwards (it computes some
-        points again), "guard" computes each point once, "peel" does so in loops of its own after all whole blocks,
-        "auto" shifts pure definitions and guards updates. `outer` may be the name `old` again.
+        `tail` says what happens if 8 does not divide n: "shift" moves the last block inwards (it computes some points
+        again), "guard" computes each point once, "peel" computes each point once with separate loops after all whole
+        blocks, and "auto" shifts pure definitions and guards updates. `outer` may reuse the name `old`.
         """
         loop = name_of(old)
         names = (loop, new_name(outer, loop), new_name(inner))
@@ -196,7 +197,8 @@ class StageSchedule:
                                                   for xi in 0..64:
                                                       f[32*yo + yi, 64*xo + xi]
 
-        In any number n of dims: n old names, n outer, n inner, n factors. Loops that are not named keep their places.
+        For any number n of dims: n old names, n outer, n inner, n factors. Loops that are not named keep their
+        positions.
         """
         n = self._kinds_of(
             "tile",
@@ -218,7 +220,7 @@ class StageSchedule:
                 for x:           ->       for y:
                     f[y, x]                   f[y, x]
 
-        A partial list permutes the named loops among the places they hold: of y, c, x, reorder("x", "y") makes x, c, y.
+        A partial list permutes the named loops among their positions: reorder("x", "y") turns y, c, x into x, c, y.
         """
         return self._with("reorder", *map(name_of, loops))
 
@@ -275,9 +277,10 @@ class StageSchedule:
         return self._of_several("block", loops)
 
     def thread(self, *loops: Named) -> StageSchedule:
-        """On a GPU: the threads of a block take the iterations of these loops, in turn where there are more of them
-        than threads. How many threads a block has, the stage says whose loops the blocks are: as many as its thread
-        loops have iterations, or as `threads` says. Other stages, computed at such a block or a loop in it, share them.
+        """On a GPU: the threads of a block take the iterations of these loops, in turn if there are more iterations
+        than threads. The stage whose loops the blocks are decides the number of threads of a block: it is the number of
+        iterations of its thread loops, or the number given by `threads`. Other stages that are computed at such a
+        block, or at a loop in it, share these threads.
 
             for y in 0..10:                       for p in 0..340, shared by 256 threads:
                 for x in 0..34: g[y, x]    ->         g[p // 34, p % 34]
@@ -285,35 +288,35 @@ class StageSchedule:
         return self._of_several("thread", loops)
 
     def threads(self, count: int) -> StageSchedule:
-        """On a GPU: each block of this definition's block loops has so many threads, whole warps of 32, instead of one
-        for each iteration of its thread loops. thread("yi", "xi") of 12 x 32 points, and threads(512):
+        """On a GPU: each block of this definition's block loops has `count` threads, in whole warps of 32, instead of
+        one for each iteration of its thread loops. thread("yi", "xi") of 12 x 32 points, and threads(512):
 
             block for yo, xo:  # 384 threads             block for yo, xo:  # 512 threads
                 for p in 0..512, by 384 threads: g[p]        thread for p in 0..512: g[p]
                 thread for q in 0..384: f[q]         ->      thread for q in 0..384: f[q]     (128 threads are idle)
 
-        So each thread computes one point of a stage of which the tile needs more; with fewer threads than points, each
-        computes several.
+        Each thread then computes one point of a stage of which the tile needs more points than it has itself. With
+        fewer threads than points, each thread computes several.
         """
         return self._with("threads", self._number("threads", "number of threads", count, 1, MOST_THREADS))
 
     def persistent(self) -> StageSchedule:
-        """On a GPU: launch as many blocks as the GPU holds at once, which loop over what would be blocks of their own.
+        """On a GPU: launch only as many blocks as the GPU holds at once, each of which loops over tiles.
         block("yo", "xo").persistent(), on a GPU that holds 264 such blocks:
 
             block for t in 0..n:               block for b in 0..min(n, 264):
                 tile t                 ->          for t in b, b + 264, b + 2*264, ... < n:
                                                        tile t
 
-        How many these are is known at the launch: the number of multiprocessors, times the blocks that one holds by
-        their threads, shared memory and registers.
+        The number of blocks is known at launch: it is the number of multiprocessors times the number of blocks that
+        each one holds, according to their threads, shared memory and registers.
         """
         return self._with("persistent")
 
     def warp(self, *loops: Named) -> StageSchedule:
         """On a GPU: the warps of a block, 32 threads each, take the iterations of these loops, one each. A block has as
-        many warps as the warp loops of its stage have iterations. Stages that are computed at such a loop, or in it
-        and outside of `lane`, are computed by its warp, for it alone.
+        many warps as the warp loops of its stage have iterations. A stage that is computed at such a loop, or inside of
+        it and outside of `lane`, is computed by each warp for itself.
 
             block for yo:                         each warp computes its rows of g and of f, and waits for no other
                 warp for w in 0..4:
@@ -323,16 +326,16 @@ class StageSchedule:
         return self._of_several("warp", loops)
 
     def lane(self, *loops: Named) -> StageSchedule:
-        """On a GPU: the threads of a warp take the iterations of these loops, one each: there are 32 at most in all.
-        What a stage computes so is in the registers of these threads, and others read it there, by shuffles:
+        """On a GPU: the threads of a warp take the iterations of these loops, one each, so there are 32 at most in all.
+        The values of such a stage are in the registers of these threads, and others read them there, by shuffles:
 
             lane for x in 0..30: f[x] = g[x - 1] + g[x + 1]    ->    f = shfl(g, x) + shfl(g, x + 2)
 
-        Several loops, directly inside each other, make a warp of rows and columns; lane("y", "x") over 2 x 16 points:
-        lanes 0 to 15 are those of the first row. A single loop over which a sum, a minimum or the like is taken may be
-        one, too: lanes combine their terms in pairs.
+        Several loops, directly inside of each other, divide a warp into rows and columns: with lane("y", "x") over 2 x
+        16 points, lanes 0 to 15 compute the first row. A single reduction loop of a sum, a minimum or the like may also
+        be a lane loop: lanes then combine their terms in pairs.
 
-        Of what is stored in "shared" memory inside of a warp, lanes take any number of points in turn.
+        If a stage is stored in "shared" memory inside of a warp, lanes take any number of its points in turn.
         """
         return self._of_several("lane", loops)
 
@@ -345,13 +348,13 @@ class StageSchedule:
                     for k in 0..16:                    ->
                         c[i, j] += float32(a[i, k])*float32(b[k, j])
 
-        `a` and `b` have float16 or bfloat16, which are added up in float32 (float16 also in itself), or integers of 8
-        bits, added up in int32. Each lane has a fragment of `c`: columns 2*(lane%4) and the next one of rows lane//4
-        and 8 further.
+        `a` and `b` have type float16 or bfloat16, accumulated in float32 (float16 also in float16), or 8-bit integers,
+        accumulated in int32. Each lane has a fragment of `c`: columns 2*(lane%4) and 2*(lane%4) + 1 of rows lane//4 and
+        lane//4 + 8.
 
-        On sm_90, 24 to 256 columns, in multiples of 8, are multiplied by warpgroups: four warps with adjacent rows, 64
-        in all, execute one instruction for every 16 of 16 to 128 terms. They read `a` and `b`, of 16 bits, from shared
-        memory, in rows of 8 elements: split_storage("k", "k8", "of8", 8).reorder_storage("k8", "i", "of8").
+        On sm_90, warpgroups multiply 24 to 256 columns, in multiples of 8: four warps with adjacent rows, 64 in all,
+        execute one instruction for every 16 of 16 to 128 terms. They read `a` and `b`, of 16 bits, from shared memory,
+        in rows of 8 elements: split_storage("k", "k8", "of8", 8).reorder_storage("k8", "i", "of8").
         """
         return self._with("tensor_core", *map(name_of, (rows, columns, terms)))
 
@@ -371,7 +374,7 @@ class StageSchedule:
                 f[clamp(x-1,0,n)] ->  for x in a..b:    f[x - 1]
                                       for x in b..n:    f[clamp(x - 1, 0, n)]
 
-        "auto" leaves it to the compiler, "never" keeps one loop.
+        "auto" leaves the decision to the compiler, "never" keeps one loop.
         """
         return self._with("partition", name_of(loop), self._choice("partition", "mode", mode, PARTITIONS))
 
@@ -395,7 +398,7 @@ class StageSchedule:
         return self._with("compute_root")
 
     def compute_at(self, stage: Named, loop: Named) -> StageSchedule:
-        """Compute what one iteration of a consumer's loop needs at the start of the iteration. compute_at("f", "yo"):
+        """At the start of each iteration of a consumer's loop, compute what it needs. compute_at("f", "yo"):
 
         for y: g[y]                           for yo:
         for yo:                        ->         for y in the rows this tile reads: g[y]
@@ -408,8 +411,8 @@ class StageSchedule:
         return self._with("store_root")
 
     def store_at(self, stage: Named, loop: Named) -> StageSchedule:
-        """Keep the memory alive during one iteration of this loop, which may lie outside the loop of compute_at: values
-        computed in earlier iterations are then reused (a sliding window). compute_at("f", "y").store_root():
+        """Keep the memory alive during one iteration of this loop, which may be outside of the loop of compute_at:
+        values computed in earlier iterations are then reused (a sliding window). compute_at("f", "y").store_root():
 
             for y:                                alloc g
                 alloc g                           for y:
@@ -426,8 +429,8 @@ class StageSchedule:
             for y:                         ->         for x: g[y, x]
                 for x: g[y, x]
 
-        Both stages need the same loops down to there, and neither may need the other. An update shares loops of the
-        pure definition by the name of its own stage: pt.on("f").update().compute_with("f", "x").
+        Both stages must have the same loops down to this one, and neither may depend on the other. An update shares
+        loops of the pure definition by the name of its own stage: pt.on("f").update().compute_with("f", "x").
         """
         return self._with("compute_with", name_of(stage), name_of(loop))
 
@@ -439,8 +442,9 @@ class StageSchedule:
             for x: b[x] = f[x + 100]              for x: f_b[x]
                                                   for x: b[x] = f_b[x + 100]
 
-        The copy is scheduled by its name, which several consumers may be given. With numbers, only some reads are of
-        the copy: the different places where the consumer reads the stage, in the order they are written, from 0.
+        The copy is scheduled by its name, which several consumers may use. With numbers, only some reads use the copy:
+        they number the different indices at which the consumer reads the stage, in the order in which they are written,
+        from 0.
         """
         return self._with("clone_in", name_of(consumer), self._copy("clone_in", name), *self._reads("clone_in", reads))
 
@@ -451,9 +455,9 @@ class StageSchedule:
                                                   for k: for j: b_panels[k, j] = b[k, j]
             for j: c[j] += b[k, j]         ->     for j: c[j] += b_panels[k, j]
 
-        The copy is a stage, placed, stored and scheduled by its name, which several consumers may be given; where
-        nothing is asked of it, it is computed at root. Its dims get the names that are given; those of a stage are
-        called as the stage calls them if none are. With numbers, only some reads are of the copy, as for `clone_in`.
+        The copy is a stage that is placed, stored and scheduled by its name, which several consumers may use. Without
+        directives, it is computed at root. Its dims get the given names; without names, the copy of a stage has the
+        names of the stage's dims. With numbers, only some reads use the copy, as for `clone_in`.
         """
         names = [a for a in dims_and_reads if not _is_number(a)]
         reads = [a for a in dims_and_reads if _is_number(a)]
@@ -462,24 +466,26 @@ class StageSchedule:
         return self._with("copy_in", name_of(consumer), self._copy("copy_in", name), *dims, *places)
 
     def copy_out(self, name: Named) -> StageSchedule:
-        """Compute the stage under another name, and make the stage a copy of that. pt.on("c").copy_out("sums"):
+        """Compute the stage under another name, and make the stage a copy of it. pt.on("c").copy_out("sums"):
 
             for j: c[j] = 0                       for j: sums[j] = 0
             for k: for j: c[j] += ...      ->     for k: for j: sums[j] += ...
                                                   for j: c[j] = sums[j]
 
-        What the stage was is scheduled by the new name: an output in blocks that have a layout of their own.
+        The original computation is scheduled by the new name, for example an output in blocks that have their own
+        layout.
         """
         return self._with("copy_out", self._copy("copy_out", name))
 
     def panels(self, dim: Named, outer: Named, inner: Named, factor: int) -> StageSchedule:
-        """Split one dim of the stage into two, and compute panels as wholes. panels("j", "p", "lane", 8):
+        """Split one dim of the stage into two, and compute whole panels. panels("j", "p", "lane", 8):
 
         for j in 0..n: f[j] = a[j]     ->     for p in 0..ceil(n/8):
                                                   for lane in 0..8: f[p, lane] = a[min(8*p + lane, n - 1)]
 
-        This is `split_storage` for loops, too: other directives of the stage are about the new dims. Loops over lanes
-        have no tails, since the last panel is computed beyond the required region, where the stage must be computable.
+        This is like `split_storage`, but for loops as well: other directives of the stage refer to the new dims. Loops
+        over lanes have no tails, since the last panel is computed beyond the required region, where the stage must be
+        computable.
         """
         names = (name_of(dim), new_name(outer), new_name(inner))
         return self._with("panels", *names, self._number("panels", "factor", factor, 1, LARGEST_PANEL))
@@ -502,7 +508,7 @@ class StageSchedule:
 
     def store_in(self, memory: str) -> StageSchedule:
         """Choose the kind of memory: "heap", "stack", "register" (all indices constant after unrolling) or "auto". On a
-        GPU, "shared" is the memory of a block of threads, or of a warp inside of one; "register" that of a thread, and
+        GPU, "shared" is the memory of a block of threads or of a warp in it, "register" is the memory of a thread, and
         "heap" is global memory.
 
         alloc g[8] on heap    ->    alloc g[8] in registers
@@ -510,14 +516,15 @@ class StageSchedule:
         return self._with("store_in", self._choice("store_in", "memory", memory, MEMORIES))
 
     def registers_from(self, dim: Named, first: int, *lanes: int) -> StageSchedule:
-        """On a GPU: of what a warp has of the stage in shared memory, have what lies from entry `first` of a dim on in
-        registers of its lanes. registers_from("x", 34), of 66 columns:
+        """On a GPU: keep a part of a warp's tile in registers of its lanes instead of shared memory, namely the entries
+        from `first` of a dim on. registers_from("x", 34), of 66 columns:
 
             lane for x in 0..66: g[x] = ...    ->    lane for x in 0..34: g[x] = ...     in shared memory
                                                      lane for x in 34..66: r[x] = ...    in a register of each lane
 
-        `lanes` are those along each lane loop of the stage, 32 together: registers_from("x", 18, 2, 16). What is in
-        registers is a multiple of them along the dim. Loops that read it are unrolled.
+        `lanes` are the numbers of lanes along each lane loop of the stage, 32 together: registers_from("x", 18, 2, 16).
+        The number of entries in registers must be a multiple of the lanes along the dim. Loops that read them are
+        unrolled.
         """
         counts = [self._number("registers_from", "number of lanes", n, 1, WARP_SIZE) for n in lanes or (WARP_SIZE,)]
         begin = self._number("registers_from", "first entry", first, 0, LARGEST_FACTOR)
@@ -528,7 +535,7 @@ class StageSchedule:
 
             alloc f[y, x, c]      ->    alloc f[c, y, x]        indices are written as before
 
-        A partial list permutes the named dims among their places.
+        A partial list permutes the named dims among their positions.
         """
         return self._with("reorder_storage", *map(name_of, dims))
 
@@ -538,8 +545,8 @@ class StageSchedule:
         alloc f[k, n]                         alloc f[k, ceil(n/8), 8]
         f[k, j] = ...                  ->     f[k, j // 8, j % 8] = ...
 
-        With reorder_storage("panel", "k", "lane") behind it, a matrix lies in panels of 8 columns, each of them
-        contiguous. Loops stay as they are: those over j should be cut into as many, by tail="guard".
+        Followed by reorder_storage("panel", "k", "lane"), this stores a matrix in panels of 8 columns, each of them
+        contiguous. Loops are not changed: those over j should be split by the same factor, with tail="guard".
         """
         old = name_of(dim)
         names = (old, new_name(outer, old), new_name(inner))
@@ -551,7 +558,7 @@ class StageSchedule:
 
             f[y*128 + x] = ...             ->     f[y*132 + x] = ...
 
-        On GPUs this avoids bank conflicts: elements of one column of shared memory then lie in different banks.
+        On GPUs this avoids bank conflicts: elements of one column of shared memory are then in different banks.
         """
         return self._with(
             "pad_storage", name_of(dim), self._number("pad_storage", "number of entries", entries, 1, LARGEST_PANEL)
@@ -563,7 +570,7 @@ class StageSchedule:
         alloc g[h, w]                         alloc g[3, w]
         g[y, x] = ... g[y-1, x]        ->     g[y % 3, x] = ... g[(y-1) % 3, x]
 
-        Without it, the buffer has as many entries as are live at one time; it has at least that many in any case.
+        Without it, the buffer has as many entries as are live at a time, which is also the minimum.
         """
         return self._with("fold_storage", name_of(dim), self._number("fold_storage", "extent", extent, 1, LARGEST_FOLD))
 
@@ -602,22 +609,23 @@ class StageSchedule:
         return self._with("prefetch", name_of(buffer), name_of(loop), ahead)
 
     def cache_loads(self, buffer: Named, operator: str) -> StageSchedule:
-        """Choose the cache operator by which the kernels of this stage load `buffer` from global memory on GPUs: "ca",
-        in L1 and L2 as by default, "cg", in L2 alone, or "cs", streaming: evicted first. cache_loads("img", "cg"):
+        """Choose the cache operator with which the kernels of this stage load `buffer` from global memory on GPUs: "ca"
+        caches in L1 and L2 (the default), "cg" only in L2, and "cs" is for streaming data, which is evicted first.
+        cache_loads("img", "cg"):
 
         block for yo, xo:                             block for yo, xo:
             thread for yi, xi:                 ->         thread for yi, xi:
                 f[y, x] = ld.global.ca(img)                   f[y, x] = ld.global.cg(img)
 
-        The kernels are those of the stage's block loops, with all that is computed in them.
+        The kernels are those of the stage's block loops, including everything that is computed in them.
         """
         chosen = self._choice("cache_loads", "operator", operator, CACHE_OPERATORS)
         return self._with("cache_loads", name_of(buffer), chosen)
 
-    # ---- other programs for the same values
+    # ---- other programs that compute the same values
 
     def specialize(self, condition: str) -> StageSchedule:
-        """Make a second version of the loops for when `condition` holds. specialize("img.shape[1] >= 64"):
+        """Make a second version of the loops for the case that `condition` holds. specialize("img.shape[1] >= 64"):
 
             for x: f[x]           ->    if img.shape[1] >= 64:  for x: f[x]     (knowing the condition)
                                         else:                   for x: f[x]
@@ -627,7 +635,7 @@ class StageSchedule:
         return self._with("specialize", canonical(condition))
 
     def rfactor(self, *loops_and_vars: Named) -> StageSchedule:
-        """Reduce in two steps: partial results per value of a reduction loop, in a new stage with that loop as its
+        """Reduce in two steps: partial results for each value of a reduction loop, in a new stage with this loop as its
         first dim, then their combination. pt.on("s").update().rfactor("r.y", "u"):
 
             s[] = 0                               s_u[u] = 0
@@ -637,9 +645,9 @@ class StageSchedule:
                                                   for r.y: s[] += s_u[r.y]
 
         The new stage is called "<stage>_<new_var>" and is scheduled by that name. It takes n reduction loops and n new
-        names: rfactor("r.y", "r.x", "u", "v") makes "s_u_v". Loops may come from splits written before. It applies
-        only to updates that combine with +, *, minimum, maximum, &, | or ^, and to pt.argmin and pt.argmax; strict
-        pipelines refuse it for + and * of floats.
+        names: rfactor("r.y", "r.x", "u", "v") makes "s_u_v". Loops may come from earlier splits. It applies only to
+        updates that combine with +, *, minimum, maximum, &, | or ^, and to pt.argmin and pt.argmax; strict pipelines
+        refuse it for + and * of floats.
         """
         n = self._kinds_of(
             "rfactor",
@@ -650,7 +658,7 @@ class StageSchedule:
         return self._with("rfactor", *map(name_of, loops_and_vars[:n]), *map(new_name, loops_and_vars[n:]))
 
     def atomic(self) -> StageSchedule:
-        """Let threads and blocks of a GPU share reduction loops of this update by atomic instructions, in any order.
+        """Let threads and blocks of a GPU share reduction loops of this update, in any order, by atomic instructions.
         pt.on("hist").update().atomic().block("r.y").thread("r.x"):
 
             for r.y:                                   block for r.y:
@@ -664,14 +672,14 @@ class StageSchedule:
     def strips(self, loop: Named, strip: Named, length: int) -> StageSchedule:
         """Cut a scan into strips that run in parallel. pt.on("f").update().strips("r.y", "s", 8):
 
-            f[y] = img[y]                              for s: f_s_ends[s] = what strip s makes of 0, at its end
+            f[y] = img[y]                              for s: f_s_ends[s] = the last value of strip s from 0
             for r.y:                                   for s: f_s_gains[s] = product of a over strip s
-                f[r.y] = a*f[r.y - 1] + f[r.y]   ->    for s: f_s_starts[s] = gains*starts + ends of the one before
+                f[r.y] = a*f[r.y - 1] + f[r.y]   ->    for s: f_s_starts[s] = gain*start + end of the previous strip
                                                        for s: f_s[s, y] = strip s, which starts with f_s_starts[s]
                                                        f[y] = f_s[y//8, y%8]
 
         The new stages are scheduled by these names, and the update is removed. It applies only to scans along one dim
-        in which a value is a multiple of the one before it plus something else; strict pipelines refuse it for floats.
+        in which a value is a multiple of the previous value plus something else; strict pipelines refuse it for floats.
         """
         names = (name_of(loop), new_name(strip))
         return self._with("strips", *names, self._number("strips", "length", length, 2, LARGEST_PANEL))

@@ -1,4 +1,4 @@
-"""A stage while its directives are applied: its loop nests, and the directives about its place and memory.
+"""A stage while its directives are applied: its loop nests, and the directives about its placement and memory.
 
 The directives themselves are kept, so that a later check can show them as written.
 """
@@ -26,7 +26,7 @@ from .refuse import did_you_mean, refuse
 
 @dataclass
 class StageDraft:
-    """All that the directives of one stage specify."""
+    """Everything that the directives of one stage specify."""
 
     graph: Graph
     stage: Stage
@@ -36,7 +36,7 @@ class StageDraft:
     store: Directive | None = None  # store_root, store_at
     together: Directive | None = None  # compute_with another stage
     within: dict[int, Directive] = field(default_factory=dict)  # update -> compute_with the pure definition
-    is_written_out: bool = False  # the update is, into the pure definition
+    is_written_out: bool = False  # whether the update is written out, as part of the pure definition
     memory: Directive | None = None
     nontemporal: Directive | None = None
     ahead: Directive | None = None
@@ -63,12 +63,13 @@ class StageDraft:
 
     @cached_property
     def finished(self) -> tuple[Nest, ...]:
-        """The nests as lowering reads them, after all directives were applied."""
+        """The nests as lowering reads them, after all directives have been applied."""
         return tuple(n.finished() for n in self.nests)
 
 
 class Drafts:
-    """The drafts of one pipeline, each made once: the candidates of a search schedule most stages alike."""
+    """The drafts of one pipeline, each made only once: the candidates of a search schedule most stages in the same
+    way."""
 
     def __init__(self, graph: Graph, strict: bool, target: Target = GENERIC) -> None:
         self.graph, self._strict, self._target = graph, strict, target
@@ -83,7 +84,7 @@ class Drafts:
         if known is not None:
             return known
         result = draft(self.graph, stage, schedule, self._strict, self._target)
-        if not result.within:  # `compute_with` changes the nests of those that have some
+        if not result.within:  # `compute_with` changes the nests of drafts with shared updates
             self._known[schedule] = result
         return result
 
@@ -162,7 +163,7 @@ def _pure(s: StageDraft, d: Directive) -> None:
 
 
 def _kept_as(field: str) -> Callable[[StageDraft, Directive], None]:
-    """Keep a directive; the last one counts."""
+    """Record a directive. The last one counts."""
     return lambda s, d: setattr(s, field, d)
 
 

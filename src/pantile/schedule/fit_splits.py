@@ -1,13 +1,13 @@
-"""Fit splits: plan + facts -> plan whose split factors are no larger than the extents, for inputs smaller than tiles.
+"""Fit splits: plan + facts -> plan with split factors that do not exceed the extents, for inputs smaller than tiles.
 
 before:  out.split("y", "yo", "yi", 128), y known to have at least 32 rows
 after:   out.split("y", "yo", "yi", 32)
 
-A block that fits can shift inwards at the end instead of being clipped, so small inputs get code as good as large ones;
-results do not depend on it. Only outputs are fitted: other stages are computed over their required regions.
+A block that fits can shift inwards at the end instead of being clipped, so small inputs get code as good as large ones.
+Results do not depend on this. Only outputs are fitted; other stages are computed over their required regions.
 
-The least extents of inputs that code relies on are large enough that every split of an output has whole blocks, or, for
-a smaller input, the power of two below its extent.
+Code relies on minimum extents of inputs. They are large enough that every split of an output has whole blocks; for a
+smaller input, the minimum is the largest power of two up to its extent.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from ..target.kinds import Kind, Memory
 from .plan import Fuse, Nest, Plan, Split, StagePlan
 
 _Least = dict[str, int | None]  # dim of an output -> lower bound of its extent, where it is known
-_KNOWN: WeakKeyDictionary[Graph, dict[tuple[int, ...], dict[str, _Least]]] = WeakKeyDictionary()  # by least extents
+_KNOWN: WeakKeyDictionary[Graph, dict[tuple[int, ...], dict[str, _Least]]] = WeakKeyDictionary()  # by minimum extents
 _LARGEST = 1 << 14  # inputs of at least this extent are never small
-_LARGE_BLOCK = 32  # the remainder of a larger block should not be a loop of its own
+_LARGE_BLOCK = 32  # the remainder of a larger block should not be a separate loop
 _FAR = 1 << 20  # larger than any block
-# Extents that make a shape large enough, by the shape, the name of the extent, and what is large enough.
+# (shape, name of an extent, wanted size) -> the least extent that makes the shape large enough.
 _KNOWN_LEAST: WeakKeyDictionary[Graph, dict[tuple[Expr, str, int], int | None]] = WeakKeyDictionary()
 
 
 def fit_splits(graph: Graph, plan: Plan, facts: Facts) -> Plan:
-    """The plan with smaller split factors where an output is not known to be as large as they are."""
+    """The plan with smaller split factors for outputs that are not known to be as large as these."""
     return _fit_plan(plan, _least_of_outputs(graph, facts))
 
 
 def fit_splits_of_call(graph: Graph, plan: Plan, scalars: Mapping[str, Number]) -> Plan:
-    """The plan with split factors as code for a call has them; `scalars` has the extents of its inputs."""
+    """The plan with the split factors that code for a call has. `scalars` has the extents of the call's inputs."""
     extents = {i.extent(k): int(scalars[i.extent(k)]) for i in graph.inputs for k in range(i.ndim)}
     least = least_extents(large_extents(graph, plan), extents)
     known, key = _KNOWN.setdefault(graph, {}), tuple(least.values())
@@ -62,7 +62,7 @@ def _fit_plan(plan: Plan, least: Mapping[str, _Least]) -> Plan:
 
 
 def _with_the_same_loops(plan: Plan, name: str) -> list[str]:
-    """The stages that share loops with a stage by compute_with: all of them are split in the same way."""
+    """The stages that share loops with a stage by compute_with. All of them are split in the same way."""
     host = plan.stages[name].with_stage or name
     return [n for n, p in plan.stages.items() if host in (n, p.with_stage)]
 
@@ -93,14 +93,14 @@ def _fit_nest(nest: Nest, least: _Least) -> Nest:
 
 
 def _fitted(factor: int, extent: int | None) -> int:
-    """The factor, or the largest power of two that fits an extent smaller than it."""
+    """The factor, or the largest power of two that fits in an extent smaller than the factor."""
     if extent is None or not 0 < extent < factor:
         return factor
     return 1 << (extent.bit_length() - 1)
 
 
 def least_extents(large: Mapping[str, int], extents: Mapping[str, int]) -> dict[str, int]:
-    """The least extents of the inputs of a call; `large` are those of large ones."""
+    """The minimum extents that code for a call relies on. `large` has the minimum extents of large inputs."""
     return {name: _least(n, max(1, large.get(name, 1))) for name, n in extents.items()}
 
 
@@ -109,7 +109,8 @@ def _least(extent: int, large: int) -> int:
 
 
 def large_extents(graph: Graph, plan: Plan) -> dict[str, int]:
-    """The extents of inputs with two whole blocks in every split of the outputs and no empty stated domain."""
+    """The minimum extents of inputs for which every split of the outputs has two whole blocks and no stated domain is
+    empty."""
     extents = {i.extent(k) for i in graph.inputs for k in range(i.ndim)}
     known = _KNOWN_LEAST.setdefault(graph, {})
     large: dict[str, int] = {}
@@ -123,8 +124,8 @@ def large_extents(graph: Graph, plan: Plan) -> dict[str, int]:
 
 
 def _two_blocks(graph: Graph, plan: Plan) -> Iterator[tuple[Expr, int]]:
-    """Extents of the outputs, and twice the block size of their splits, or of large blocks of their producers: most
-    pipelines use the same names of dims everywhere."""
+    """Yield the extents of the outputs, with twice the block size of their splits, or of large blocks of their
+    producers. Most pipelines use the same dim names everywhere."""
     inner = [p for p in plan.stages.values() if p.compute is None and p.name not in graph.output and _is_cut(p)]
     for o in graph.outputs:
         nest = plan.stages[o.stage].nests[0]
@@ -136,10 +137,10 @@ def _two_blocks(graph: Graph, plan: Plan) -> Iterator[tuple[Expr, int]]:
 
 
 def _blocks_with_registers(graph: Graph, plan: Plan) -> Iterator[tuple[Expr, int]]:
-    """Extents of stages at root that threads take out of registers of their block, and the block size of their splits:
-    threads share out blocks of a constant size only."""
+    """Yield the extents of stages at root that threads compute from registers of their block, with the block size of
+    their splits: only blocks of a constant size can be distributed to threads."""
     kept = {p.compute.stage: p.compute.loop for p in plan.stages.values() if p.compute and p.memory is Memory.REGISTER}
-    inner = [plan.stages[n] for n in kept if n in graph.stage and n not in graph.output]  # no copies, no clones
+    inner = [plan.stages[n] for n in kept if n in graph.stage and n not in graph.output]  # not copies or clones
     at_root = [p for p in inner if p.compute is None]
     hosts = [p for p in at_root if any(x.name == kept[p.name] and x.kind is Kind.BLOCK for x in p.nests[0].loops)]
     outputs = {o.stage: tuple(Interval(0, n - 1) for n in o.shape) for o in graph.outputs}
@@ -159,15 +160,15 @@ def _is_cut(p: StagePlan) -> bool:
 
 
 def _domains(graph: Graph) -> Iterator[tuple[Expr, int]]:
-    """Extents of stated domains: the consumer of a pyramid level needs at least one pixel of it."""
+    """Yield the extents of stated domains: the consumer of a pyramid level needs at least one pixel of it."""
     return ((extent, 1) for s in graph.stages for _, extent in s.domain or ())
 
 
 def _block(nest: Nest, dim: str) -> int:
-    """The largest factor by which the dim, or a part of it, is split. Blocks of warps are whole ones: as far apart as
-    the iterations of the outermost part are, however often it was split."""
+    """The largest factor by which the dim, or a part of it, is split. With warps, the size of a whole block counts: the
+    distance between iterations of the outermost part, however often the dim was split."""
     are_whole = any(loop.kind is Kind.WARP for loop in nest.loops)
-    parts, block = {dim: 1}, 1  # how far apart the iterations of a part are
+    parts, block = {dim: 1}, 1  # the distance between iterations of a part
     for r in nest.rewrites:
         if isinstance(r, Split) and r.old in parts:
             each = parts.pop(r.old)
@@ -177,7 +178,8 @@ def _block(nest: Nest, dim: str) -> int:
 
 
 def _extent_for(shape: Expr, name: str, wanted: int) -> int | None:
-    """The least extent that makes `shape` at least `wanted` if all other extents are large; None if there is none."""
+    """The least extent that makes `shape` at least `wanted` if all other extents are large, or None if there is
+    none."""
     scope = {other: Interval.point(_FAR) for other in variables(shape)}
 
     def suffices(n: int) -> bool:

@@ -2,7 +2,7 @@
 
     for y, x: ...               ->    block for y_block, x_block: thread for y_thread in 0..8, x_thread in 0..32: ...
 
-Of loops that are known to be shorter than that, a block takes all iterations, and more of the loops around them:
+If loops are known to be shorter than this, a block takes all of their iterations, and more of the loops around them:
 
     for y, x, k in 0..8: ...    ->    block for y, x_block: thread for x_thread in 0..32, k in 0..8: ...
 """
@@ -17,10 +17,10 @@ from .directives import StageSchedule
 from .names import fresh
 from .sums import power_of_two
 
-POINTS = 256  # of a block
-COLUMNS = WARP_SIZE  # of a block of a picture
+POINTS = 256  # points of a block
+COLUMNS = WARP_SIZE  # columns of a block of a picture
 PICTURE = POINTS // COLUMNS, COLUMNS
-MOST_CUT = 3  # loops whose iterations are threads: a block has three dims
+MOST_CUT = 3  # most loops whose iterations are threads: a block has three dims
 
 
 def in_blocks(
@@ -30,9 +30,9 @@ def in_blocks(
     used: Collection[str],
     sizes: Sequence[int] = PICTURE,
 ) -> StageSchedule:
-    """Split the last loops of `free` into blocks of some sizes and threads; if there is only one, into long rows. The
-    other free loops become block loops, and each thread runs the loops in `rest`. New loops get none of the names in
-    `used`."""
+    """Split the last loops of `free` into blocks of the given sizes and threads; a single loop is split into long rows.
+    The other free loops become block loops, and each thread runs the loops in `rest`. New loops get none of the names
+    in `used`."""
     if not free:
         return schedule
     sizes = (POINTS,) if len(free) < len(sizes) else sizes
@@ -45,7 +45,8 @@ def in_blocks(
 
 
 def block_sizes(extents: Sequence[float]) -> Sequence[int]:
-    """The threads of a block along the innermost loops of such extents: warps along rows, as far as rows go."""
+    """The numbers of threads of a block along the innermost loops with the given extents. Warps run along rows as far
+    as these go."""
     if len(extents) < len(PICTURE):
         return PICTURE
     sizes = [int(min(extents[-1], COLUMNS)) or 1]
@@ -58,7 +59,7 @@ def block_sizes(extents: Sequence[float]) -> Sequence[int]:
 
 
 def _names(loops: Sequence[str], word: str, taken: set[str]) -> list[str]:
-    """New names for parts of loops."""
+    """New names for the parts of loops."""
     names = []
     for loop in loops:
         names.append(fresh(f"{loop}_{word}", taken.__contains__))

@@ -1,23 +1,23 @@
-"""What happens on GPUs to stages that a schedule does not name: each is a kernel, its pixels are threads.
+"""GPU defaults for stages that a schedule does not name: each stage is a kernel, and its pixels are threads.
 
     f[y, x] = ...              block for yo, xo: thread for yi in 0..8, xi in 0..32: f[8*yo + yi, 32*xo + xi]
 
-Rows that are known to be short are computed in vectors, such as the eight values of each pixel of a stack of pictures.
+Rows that are known to be short, such as the eight values of each pixel of a stack of pictures, are computed in vectors.
 
-A reduction per pixel runs in each thread. Short ones are written out, so that all of their loads are under way at the
-same time, and run in the kernel of the pure definition, whose values are then never stored. A loop that carries values
-from one iteration to the next runs in each thread, too, unless it can run in strips (`gpu_scans`). The channels of a
-pixel are computed by one thread.
+A reduction per pixel runs in each thread. Short reductions are unrolled, so that all of their loads are in flight at
+the same time, and run in the kernel of the pure definition, whose values are then never stored. A loop that carries
+values from one iteration to the next also runs in each thread, unless it can run in strips (`gpu_scans`). One thread
+computes all channels of a pixel.
 
-In reductions of much to little all blocks and threads take part, instead of one thread per result:
+Reductions of many terms to few results are computed by all blocks and threads, instead of one thread per result:
 
     s[] += img[r.y, r.x]       ->   each thread sums its share, each block what its threads have, 32 threads what blocks
                                     have, and one what these have
     h[img[r.y, r.x]] += 1      ->   each block counts its share in shared memory, by atomic instructions, and adds that
                                     to h
 
-Blocks take rows, and threads take columns, with a constant stride: so the number of blocks is a constant although the
-extents are not. Where memory cannot be combined atomically, each thread has a private histogram. Reductions whose order
+Blocks take rows, and threads take columns, with a constant stride, so the number of blocks is constant although the
+extents are not. If memory cannot be updated atomically, each thread has a private histogram. Reductions whose order
 matters, such as strict sums of floats, are not parallelized.
 """
 
@@ -43,12 +43,12 @@ from .parallel_reduction import free_name
 from .sums import power_of_two
 from .updates import accumulation, constant, is_independent, loop_names, pure_dims
 
-VECTOR, LONGEST_VECTOR = 4, 16  # values and bytes of a thread, along rows that are shorter than a warp
+VECTOR, LONGEST_VECTOR = 4, 16  # values, and most bytes, of a thread along rows that are shorter than a warp
 
 
 class GpuDefaults:
-    """The default directives for the stages of one pipeline. `named` holds the stages that a schedule names; `extents`
-    are those of a stage's dims, where they are known better than from the graph alone."""
+    """The default directives for the stages of one pipeline. `named` has the stages that a schedule names. `extents`
+    returns the extents of a stage's dims, if they are known better than from the graph alone."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class GpuDefaults:
         mentioned: Collection[str] = (),
         extents: Callable[[str], Sequence[float]] | None = None,
     ) -> None:
-        """`mentioned` are the stages at whose loops the schedule computes others, and those that read copies."""
+        """`mentioned` has the stages at whose loops the schedule computes others, and those that read copies."""
         self._graph, self._mentioned, self._known_extents = graph, mentioned, extents
         self._across_blocks = GridReductions(graph, strict, named)
         taken = {*named, *graph.stage, *graph.input, *(p.name for p in graph.params)}
@@ -69,7 +69,7 @@ class GpuDefaults:
         return channels(self._graph)
 
     def at_root(self, stage: Stage) -> list[StageSchedule]:
-        """All directives of a stage, and those of the partial results of its reductions and scans."""
+        """All directives of a stage, and the schedules of the partial results of its reductions and scans."""
         schedule = self.marked(stage, stage.pure, on(stage.name).compute_root())
         cut = self.cut_scans(stage)
         schedule, parts = (schedule, list[StageSchedule]()) if cut is None else (cut.whole(schedule), cut.parts())
@@ -84,7 +84,7 @@ class GpuDefaults:
         return [schedule, *parts]
 
     def _of_update(self, stage: Stage, update: Definition, start: StageSchedule) -> StageSchedule:
-        """The loops of an update; in the kernel of the pure definition if each point is updated by itself."""
+        """Schedule the loops of an update. A pointwise update runs in the kernel of the pure definition."""
         marked = self.marked(stage, update, start)
         if marked == start or not is_pointwise(stage, update):
             return in_steps(update, marked)
@@ -93,15 +93,15 @@ class GpuDefaults:
 
     @memoized
     def cut_scans(self, stage: Stage) -> CutScans | None:
-        """The scans of a stage that run in strips, if it has any."""
+        """The scans of a stage that run in strips, or None if it has none."""
         return None if stage.name in self._mentioned else self._in_strips.of_stage(stage, self._channel(stage))
 
     def _channel(self, stage: Stage) -> str | None:
-        """The dim of a stage that counts channels, if it has one."""
+        """The dim of a stage that counts channels, or None."""
         return stage.dims[-1] if stage.name in self._channels else None
 
     def marked(self, stage: Stage, definition: Definition, schedule: StageSchedule) -> StageSchedule:
-        """Mark the loops of a definition: blocks, threads, and in these the loops that must run in order."""
+        """Mark the loops of a definition: blocks, threads, and inside of these the loops that must run in order."""
         free = [d for d in pure_dims(stage, definition) if is_independent(stage, definition, d)]
         if len(free) > 1 and free[-1] == self._channel(stage):
             free.pop()
@@ -109,7 +109,7 @@ class GpuDefaults:
         known = self._extents(stage)
         extents = [known[d] for d in free]
         rest = [n for n in loops if n not in free]
-        if not is_pointwise(stage, definition):  # all channels of a place that depends on data are there at a time
+        if not is_pointwise(stage, definition):  # all channels at indices that depend on data are available together
             rest.sort(key=lambda n: n == self._channel(stage))
         if _has_vectors(stage, free, extents):
             row = free[-1]
@@ -127,28 +127,28 @@ class GpuDefaults:
 
 
 def _has_vectors(stage: Stage, free: Sequence[str], extents: Sequence[float]) -> bool:
-    """Whether the rows of a stage are whole vectors, and so few that warps take several rows: then neighbouring threads
-    store neighbouring vectors, and share the arithmetic on indices."""
+    """Whether the rows of a stage consist of whole vectors, and are so short that a warp takes several rows.
+    Neighbouring threads then store adjacent vectors and share index arithmetic."""
     is_row = len(free) > 1 and free[-1] == stage.dims[-1] and not stage.updates
     is_whole = is_row and extents[-1] < WARP_SIZE and extents[-1] % VECTOR == 0
     return is_whole and max(t.bytes for t in stage.dtypes) * VECTOR <= LONGEST_VECTOR
 
 
-BLOCKS, THREADS = 512, 256  # of a reduction
-GROUP = 16  # threads of a block whose results one of them combines
-PARTS = WARP_SIZE  # threads that combine what blocks have
-MOST_RESULTS = 4096  # more than that keep a GPU busy with one thread each
-FEWEST_TERMS = 256  # of a result that is not one thread's
-TERMS = 4 * THREADS  # of a block at least, if it is known how many there are
-LONG, ROWS = 64, 8  # iterations of loops that threads and blocks share, if they are known
-MOST_SHARED = 16 << 10  # bytes of a histogram in shared memory
-OWN_BLOCKS, OWN_THREADS = 64, 64  # that each have a histogram of their own
-MOST_OWN = 64 << 20  # bytes of all of these
+BLOCKS, THREADS = 512, 256  # blocks of a reduction, and threads of a block
+GROUP = 16  # number of threads of a block whose results one thread combines
+PARTS = WARP_SIZE  # threads that combine the results of blocks
+MOST_RESULTS = 4096  # more results than this keep a GPU busy with one thread each
+FEWEST_TERMS = 256  # least number of terms of a result that several threads compute
+TERMS = 4 * THREADS  # least number of terms of a block, if their number is known
+LONG, ROWS = 64, 8  # least trip counts of loops that threads and blocks share, if known
+MOST_SHARED = 16 << 10  # most bytes of a histogram in shared memory
+OWN_BLOCKS, OWN_THREADS = 64, 64  # if each thread has a private histogram
+MOST_OWN = 64 << 20  # most bytes of all private histograms
 
 
 @dataclass(frozen=True, eq=False)
 class GridReductions:
-    """Schedules for the reductions of one pipeline. `named` holds the stages and loops that a schedule names."""
+    """Schedules for the reductions of one pipeline. `named` has the stages and loops that a schedule names."""
 
     graph: Graph
     strict: bool
@@ -156,7 +156,7 @@ class GridReductions:
 
     @cached_property
     def _boxes(self) -> dict[str, Box]:
-        """The required region of each stage for any sizes and params; its ends are numbers, or unknown."""
+        """The required region of each stage for any sizes and params. Its ends are numbers or unknown."""
         outputs = {}
         for o in self.graph.outputs:
             extents = [constant(n) for n in o.shape]
@@ -165,7 +165,7 @@ class GridReductions:
         return required(self.graph, outputs, sizes | {p.name: EVERYTHING for p in self.graph.params})
 
     def points(self, stage: Stage, dims: Sequence[str]) -> float:
-        """The number of points in the required region of a stage along some dims; infinite if it is not known."""
+        """The number of points in the required region of a stage along some dims, or infinity if it is not known."""
         box = dict(zip(stage.dims, self._boxes.get(stage.name, [EVERYTHING] * stage.ndim), strict=True))
         extents = [_extent(box[d]) for d in dims]
         return math.prod(extents) if all(extents) else 0
@@ -174,7 +174,7 @@ class GridReductions:
         self, stage: Stage, k: int, schedule: StageSchedule, others: Sequence[StageSchedule]
     ) -> tuple[StageSchedule, ...]:
         """The schedule of a stage with its update k, and those of its partial results; () if one thread computes each
-        result. `others` are the schedules of partial results of earlier updates."""
+        result. `others` has the schedules of the partial results of earlier updates."""
         update = stage.updates[k]
         free = [d for d in pure_dims(stage, update) if is_independent(stage, update, d)]
         terms = _terms(update)
@@ -208,21 +208,21 @@ class GridReductions:
 
 
 def _extent(interval: Interval) -> float:
-    """The number of integers in an interval, some of which may be empty; infinite if it is not known."""
+    """The number of integers in an interval, which may be empty, or infinity if it is not known."""
     low, high = interval.low, interval.high
     return max(0, high - low + 1) if isinstance(low, int) and isinstance(high, int) else math.inf
 
 
 def _terms(update: Definition) -> float:
-    """The number of terms per result of an update; infinite if it is not known."""
+    """The number of terms per result of an update, or infinity if it is not known."""
     extents = [constant(r.extent) for r in update.domain]
     return math.prod(math.inf if n is None else n for n in extents) if extents else 0
 
 
 @dataclass(frozen=True, eq=False)
 class _Shares:
-    """The shares of an update that blocks and threads compute: `free` are the dims of its results that it loops over,
-    `blocks` is the number of blocks, and `taken` are names that new loops must not have."""
+    """The shares of an update that blocks and threads compute. `free` has the dims of its results that it loops over,
+    `blocks` is the number of blocks, and `taken` has the names that new loops must not have."""
 
     stage: Stage
     update: Definition
@@ -232,7 +232,7 @@ class _Shares:
 
     @cached_property
     def bins(self) -> list[str]:
-        """The dims whose index depends on data."""
+        """The dims whose indices depend on data."""
         return [d for d in self.stage.dims if d not in self.free]
 
     @cached_property
@@ -241,25 +241,25 @@ class _Shares:
 
     @cached_property
     def _along(self) -> str:
-        """The loop that threads share: the innermost one that may be long."""
+        """The loop that threads share: the innermost loop that may be long."""
         domain = self._domain
         long = [name for name, n in domain.items() if n is None or n >= LONG]
         return long[-1] if long else max(domain, key=lambda name: domain[name] or 0)
 
     @cached_property
     def _across(self) -> str | None:
-        """The loop around it that blocks share, if there is one."""
+        """The loop around it that blocks share, or None."""
         around = list(self._domain)[: list(self._domain).index(self._along)]
         several = [name for name in around if (self._domain[name] or ROWS) >= ROWS]
         return several[-1] if several else None
 
     def _names(self, *names: str) -> list[str]:
-        """New names for loops, after which the stages of partial results are named."""
+        """New names for loops. The stages of partial results are named after them."""
         return [free_name(n, self.stage.name, self.taken) for n in names]
 
     def _cut(self, schedule: StageSchedule, blocks: int, threads: int) -> tuple[StageSchedule, list[str]]:
         """Split the update into a loop over blocks and one over lanes. Return the schedule and the names of all loops,
-        those two first."""
+        these two first."""
         block, lane, rows, steps, points = self._names("blocks", "lanes", "rows", "steps", "points")
         if self._across is None:
             schedule = schedule.split(self._along, steps, points, blocks * threads).split(points, block, lane, threads)
@@ -274,7 +274,7 @@ class _Shares:
 
     def combined(self, schedule: StageSchedule) -> tuple[StageSchedule, ...]:
         """Schedule an update whose indices do not depend on data. There are partial results per thread, per group of
-        threads and per block, and per part of the blocks where these are many."""
+        threads and per block, and per part of the blocks if there are many blocks."""
         schedule, (block, lane, *serial) = self._cut(schedule, self.blocks, THREADS)
         group, member, part = self._names("groups", "members", "parts")
         made, outer, schedule = list[StageSchedule](), self.free, schedule.split(lane, group, member, GROUP)
@@ -309,7 +309,7 @@ class _Shares:
         return tuple(made)
 
     def counted(self, schedule: StageSchedule) -> tuple[StageSchedule, ...]:
-        """Schedule a histogram per block in shared memory; these are added to the result atomically."""
+        """Schedule a histogram per block in shared memory. The histograms are added to the result atomically."""
         schedule, (block, lane, *serial) = self._cut(schedule, self.blocks, THREADS)
         outer, (*bins, last) = [block, *self.free], self.bins
         turn, bin = self._names("turns", "bins")
@@ -335,7 +335,7 @@ class _Shares:
         return whole, of_block
 
     def of_threads(self, schedule: StageSchedule) -> tuple[StageSchedule, ...]:
-        """Schedule a histogram per thread; these are added up per block, and the sums of blocks in turn."""
+        """Schedule a histogram per thread. The histograms are added up per block, and then the sums of the blocks."""
         schedule, (block, lane, *serial) = self._cut(schedule, OWN_BLOCKS, OWN_THREADS)
         dims = [*self.free, *self.bins]
         whole = self._in_blocks(schedule.rfactor(block, block), dims, block)
@@ -361,5 +361,5 @@ def _at_once(schedule: StageSchedule) -> StageSchedule:
 
 
 def _partial(whole: StageSchedule, loop: str) -> StageSchedule:
-    """The schedule of partial results, per iteration of a loop."""
+    """The schedule of partial results, one for each iteration of a loop."""
     return on(f"{whole.name}_{loop}").compute_root()

@@ -1,17 +1,18 @@
-"""Scans on GPUs that a schedule does not name run in strips: one thread per strip of a column, not one per column.
+"""By default, scans on GPUs run in strips: one thread per strip of a column, instead of one thread per column.
 
-    f[y, x] = img[y, x]                        thread for s, x: f_forward_ends[s, x] = what strip s makes of 0
-    f[r, x] = a*f[r - 1, x] + b*f[r, x]   ->   thread for x: for s: f_forward_starts[s, x] = what strip s starts with
+    f[y, x] = img[y, x]                        thread for s, x: f_forward_ends[s, x] = the end of strip s from 0
+    f[r, x] = a*f[r - 1, x] + b*f[r, x]   ->   thread for x: for s: f_forward_starts[s, x] = the start of strip s
                                                thread for s, x: f[32*s.., x] = strip s, scanned from there
 
-A thread has its strip in registers: what a scan reads is read twice, and only results are written. A scan back along
-the same strips takes the values of the one before it from registers, where each strip is scanned anew. Strips have 32
-iterations; of short scans, about the square root of all.
+A thread holds its strip in registers: the inputs of a scan are read twice, and only results are written. A scan back
+along the same strips takes the values of the previous scan from registers, after scanning each strip again. Strips have
+32 iterations; strips of short scans have about the square root of the number of iterations.
 
-A scan stays whole if it is short, if it is known that one thread per column fills a GPU, or if `strips` cannot cut it
-(in strict pipelines, none of floats). So does one of floats that begins anew where a condition says so: in strips, an
-infinity before that place would be multiplied by 0. And so does a scan of less than what is required of its stage,
-which in a small picture may be empty: what threads need for no strip at all has no constant size.
+A scan stays whole if it is short, if one thread per column is known to fill a GPU, or if `strips` cannot cut it (as in
+strict pipelines with scans of floats). It also stays whole if it is a scan of floats that restarts under a condition:
+in strips, an infinity before the restart would be multiplied by 0. Finally, it stays whole if it covers less than the
+required region of its stage. In a small picture, such a scan may be empty, and the region that threads need for no
+strip at all has no constant size.
 """
 
 from __future__ import annotations
@@ -37,20 +38,20 @@ from .sums import power_of_two
 from .updates import constant
 
 LONGEST_STRIP = 32  # iterations, each of which takes a register
-SHORTEST = 64  # values of a scan in strips
-LONGEST_ROW = 1024  # that one block scans
-MOST_SCANS = 1 << 17  # side by side: if there are known to be more, they fill a GPU
-THREADS = 128  # of a block
-UNROLLED, FEWEST_STEPS = 16, 4  # iterations whose loads are in flight together
-MOST_IN_FLIGHT = 128  # loads
+SHORTEST = 64  # least number of values of a scan in strips
+LONGEST_ROW = 1024  # most values of a row that one block scans
+MOST_SCANS = 1 << 17  # if there are known to be at least this many independent scans, they fill a GPU
+THREADS = 128  # threads of a block
+UNROLLED, FEWEST_STEPS = 16, 4  # most and fewest iterations whose loads are in flight together
+MOST_IN_FLIGHT = 128  # most loads in flight
 
 Points = Callable[[Stage, Sequence[str]], float]
 
 
 @dataclass(frozen=True, eq=False)
 class StripScans:
-    """The scans of the stages of one pipeline. `taken` are names that new stages must not have, `points` tells how many
-    points a stage has along some dims."""
+    """The scans of the stages of one pipeline. `taken` has the names that new stages must not have; `points` returns
+    the number of points of a stage along some dims."""
 
     graph: Graph
     strict: bool
@@ -58,7 +59,8 @@ class StripScans:
     points: Points
 
     def of_stage(self, stage: Stage, channel: str | None) -> CutScans | None:
-        """The scans of a stage that run in strips; None if there are none. One thread computes all of `channel`."""
+        """The scans of a stage that run in strips, or None if there are none. One thread computes all values of
+        `channel`."""
         strips = dict[int, Directive]()
         taken = {*self.taken, *stage.dims, *(r.name for u in stage.updates for r in u.domain)}
         for k, update in enumerate(stage.updates):
@@ -81,13 +83,13 @@ class StripScans:
         return CutScans(stage, scans, channel if has_channel else None, self.points(stage, [scans[-1].dim]))
 
     def _fills(self, scan: Scan) -> bool:
-        """Whether it is known that there are threads enough if each computes a whole scan."""
+        """Whether one thread per whole scan is known to give enough threads."""
         return MOST_SCANS <= self.points(scan.stage, [d for d in scan.stage.dims if d != scan.dim]) < math.inf
 
 
 def in_steps(update: Definition, schedule: StageSchedule) -> StageSchedule:
-    """Unroll the loop of a scan that stays whole: what several iterations load, except for values that the scan itself
-    has just computed, is then in flight at a time."""
+    """Unroll the loop of a scan that stays whole. The loads of several iterations, except for values that the scan
+    itself has just computed, are then in flight at the same time."""
     loop = update.domain[-1] if update.domain else None
     if loop is None or not any(loop.name in names(i) and not loaded(i) for i in update.indices):
         return schedule
@@ -97,7 +99,7 @@ def in_steps(update: Definition, schedule: StageSchedule) -> StageSchedule:
 
 
 def _is_linear(scan: Scan) -> bool:
-    """Whether a scan can be cut, and gives what it would give whole, but for rounding."""
+    """Whether a scan can be cut and gives the same results as a whole scan, up to rounding."""
     try:
         scan.check()
     except UserError:
@@ -108,12 +110,12 @@ def _is_linear(scan: Scan) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class CutScans:
-    """The scans of a stage that are cut into strips, in their order, and the dim whose points one thread computes."""
+    """The scans of a stage that are cut into strips, in order, and the dim whose points one thread computes."""
 
     stage: Stage
     scans: tuple[Scan, ...]
     channel: str | None
-    extent: float  # of the stage along the last scan, infinite if it is not known
+    extent: float  # extent of the stage along the last scan, infinite if not known
 
     @property
     def last(self) -> int:
@@ -122,7 +124,7 @@ class CutScans:
 
     @cached_property
     def is_aligned(self) -> bool:
-        """Whether what is required of the stage begins with a strip."""
+        """Whether the required region of the stage begins at the start of a strip."""
         last = self.scans[-1]
         needed = required_along(last.in_strips, self.stage, last.axis)
         if needed is None or needed.low is None:
@@ -131,8 +133,8 @@ class CutScans:
 
     @cached_property
     def held(self) -> list[bool]:
-        """Of each scan, whether threads hold its strips in registers where these are read, and scan them again for
-        each reader. At most every other one: a strip would be scanned again and again."""
+        """For each scan, whether threads hold its strips in registers where these are read, and scan them again for
+        each reader. At most every other scan is held, since strips would otherwise be scanned again and again."""
         held = list[bool]()
         for before, scan in pairwise(self.scans):
             held.append(scan.goes_along(before) and not (held and held[-1]))
@@ -140,20 +142,20 @@ class CutScans:
 
     @cached_property
     def in_one_block(self) -> bool:
-        """Whether a block computes all strips of a row: one kernel does for rows that are not long."""
+        """Whether a block computes all strips of a row. One kernel is enough for rows that are not long."""
         along = {scan.axis for scan in self.scans} == {self.stage.ndim - 1}
         return along and all(self.held) and self.extent <= LONGEST_ROW
 
     def whole(self, otherwise: StageSchedule) -> StageSchedule:
-        """The schedule of the stage itself: its pure definition is what the last scan gives, or else a copy of that,
-        for which there is `otherwise`."""
+        """The schedule of the stage itself. Its pure definition is the result of the last scan, or else a copy of it,
+        for which `otherwise` is the schedule."""
         schedule = self._last_rows if self.held[-1] else otherwise
         for scan in self.scans:
             schedule = schedule.update(scan.number).strips(scan.loop.name, scan.strip, scan.length)
         return schedule
 
     def parts(self) -> list[StageSchedule]:
-        """The schedules of the stages that the scans are made of."""
+        """The schedules of the stages that make up the scans."""
         return [part for k in range(len(self.scans)) for part in self._of_scan(k)]
 
     def _of_scan(self, k: int) -> Iterator[StageSchedule]:
@@ -175,7 +177,7 @@ class CutScans:
 
     @cached_property
     def _last_rows(self) -> StageSchedule:
-        """The stage itself, whose threads have a strip each."""
+        """The stage itself, each of whose threads has a strip."""
         scan = self.scans[-1]
         row = fresh(f"{scan.dim}_row", {*self.stage.dims, *(s.strip for s in self.scans)}.__contains__)
         start = on(self.stage.name).compute_root().split(scan.dim, scan.strip, row, scan.length, tail="guard")
@@ -183,13 +185,13 @@ class CutScans:
         return self._in_threads(start, scan, scan.dims, [row], threads).unroll(row)
 
     def _rows(self, k: int) -> StageSchedule:
-        """What a scan gives, stored: each thread stores a strip."""
+        """The stored result of a scan: each thread stores a strip."""
         scan = self.scans[k]
         start = on(scan.name).copy_out(f"{scan.name}_part")
         return self._in_threads(start, scan, scan.dims, [scan.dim]).unroll(scan.dim, scan.length)
 
     def _per_strip(self, scan: Scan, stage: Stage, what: str) -> tuple[StageSchedule, StageSchedule]:
-        """A stage with one value per strip, and that value in a register."""
+        """A stage with one value per strip, and the register that holds this value."""
         value = f"{scan.name}_{what}"
         start = on(stage.name).copy_out(value)
         whole = self._in_block(start, scan) if self.in_one_block else self._in_threads(start, scan, stage.dims)
@@ -201,8 +203,8 @@ class CutScans:
         return start.update().unroll(scan.loop.name)
 
     def _starts(self, scan: Scan) -> StageSchedule:
-        """What strips start with, one after the other: there are few threads, all of which wait for memory, so blocks
-        are small."""
+        """The start values of strips, computed sequentially. There are few threads, all of which wait for memory, so
+        blocks are small."""
         if self.in_one_block:
             return self._in_block(on(scan.starts.name), scan).update().unroll(scan.loop.name, UNROLLED)
         free = [d for d in scan.dims if d not in (scan.strip, self.channel)]
@@ -212,7 +214,7 @@ class CutScans:
         return again.compute_with(again.name, self._innermost(start)) if free else again
 
     def _in_block(self, schedule: StageSchedule, scan: Scan) -> StageSchedule:
-        """Compute values for the strips of a row in its block, one per thread."""
+        """Compute values for the strips of a row in the row's block, one per thread."""
         block = next(d for d in self._last_rows.directives if d.verb == "block").args[-1]
         return schedule.compute_at(self.stage.name, str(block)).store_in("shared").thread(scan.strip)
 
@@ -224,15 +226,16 @@ class CutScans:
         rest: Sequence[str] = (),
         threads: int = THREADS,
     ) -> StageSchedule:
-        """Map each point of some dims to a thread, in which other loops run. Threads of a block have the same strip if
-        a block need not have all of them, so that only blocks at the ends of scans have to look where these end."""
+        """Map each point of some dims to a thread, which runs the other loops. The threads of a block have the same
+        strip, unless a block must have all strips of a row. Only blocks at the ends of scans then have to test where
+        these end."""
         free = [d for d in dims if d not in (scan.strip, self.channel)]
         free.insert(len(free) - (not self.in_one_block), scan.strip)
         rest = [*(d for d in dims if d == self.channel), *rest]
         return in_blocks(schedule, free, rest, {*dims, *rest}, (threads,))
 
     def _innermost(self, schedule: StageSchedule) -> str:
-        """The loop of a thread over channels, or else the last thread loop."""
+        """A thread's loop over channels, or else the last thread loop."""
         thread = next(d for d in reversed(schedule.directives) if d.verb == "thread")
         has_channel = any(d.verb == "reorder" and self.channel in d.args for d in schedule.directives)
         return str(self.channel if has_channel else thread.args[-1])

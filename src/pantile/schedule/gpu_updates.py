@@ -1,4 +1,4 @@
-"""Updates of each point by itself, such as sums over a window, in the threads of a GPU.
+"""Pointwise updates, such as sums over a window, in the threads of a GPU.
 
 thread for y, x: f[y, x] = 0                          thread for y, x:
 thread for y, x: for r in 0..3: f[y, x] += a[...]         f[y, x] = 0 + a[...] + a[...] + a[...]
@@ -10,17 +10,17 @@ from ..graph.nodes import Definition, Stage
 from .directives import StageSchedule
 from .updates import constant, is_independent, pure_dims
 
-MOST_TERMS = 32  # of a reduction that are written out
+MOST_TERMS = 32  # most terms of a reduction that are unrolled
 
 
 def is_pointwise(stage: Stage, update: Definition) -> bool:
-    """Whether an update changes each point by itself."""
+    """Whether an update changes each point independently of others."""
     return pure_dims(stage, update) == stage.dims and all(is_independent(stage, update, d) for d in stage.dims)
 
 
 def pointwise_update(schedule: StageSchedule, stage: Stage, update: Definition, innermost: str) -> StageSchedule:
-    """An update of each point by itself, whose loops over dims end with `innermost`. The first one runs in the loops of
-    the pure definition, which are the same. The innermost reduction loops are written out."""
+    """The schedule of a pointwise update whose loops over dims end with `innermost`. The first update runs in the loops
+    of the pure definition, which are the same. The innermost reduction loops are unrolled."""
     schedule = schedule.compute_with(stage.name, innermost) if update is stage.updates[0] else schedule
     room = MOST_TERMS
     for r in reversed(update.domain):

@@ -1,8 +1,9 @@
-"""Blocks and threads of GPUs: which loops may be which, and how many threads a block has.
+"""Blocks and threads of GPUs: check which loops may be which, and how many threads a block has.
 
-Around every statement the loops are, outermost first: those of the host, blocks, those of a block, threads, those of a
-thread; or instead of threads warps, those of a warp, lanes, those of a lane. A kernel begins with its block loops; what
-is computed in it is computed by all threads of a block, by those of a warp, or by each.
+The loops around every statement are, outermost first: loops of the host, block loops, loops of a block, thread loops,
+and loops of a thread. Instead of thread loops, there may be warp loops, loops of a warp, lane loops, and loops of a
+lane. A kernel begins with its block loops. A stage in it is computed by all threads of a block together, by the threads
+of a warp together, or by each thread.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .refuse import did_you_mean, unknown_lanes
 
 
 def check_grid(drafts: dict[str, StageDraft], placement: Placement) -> None:
-    """Refuse what no GPU can do."""
+    """Refuse schedules that no GPU can run."""
     for s in drafts.values():
         if not s.is_inline:
             _check_place(s, placement)
@@ -40,8 +41,8 @@ def check_grid(drafts: dict[str, StageDraft], placement: Placement) -> None:
 
 
 def _check_order(s: StageDraft, nest: NestDraft, placement: Placement) -> None:
-    """Refuse loops that are not nested as a grid is: blocks outermost, threads or warps inside of them, loops of one
-    kind directly inside each other, and lanes inside of warps."""
+    """Refuse loops that are not nested as in a grid: blocks outermost, threads or warps inside of them, loops of one
+    kind directly inside of each other, and lanes inside of warps."""
     around = {placement.kind(x) for chain in placement.chains_around(s.stage.name) for x in chain}
     for kind, not_in in _NOT_INSIDE.items():
         own = [k for k, x in enumerate(nest.loops) if x.kind is kind]
@@ -70,7 +71,7 @@ def _check_order(s: StageDraft, nest: NestDraft, placement: Placement) -> None:
     _check_lanes(s, nest, around)
 
 
-# Kinds of loops -> what they are never inside of, besides each other where these belong to another stage.
+# Kind of loop -> the kinds that it is never inside of, besides loops of its own kind that belong to another stage.
 _NOT_INSIDE = {
     Kind.BLOCK: (Kind.THREAD, Kind.WARP, Kind.LANE),
     Kind.THREAD: (Kind.WARP, Kind.LANE),
@@ -88,8 +89,8 @@ _REMEDY = {
 
 
 def _check_lanes(s: StageDraft, nest: NestDraft, around: set[Kind]) -> None:
-    """Refuse lane loops that lie outside of warps, that have more iterations together than a warp has lanes, or that
-    take nobody knows how many lanes."""
+    """Refuse lane loops that are outside of warps, that together have more iterations than a warp has lanes, or that
+    take an unknown number of lanes."""
     lanes = [x for x in nest.loops if x.kind is Kind.LANE]
     if not lanes:
         return
@@ -128,8 +129,8 @@ def _check_lanes(s: StageDraft, nest: NestDraft, around: set[Kind]) -> None:
 
 
 def _check_tensor_core(s: StageDraft, nest: NestDraft, placement: Placement) -> None:
-    """Refuse a product by tensor cores outside of warps, around other loops, or of what lanes do not hold as fragments
-    in registers."""
+    """Refuse a product by tensor cores that is outside of warps, that is around other loops, or whose sums lanes do not
+    hold as fragments in registers."""
     d, name = nest.tensor_core, s.stage.name
     if d is None:
         return
@@ -158,7 +159,7 @@ def _check_tensor_core(s: StageDraft, nest: NestDraft, placement: Placement) -> 
 
 
 def _check_warpgroups(s: StageDraft, nest: NestDraft, d: Directive, placement: Placement) -> None:
-    """Refuse a product of warpgroups where four warps with adjacent numbers do not have adjacent rows."""
+    """Refuse a product of warpgroups unless four warps with adjacent numbers have adjacent rows."""
     warps = next((x for x in reversed(nest.loops) if x.kind is Kind.WARP), None)
     rows = str(d.args[0])
     if warps is None or (warps.extent or 0) % WARPS or not _counts_rows(nest, warps.name, split_from(nest, rows)):
@@ -178,7 +179,7 @@ def _check_warpgroups(s: StageDraft, nest: NestDraft, d: Directive, placement: P
 
 
 def _counts_rows(nest: NestDraft, loop: str, rows: str | None) -> bool:
-    """Whether each iteration of a loop has the rows of an instruction."""
+    """Whether each iteration of a loop covers the rows of one instruction."""
     is_split = any(isinstance(r, Split) and r.outer == loop and r.factor == ROWS for r in nest.rewrites)
     return is_split and split_from(nest, loop) == rows
 
@@ -190,8 +191,8 @@ def _no(s: StageDraft, loop: LoopDraft, why: str, remedy: str) -> Exception:
 
 
 def _check_threads(s: StageDraft, nest: NestDraft) -> None:
-    """Refuse blocks of too many threads: where `threads` does not say how many, as many as the thread loops of the
-    stage that the block is of have iterations together."""
+    """Refuse blocks of too many threads. Unless `threads` gives their number, it is the number of iterations of all
+    thread loops of the stage whose blocks these are."""
     threads = [x for x in nest.loops if x.kind in (Kind.THREAD, Kind.WARP)]
     if not threads or nest.threads is not None or all(x.kind is not Kind.BLOCK for x in nest.loops):
         return
@@ -206,7 +207,8 @@ def _check_threads(s: StageDraft, nest: NestDraft) -> None:
 
 
 def _check_blocks(s: StageDraft) -> None:
-    """Refuse directives about blocks where there are none, or those of another definition; and parts of warps."""
+    """Refuse directives about blocks if there are none or if these belong to another definition, and blocks that are
+    not whole warps."""
     for k, nest in enumerate(s.nests):
         host = s.within.get(k, s.together)
         blocks = [x.name for x in nest.loops if x.kind is Kind.BLOCK]
@@ -224,7 +226,8 @@ def _check_blocks(s: StageDraft) -> None:
 
 
 def _check_cached(s: StageDraft, placement: Placement) -> None:
-    """Refuse cache operators outside of kernels, and for what is not in global memory before the kernel begins."""
+    """Refuse cache operators outside of kernels, and for buffers that are not in global memory before the kernel
+    begins."""
     name = s.stage.name
     for buffer, d in s.cached.items():
         if s.together is not None or all(x.kind is not Kind.BLOCK for nest in s.nests for x in nest.loops):
@@ -239,8 +242,8 @@ def _check_cached(s: StageDraft, placement: Placement) -> None:
 
 
 def _check_place(s: StageDraft, placement: Placement) -> None:
-    """Refuse a stage that is computed at a block, thread, warp or lane loop other than the innermost of its kind, or at
-    one of tensor cores."""
+    """Refuse a stage that is computed at a loop of tensor cores, or at a block, thread, warp or lane loop other than
+    the innermost of its kind."""
     if s.compute is None:
         return
     for site in placement.sites(s.stage.name):
@@ -304,8 +307,8 @@ def _check_memory_inside(s: StageDraft, d: Directive, kinds: set[Kind]) -> None:
 
 
 def _check_hybrid(s: StageDraft, placement: Placement) -> None:
-    """Refuse registers_from of what is not shared memory of a warp, all of which one definition stores at once, and by
-    other lanes than a warp has."""
+    """Refuse registers_from unless the stage is in shared memory of a warp, is stored as a whole by one definition, and
+    the lanes are those of a warp."""
     d = s.hybrid
     if d is None:
         return
@@ -328,8 +331,8 @@ def _check_hybrid(s: StageDraft, placement: Placement) -> None:
 
 
 def _check_ahead(s: StageDraft, placement: Placement) -> None:
-    """Refuse compute_ahead of a stage that is not computed at a serial loop of a block for all its threads, or whose
-    producers are computed in that loop, too."""
+    """Refuse compute_ahead of a stage that is not computed by all threads of a block at a serial loop, or whose
+    producers are computed in that loop as well."""
     if s.ahead is None:
         return
     name, site = s.stage.name, placement.compute(s.stage.name)

@@ -1,10 +1,10 @@
-"""What the kernels of each stage at root follow from, so that schedules can be compared kernel by kernel.
+"""Keys that determine the kernels of each stage at root, so that schedules can be compared kernel by kernel.
 
     out: block yo, xo; blur_x at xo of out; edge inlined       out -> the directives of out, blur_x and edge,
                                                                       and how the memory of what they read is laid out
 
-Two schedules of a pipeline in which that is equal have the same kernels for the stage, as long as others require as
-much of it.
+If two schedules of a pipeline have equal keys for a stage, they have the same kernels for it, as long as other stages
+require the same region of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .plan import Plan
 
 
 def kernel_keys(graph: Graph, plan: Plan) -> dict[str, Hashable]:
-    """What the kernels of each stage at root follow from, by its name."""
+    """The key of the kernels of each stage at root, by the stage's name."""
     members: dict[str, list[str]] = defaultdict(list)
     roots = {name: _root(plan, name) for name in plan.stages}
     for name, root in roots.items():
@@ -42,7 +42,8 @@ class _Key:
         self.graph, self.plan, self.roots, self.root = graph, plan, roots, root
 
     def of(self, members: list[str]) -> Hashable:
-        """The directives of stages and of what is inlined into them, and how what else they read lies in memory."""
+        """The directives of stages and of the stages inlined into them, and the memory layout of the other stages that
+        they read."""
         parts, pending, seen = set[Hashable](), list(members), set(members)
         while pending:
             name = pending.pop()

@@ -1,12 +1,12 @@
-"""The loops of a plan as one tree: the loops around every stage and definition, and the stages at every loop.
+"""The loops of a plan as a tree: the loops around every stage and definition, and the stages at every loop.
 
     out: strip > y > x;  blur_x at y of out, stored at strip
 
-        around("blur_x")        strip, y: the loops around the site that it is computed at
-        chain(("blur_x", 0))    strip, y, and the loops of blur_x: those around its innermost statement
+        around("blur_x")        strip, y: the loops around the site at which it is computed
+        chain(("blur_x", 0))    strip, y, and the loops of blur_x: all loops around its innermost statement
         at(y of out)            blur_x
 
-The tree has no extents: lowering gives its loops expressions for bounds, and the cost model the numbers of a call.
+The tree has no extents. Lowering gives its loops symbolic bounds, and the cost model gives them the extents of a call.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ Leaf = tuple[str, int]  # a stage and the index of one of its definitions
 
 
 class LoopChains:
-    """The loops around stages and definitions, of a plan or of the drafts of one. Every answer is computed once."""
+    """The loops around stages and definitions, of a plan or of the drafts of one. Every answer is memoized."""
 
     def __init__(self) -> None:
         self._to: dict[Site, Chain] = {}
 
     def compute(self, name: str) -> Site | None:
-        """Where a stage is computed, the first place if there are several; None is root."""
+        """Where a stage is computed: the first site if there are several, None for root."""
         raise InternalError("abstract")
 
     def loops(self, leaf: Leaf) -> Sequence[Loop | LoopDraft]:
-        """The loops of a definition by name and kind, outermost first, also those that it shares."""
+        """The loops of a definition by name and kind, outermost first, including those that it shares."""
         raise InternalError("abstract")
 
     def host(self, leaf: Leaf) -> tuple[str, str] | None:
-        """The stage in whose loops a definition runs, and the last of these (compute_with); None: in loops of its own.
-        An update may run in those of its own pure definition."""
+        """The stage in whose loops a definition runs and the last of these loops (compute_with), or None if it has its
+        own loops. An update may run in the loops of its own pure definition."""
         raise InternalError("abstract")
 
     def around(self, name: str) -> Chain:
-        """The loops around the site that a stage is computed at."""
+        """The loops around the site at which a stage is computed."""
         return self.to(self.compute(name))
 
     def to(self, site: Site | None) -> Chain:
-        """The loops around a site, its own loop last."""
+        """The loops around a site, with its own loop last."""
         if site is None:
             return ()
         if site not in self._to:
@@ -58,7 +58,7 @@ class LoopChains:
 
     @memoized
     def own(self, leaf: Leaf) -> Chain:
-        """The loops of a definition; those that it shares belong to another stage, or to the pure definition."""
+        """The loops of a definition. Shared loops belong to another stage or to the pure definition."""
         names, host = [loop.name for loop in self.loops(leaf)], self.host(leaf)
         shared = () if host is None else self.own_down_to((host[0], 0), host[1])
         return (*shared, *[Site(*leaf, n) for n in names[len(shared) :]])
@@ -82,7 +82,7 @@ class LoopChains:
 
 
 class LoopTree(LoopChains):
-    """The sites of a plan; None is the site outside of all loops."""
+    """The sites of a plan. None is the site outside of all loops."""
 
     def __init__(self, graph: Graph, plan: Plan) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class LoopTree(LoopChains):
         return execution_order(self.graph, self.plan)
 
     def at(self, site: Site | None) -> list[Stage]:
-        """The stages with loops of their own that are computed or stored at a site, the last one to run first."""
+        """The stages with their own loops that are computed or stored at a site; the one that runs last comes first."""
         return self._stages_at.get(site, [])
 
     @cached_property
@@ -140,20 +140,21 @@ class LoopTree(LoopChains):
         return [stage, *(self.graph.stage[name] for name in self.companions(stage.name))]
 
     def stored_at(self, site: Site | None, stage: Stage) -> Iterator[Stage]:
-        """The stage and companions whose storage begins at a site; outputs have theirs already."""
+        """The stage and its companions whose storage begins at a site. Outputs have storage already."""
         for m in self.members(stage):
             if self.plan.stages[m.name].is_stored_at(site) and m.name not in self.graph.output:
                 yield m
 
     @cached_property
     def stored_outside(self) -> list[tuple[Site, Site | None]]:
-        """The sites of stages that are computed inside of the loop that they are stored at: for both, the site."""
+        """The compute site and the store site of each stage that is computed inside of the loop at which it is
+        stored."""
         stages = self.plan.stages.values()
         return [(p.compute, p.store) for p in stages if p.compute is not None and p.compute != p.store]
 
 
 def execution_order(graph: Graph, plan: Plan) -> list[Stage]:
-    """Producers before consumers, where stages that share loops run at the same time."""
+    """The stages, producers before consumers, with stages that share loops adjacent."""
     host = {n: p.with_stage or n for n, p in plan.stages.items()}
     members: dict[str, list[Stage]] = {}
     for s in graph.stages:
@@ -177,7 +178,7 @@ def execution_order(graph: Graph, plan: Plan) -> list[Stage]:
 
 
 def _groups_needed(graph: Graph, host: Mapping[str, str]) -> dict[str, list[str]]:
-    """The groups that each group of stages sharing loops reads, in the order of the graph."""
+    """For each group of stages that share loops, the groups that it reads, in the order of the graph."""
     needs: dict[str, dict[str, None]] = {group: {} for group in host.values()}
     for s in graph.stages:
         for consumer in graph.consumers[s.name]:

@@ -1,4 +1,4 @@
-"""Updates that multiply matrices, as tensor cores do.
+"""Recognize updates that multiply matrices, as tensor cores do.
 
     c[i, j] = c[i, j] + T(a[i, k])*T(b[k, j])        rows i, columns j, terms k; T is the type of c
 
@@ -17,7 +17,7 @@ from .updates import accumulation, pure_dims
 
 @dataclass(frozen=True, eq=False)
 class MatrixProduct:
-    """The factors of an update, in their own type, and the type in which products are added up."""
+    """The factors of an update, in their own type, and the type in which products are accumulated."""
 
     a: Expr
     b: Expr
@@ -25,7 +25,7 @@ class MatrixProduct:
 
 
 def matrix_product(stage: Stage, update: Definition, rows: str, columns: str, terms: str) -> MatrixProduct | None:
-    """An update as a product of matrices along two of its dims and a reduction loop; None if it is none."""
+    """The update as a matrix product along two of its dims and a reduction loop, or None if it is not one."""
     accumulated = accumulation(stage, update)
     if accumulated is None or len(accumulated) > 1 or accumulated[0].op != "add" or update.condition is not None:
         return None
@@ -41,7 +41,7 @@ def matrix_product(stage: Stage, update: Definition, rows: str, columns: str, te
 
 
 def _factors(term: Expr, accumulator: DType) -> tuple[Expr, Expr] | None:
-    """The two factors of a product before they are converted to the type in which products are added up."""
+    """The two factors of a product, before their conversion to the type in which products are accumulated."""
     if not isinstance(term, Op) or term.op != "mul":
         return None
     a, b = (f.value if isinstance(f, Cast) and f.dtype == accumulator else f for f in term.args)

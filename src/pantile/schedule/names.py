@@ -1,8 +1,7 @@
-"""Names in schedules: how those of stages, loops, dims and buffers may be spelled. A schedule is data from strangers.
+"""Names in schedules: how the names of stages, loops, dims and buffers may be spelled. A schedule is untrusted data.
 
-A name is one or more Python identifiers with dots between: "x" is somebody's, "r.x" or "r.0" the loop of a reduction,
-"f.out" a stage and "f.1" a buffer that Pantile made. New loops get names without dots, so that a name with dots is
-always one that was there before.
+A name consists of words with dots in between: "x" is a user's name, "r.x" or "r.0" the loop of a reduction, "f.out" a
+stage and "f.1" a buffer that Pantile made. New loops get names without dots, so a name with dots always existed before.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ..graph.names import LONGEST, is_name
 # A stage, loop, dim or buffer: its name, or the object that has it.
 Named = Any
 
-_MOST = 5 * LONGEST  # characters: loops and stages of partial results may be called after what they are made of
+_MOST = 5 * LONGEST  # characters: names of loops and of stages of partial results may be composed of other names
 
 
 def name_of(thing: Named) -> str:
@@ -36,7 +35,7 @@ def name_of(thing: Named) -> str:
 
 
 def new_name(thing: Named, *old: str) -> str:
-    """The name of a new loop; it may be that of one of the `old` loops, which the new one replaces."""
+    """The name of a new loop. It may be the name of one of the `old` loops, which the new one replaces."""
     name = name_of(thing)
     if name not in old and "." in name:
         raise UserError(
@@ -47,7 +46,7 @@ def new_name(thing: Named, *old: str) -> str:
 
 
 def fresh(name: str, is_taken: Callable[[str], bool]) -> str:
-    """A name that is not taken: the given one, with as many underscores appended as it takes."""
+    """A name that is not taken: the given one, with as many underscores appended as necessary."""
     while is_taken(name):
         name += "_"
     return name

@@ -1,4 +1,4 @@
-"""The loops of one definition while directives are applied to them, and the rules each directive must keep.
+"""The loops of one definition while directives are applied to them, and the rules that each directive must obey.
 
 NestDraft = the loops so far, outermost first, and the rewrites that made them
 """
@@ -27,10 +27,11 @@ from .updates import accumulation, constant, is_independent, loop_names
 
 @dataclass
 class LoopDraft:
-    """A loop; `ordered` if its iterations must run in order, `mark` the directive that gave it its kind.
+    """A loop. `ordered` tells that its iterations must run in order, and `mark` is the directive that gave it its kind.
 
-    Where `extent` is not known, `inferred` says that bounds inference may find a constant, because the dim is computed
-    as far as it is read."""
+    If `extent` is not known, `inferred` tells that bounds inference may find a constant, because the dim is computed
+    only as far as it is read.
+    """
 
     name: str
     extent: int | None
@@ -51,7 +52,7 @@ class NestDraft:
     strict: bool
     loops: list[LoopDraft]
     rewrites: list[Split | Fuse] = field(default_factory=list)
-    # Every name a loop has had, so that none is used for two things.
+    # Every name that a loop has had, so that no name is used twice.
     used: set[str] = field(default_factory=set)
     atomic: Directive | None = None
     threads: Directive | None = None
@@ -70,12 +71,12 @@ class NestDraft:
 
     @property
     def of_blocks(self) -> tuple[Directive | None, ...]:
-        """The directives about its blocks as wholes."""
+        """The directives that concern whole blocks."""
         return self.threads, self.persistent
 
     @property
     def is_of_warpgroups(self) -> bool:
-        """Whether warpgroups execute the instructions of tensor cores: those of one warp have fewer columns."""
+        """Whether warpgroups execute the instructions of tensor cores. Instructions of one warp have fewer columns."""
         columns = None if self.tensor_core is None else str(self.tensor_core.args[1])
         return any(x.name == columns and x.extent in COLUMNS_OF_WARPGROUPS for x in self.loops)
 
@@ -110,7 +111,7 @@ def draft_nest(graph: Graph, stage: Stage, index: int, strict: bool) -> NestDraf
 
 
 def _output_extents(graph: Graph, stage: Stage) -> dict[str, int | None]:
-    """The extents of an output that nothing else reads: it is computed over exactly its shape."""
+    """The extents of an output that no other stage reads. It is computed exactly over its shape."""
     if stage.name not in graph.output or graph.consumers[stage.name]:
         return {}
     return {d: constant(e) for d, e in zip(stage.dims, graph.output[stage.name].shape, strict=True)}
@@ -149,9 +150,9 @@ def _new_name(nest: NestDraft, d: Directive, name: str) -> None:
 
 
 def choose_tail(nest: NestDraft, d: Directive) -> str:
-    """Choose the tail of a split, for extents that its factor does not divide; all rules about tails are here.
+    """Choose the tail of a split, for extents that its factor does not divide. All rules about tails are here.
 
-    Pure values may be computed twice, so their last block shifts inwards; an update counts each point once.
+    Pure values may be computed twice, so their last block shifts inwards; an update must visit each point once.
     """
     if d.tail == "auto":
         return "shift" if nest.index == 0 else "guard"
@@ -226,8 +227,8 @@ def fuse(nest: NestDraft, d: Directive) -> None:
 
 
 def mark(nest: NestDraft, d: Directive) -> None:
-    """Give a loop its kind. vectorize, unroll and parallel mark one loop, or one half of it if they have a factor to
-    split it by; other directives mark several loops."""
+    """Give a loop its kind. vectorize, unroll and parallel mark one loop, or one of its halves if they have a factor by
+    which to split it; other directives mark several loops."""
     if d.verb in OF_SEVERAL:
         for loop_name in d.args:
             _mark(nest, d, str(loop_name))
@@ -284,7 +285,7 @@ def _check_combined(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
 
 
 def tensor_core(nest: NestDraft, d: Directive) -> None:
-    """Mark the loops of a product of matrices; refuse one that is no matrix instruction."""
+    """Mark the loops of a matrix product. Refuse one that is not a matrix instruction."""
     loops = [nest.loops[nest.find(d, str(name))] for name in d.args]
     product = _product(nest, loops)
     if product is None:
@@ -326,7 +327,7 @@ def tensor_core(nest: NestDraft, d: Directive) -> None:
 
 
 def _product(nest: NestDraft, loops: Sequence[LoopDraft]) -> MatrixProduct | None:
-    """The product of matrices whose rows, columns and terms these loops are over."""
+    """The matrix product whose rows, columns and terms these loops iterate over, or None."""
     over = [split_from(nest, loop.name) for loop in loops]
     if nest.index == 0 or None in over:
         return None
@@ -335,7 +336,7 @@ def _product(nest: NestDraft, loops: Sequence[LoopDraft]) -> MatrixProduct | Non
 
 
 def split_from(nest: NestDraft, name: str) -> str | None:
-    """The dim or reduction loop that a loop is a part of; None for a fused loop."""
+    """The dim or reduction loop of which a loop is a part, or None for a fused loop."""
     for r in reversed(nest.rewrites):
         if isinstance(r, Fuse) and name == r.fused:
             return None
@@ -345,7 +346,7 @@ def split_from(nest: NestDraft, name: str) -> str | None:
 
 
 def atomic(nest: NestDraft, d: Directive) -> None:
-    """Make an update atomic; refuse one that is not one atomic instruction of a GPU."""
+    """Make an update atomic. Refuse one that is not a single atomic instruction of a GPU."""
     terms = accumulation(nest.stage, nest.stage.definitions[nest.index])
     if nest.index == 0 or terms is None or not all(is_one_instruction(t.op, t.dtype) for t in terms):
         raise nest.no(
@@ -367,7 +368,7 @@ def atomic(nest: NestDraft, d: Directive) -> None:
 
 
 def _of_blocks(nest: NestDraft, d: Directive) -> None:
-    """Keep a directive about blocks as wholes: `threads` or `persistent`."""
+    """Record a directive that concerns whole blocks: `threads` or `persistent`."""
     setattr(nest, d.verb, d)
 
 

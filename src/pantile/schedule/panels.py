@@ -1,11 +1,10 @@
-"""panels: a dim of a stage becomes two, by rewriting the pipeline before its loops are scheduled.
+"""panels: a dim of a stage becomes two dims, by rewriting the pipeline before its loops are scheduled.
 
     b[k, j] = img[k, j]                      b[k, p, lane] = img[k, clamp(8*p + lane, 0, n - 1)]
     out[i, j] = sum of a[i, k]*b[k, j]  ->   out[i, j] = sum of a[i, k]*b[k, j//8, j%8]
 
-All panels are computed as wholes, so that loops over lanes need no tails: the last panel extends beyond the required
-region. Its superfluous elements are computed all the same, so inputs are clamped, and other stages must be computable
-anywhere.
+All panels are computed as a whole, so that loops over lanes need no tails: the last panel extends beyond the required
+region. Its superfluous elements are computed too, so inputs are clamped, and other stages must be computable anywhere.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ VERB = "panels"
 
 @dataclass(frozen=True)
 class _Panels:
-    """A dim that was cut: dim = outer*factor + inner."""
+    """A dim that was split: dim = outer*factor + inner."""
 
     dim: str
     outer: str
@@ -48,10 +47,10 @@ class _Panels:
 
 
 def make_panels(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
-    """Carry out every `panels`; the remaining schedule has none."""
+    """Apply all `panels` directives. The remaining schedule has none."""
     made: dict[str, list[_Panels]] = {}
     names = [s.name for s in reversed(graph.stages) if s.name in schedule and VERB in schedule[s.name].verbs]
-    for name in names:  # those that read others come first
+    for name in names:  # consumers come first
         directives = schedule[name].directives
         for d in directives:
             if d.verb == VERB:
@@ -64,7 +63,7 @@ def make_panels(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
 
 
 def _cut(graph: Graph, stage: Stage, d: Directive, made: dict[str, list[_Panels]]) -> Graph:
-    """The graph with one dim of one stage cut."""
+    """The graph with one dim of one stage split."""
     dim, outer, inner = (str(a) for a in d.args[:3])
     before = made.get(stage.name, [])
     _check(graph, stage, d, dim, (outer, inner), {n for p in before for n in (p.dim, p.outer, p.inner)})
@@ -91,7 +90,8 @@ def _check(graph: Graph, stage: Stage, d: Directive, dim: str, names: tuple[str,
 
 
 def _check_computable(graph: Graph, made: Mapping[str, list[_Panels]]) -> None:
-    """Refuse panels that extend to where a stage cannot be computed, because the stages that it reads cannot be."""
+    """Refuse panels that extend to where a stage cannot be computed, because the stages that it reads cannot be
+    computed there."""
     some_pixels = Facts({i.extent(k): (1, None) for i in graph.inputs for k in range(i.ndim)})
     anywhere = computable_anywhere(replace(graph, stages=tuple(map(_unconditional, graph.stages))), some_pixels)
     for name, panels in made.items():
@@ -107,7 +107,7 @@ def _check_computable(graph: Graph, made: Mapping[str, list[_Panels]]) -> None:
 
 
 def _unconditional(stage: Stage) -> Stage:
-    """The stage without conditions: its conditional loads must be computable, too."""
+    """The stage without conditions: its conditional loads must be computable as well."""
     if all(u.condition is None for u in stage.updates):
         return stage
     return replace(stage, updates=tuple(replace(u, condition=None) for u in stage.updates))
@@ -115,7 +115,7 @@ def _unconditional(stage: Stage) -> Stage:
 
 @dataclass(frozen=True)
 class _InputClamper:
-    """Clamps loads of inputs whose indices depend on a dim; those of the required region are inside in any case."""
+    """Clamps loads of inputs whose indices depend on a dim. Loads of the required region are in bounds in any case."""
 
     graph: Graph
     dim: str
@@ -134,7 +134,7 @@ def _inside(index: Expr, extent: Expr) -> Expr:
 
 @dataclass(frozen=True, eq=False)
 class _DimSplitter:
-    """Makes two dims of one, in its stage and wherever that is read. `made` has the panels so far, by stage."""
+    """Splits one dim in its stage and wherever this stage is read. `made` has the panels so far, by stage."""
 
     graph: Graph
     stage: Stage
@@ -145,7 +145,8 @@ class _DimSplitter:
         alike = [p for p in self.made.get(s.name, ()) if p.factor == self.panels.factor]
 
         def parts(index: Expr) -> tuple[Expr, Expr]:
-            """The panel and the lane of an index: the dims of the stage itself if it is cut in the same way."""
+            """The panel and the lane of an index: the dims of the reading stage itself if it is split in the same
+            way."""
             own = next((p for p in alike if same(index, p.whole)), None)
             if own is not None:
                 return coordinate(own.outer), coordinate(own.inner)

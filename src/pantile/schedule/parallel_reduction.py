@@ -1,10 +1,10 @@
-"""Reductions of everything to one value, by all threads and lanes: in three steps instead of one loop.
+"""Reductions to a single value by all threads and lanes, in three steps instead of one loop.
 
     s[] += img[r.y, r.x]      ->      s_blocks_lanes[lanes, blocks] += ...    a lane's share of a block of rows
                                       s_blocks[blocks] += s_blocks_lanes      each block of rows, in parallel
                                       s[] += s_blocks
 
-Besides being faster, sums of floats lose fewer digits: no partial sum has millions of terms.
+This is faster, and sums of floats lose fewer digits, since no partial sum has millions of terms.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from .directives import StageSchedule, on
 from .names import fresh
 from .updates import accumulation, constant
 
-# Shares of a task: so many rows, or so many elements where there is but one loop.
+# The share of a task: a number of rows, or a number of elements if there is only one loop.
 ROWS, ELEMENTS = 16, 1 << 15
-FEWEST_POINTS = 1 << 14  # what is known to have fewer is not worth a task
-_ACCUMULATORS = 4  # vectors of 32-bit values: enough to hide the time that an addition takes
+FEWEST_POINTS = 1 << 14  # a reduction known to have fewer points is not worth a task
+_ACCUMULATORS = 4  # vectors of 32-bit values: enough to hide the latency of an addition
 
 
 def in_parts(
     graph: Graph, stage: Stage, target: Target, strict: bool, named: Collection[str]
 ) -> tuple[StageSchedule, ...]:
-    """The schedules of a stage and its partial results, whose names avoid those in `named`; () if it is better
-    whole."""
+    """The schedules of a stage and its partial results, whose names avoid those in `named`; () if the stage is better
+    left whole."""
     p = ReductionParts.of(graph, stage, strict, named, ROWS, ELEMENTS)
     if p is None:
         return ()
@@ -59,8 +59,8 @@ class ReductionParts(NamedTuple):
     per_block: str
     per_lane: str
     blocks: str
-    between: tuple[str, ...]  # loops of a block around the one that lanes share
-    along: str  # that one, which becomes steps of lanes
+    between: tuple[str, ...]  # loops of a block around the loop that lanes share
+    along: str  # the loop that lanes share, which becomes steps of lanes
     steps: str
     lanes: str
 
@@ -68,8 +68,8 @@ class ReductionParts(NamedTuple):
     def of(
         graph: Graph, stage: Stage, strict: bool, named: Collection[str], most_rows: int, most_elements: int
     ) -> ReductionParts | None:
-        """Cut a reduction into blocks of `most_rows` rows, or of `most_elements` elements if it has only one loop; None
-        if it is better whole."""
+        """Cut a reduction into blocks of `most_rows` rows, or of `most_elements` elements if it has only one loop. None
+        if it is better left whole."""
         if not _is_worth_dividing(stage, strict):
             return None
         domain = [r.name for r in stage.updates[0].domain]
@@ -83,7 +83,7 @@ class ReductionParts(NamedTuple):
 
 
 def _is_worth_dividing(stage: Stage, strict: bool) -> bool:
-    """Whether a stage is a reduction to one value that can be computed in parts, and is large enough for that."""
+    """Whether a stage is a reduction to one value that can be computed in parts and is large enough for that."""
     if stage.dims or len(stage.updates) != 1:
         return False
     terms = accumulation(stage, stage.updates[0])
@@ -92,12 +92,13 @@ def _is_worth_dividing(stage: Stage, strict: bool) -> bool:
 
 
 def _is_large(domain: tuple[ReductionDim, ...]) -> bool:
-    """Whether a domain has enough points to divide. Of three loops or more, the innermost may be a few channels."""
+    """Whether a domain has enough points to divide. If there are three loops or more, the innermost one may be a few
+    channels."""
     extents = [constant(r.extent) for r in domain]
     known = math.prod(n for n in extents if n is not None)
     return len(domain) in (1, 2) and (None in extents or known >= FEWEST_POINTS)
 
 
 def free_name(name: str, stage: str, taken: Collection[str]) -> str:
-    """A name that neither a loop nor a stage of partial results has."""
+    """A name that no loop and no stage of partial results has."""
     return fresh(name, lambda n: n in taken or f"{stage}_{n}" in taken)

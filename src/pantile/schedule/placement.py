@@ -1,9 +1,10 @@
-"""Where stages are computed and stored, and whether that place sees every read of them.
+"""Where stages are computed and stored, and whether all reads of a stage are inside of its site.
 
-A definition runs inside a chain of loops: those around its stage, then its own. A stage may be computed at a loop only
-if that loop is in the chain of every definition that reads it (through inlined stages too), and stored at a loop only
-if that is in the chain of its own place. Both checks are look-ups in these chains. Several definitions of a stage may
-have a loop of the same name; what they read is then computed in each of these, and a chain leads through each.
+A definition runs inside of a chain of loops: those around its stage, then its own. A stage may be computed at a loop
+only if this loop is in the chain of every definition that reads it (including through inlined stages), and stored at a
+loop only if this loop is in the chain of its own compute site. Both checks are look-ups in these chains. If several
+definitions of a stage have a loop of the same name, the stages that they read are computed in each of these loops, and
+there is a chain through each.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .updates import has_closed_form
 
 
 class Placement(LoopChains):
-    """Where all stages of a pipeline are computed and stored, and the loops around them; each is computed once."""
+    """Where all stages of a pipeline are computed and stored, and the loops around them. Each answer is memoized."""
 
     def __init__(self, graph: Graph, drafts: dict[str, StageDraft]) -> None:
         super().__init__()
@@ -33,19 +34,19 @@ class Placement(LoopChains):
         self._sites: dict[str, tuple[Site, ...]] = {}
 
     def check(self) -> None:
-        """Check every rule about places, consumers first, so that the first error is the one nearest to the outputs."""
+        """Check all rules about places, consumers first, so that the first error is the one nearest to the outputs."""
         consumers_first = [self.drafts[s.name] for s in reversed(self.graph.stages)]
         for s in consumers_first:
             self._check_inline(s)
             self._check_together(s)
-        # Chains of loops can be followed from here on: all that they go through exists.
+        # Chains of loops can be followed from here on: everything that they pass through exists.
         for s in consumers_first:
             if not s.is_inline:
                 self.compute(s.stage.name)
                 self._check_store(s)
                 self._check_memory(s)
 
-    # ---- who reads what
+    # ---- readers
 
     @cached_property
     def readers(self) -> dict[str, tuple[Reader, ...]]:
@@ -59,14 +60,15 @@ class Placement(LoopChains):
         return {n: tuple(r) for n, r in readers_of.items()}
 
     def group(self, name: str) -> tuple[str, ...]:
-        """The stages that share loops with a stage (compute_with), itself included."""
+        """The stages that share loops with a stage (compute_with), including the stage itself."""
         together = self.drafts[name].together
         host = name if together is None else str(together.args[0])
         sharing = (n for n, s in self.drafts.items() if s.together is not None and s.together.args[0] == host)
         return (host, *sharing)
 
     def needs(self, consumer: str, producer: str) -> bool:
-        """Whether `consumer` can only run after `producer`: it reads it, through others and what runs with them too."""
+        """Whether `consumer` can only run after `producer`, because it reads it directly, through other stages, or
+        through stages that share loops with these."""
         reached: set[str] = set()
         work = [producer]
         while work:
@@ -87,16 +89,16 @@ class Placement(LoopChains):
         return None if together is None else (str(together.args[0]), str(together.args[1]))
 
     def chains(self, reader: Reader) -> list[Chain]:
-        """The loops around the innermost statement of a definition, for each place that its stage is computed at."""
+        """The loops around the innermost statement of a definition, for each site at which its stage is computed."""
         own = self.own(reader)
         return [(*around, *own) for around in self._chains_around(self.sites(reader[0]))]
 
     def chains_around(self, name: str) -> list[Chain]:
-        """The loops around a stage, for each place that it is computed at."""
+        """The loops around a stage, for each site at which it is computed."""
         return self._chains_around(self.sites(name))
 
     def chains_around_memory(self, name: str) -> list[Chain]:
-        """The loops around the memory of a stage, for each place that it is stored at."""
+        """The loops around the memory of a stage, for each site at which it is stored."""
         return self.chains_around(name) if self.drafts[name].store is None else [self.to(self.store(name))]
 
     def _chains_around(self, sites: tuple[Site, ...]) -> list[Chain]:
@@ -113,10 +115,10 @@ class Placement(LoopChains):
         return sites[0] if sites else None
 
     def sites(self, name: str) -> tuple[Site, ...]:
-        """All loops that a stage is computed at, of definitions of one stage; none is root."""
+        """All loops at which a stage is computed, in definitions of one stage; () stands for root."""
         if name not in self._sites:
             s = self.drafts[name]
-            self._sites[name] = ()  # so that a place that depends on itself does not enclose the reads
+            self._sites[name] = ()  # so that a site that depends on itself does not enclose the reads
             self._sites[name] = self._find_sites(s)
         return self._sites[name]
 
@@ -146,7 +148,7 @@ class Placement(LoopChains):
         return sites
 
     def _enclosing_sites(self, s: StageDraft, d: Directive) -> tuple[Site, ...]:
-        """The loop that a directive names, in each of the definitions whose loops enclose readers of the stage."""
+        """The loop that a directive names, in each definition whose loops enclose readers of the stage."""
         host, loop = self._check_host(s, d)
         sites: dict[Site, None] = {}
         for reader in self.readers[s.stage.name]:
@@ -170,7 +172,8 @@ class Placement(LoopChains):
         return self.drafts[name].nests[k].title + " of " + name
 
     def _check_host(self, s: StageDraft, d: Directive) -> tuple[str, str]:
-        """The stage and loop that a place names, where they exist. Shared loops belong to the stage that has them."""
+        """The stage and the loop that a directive names, after a check that they exist. Shared loops belong to the
+        stage that has them."""
         host, loop = map(str, d.args)
         if host not in self.drafts:
             raise s.no(d, f"there is no stage {host!r}", did_you_mean(host, self.drafts))
@@ -193,7 +196,7 @@ class Placement(LoopChains):
 
     @memoized
     def store(self, name: str) -> Site | None:
-        """Where a stage's memory lives; None is root."""
+        """Where a stage's memory is allocated. None is root."""
         s = self.drafts[name]
         place = self.compute(name)
         if s.store is None:
@@ -253,7 +256,7 @@ class Placement(LoopChains):
                 raise s.no(d, f"nothing in the loops of {s.stage.name} reads {buffer!r}", did_you_mean(buffer, read))
 
     def read_in(self, stage: str) -> list[str]:
-        """The stages and inputs that a stage and those computed in its loops read."""
+        """The stages and inputs that a stage and the stages computed in its loops read."""
         return [n for n, readers in self.readers.items() if any(self.runs_in(r[0], stage) for r in readers)]
 
     def runs_in(self, name: str, stage: str) -> bool:

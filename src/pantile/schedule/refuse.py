@@ -1,4 +1,5 @@
-"""How a schedule is refused: the directive as written, its line, the stage and where it is defined, why, what to do."""
+"""Errors for refused schedules: they show the directive as written, its line, the stage and where it is defined, the
+reason, and a remedy."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def refuse(stage: Stage | InputInfo, directive: Directive | None, why: str, reme
 
 
 def unknown_lanes(stage: Stage, mark: Directive | None, loop: str) -> UserError:
-    """The error for a lane loop inside of another whose number of iterations is not constant."""
+    """The error for a lane loop inside of another lane loop if its number of iterations is not constant."""
     return refuse(
         stage,
         mark,
@@ -41,7 +42,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def warn_smaller(stage: Stage, schedule: StageSchedule, definition: int, loop: str, verb: str) -> None:
-    """Warn that a loop of a definition is not unrolled or partitioned, at the line of the directive, if any."""
+    """Warn that a loop of a definition is not unrolled or partitioned, at the line of the directive if there is one."""
     d = _directive_for(schedule, definition, loop, verb)
     if d is None:
         return
@@ -55,7 +56,7 @@ def warn_smaller(stage: Stage, schedule: StageSchedule, definition: int, loop: s
 
 
 def _directive_for(schedule: StageSchedule, definition: int, loop: str, verb: str) -> Directive | None:
-    """The directive by which a loop is to be unrolled or always partitioned."""
+    """The directive that requests to unroll or always to partition a loop, or None."""
     current = 0
     for d in schedule.directives:
         if d.verb in ("update", "pure"):

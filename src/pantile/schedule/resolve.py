@@ -1,10 +1,10 @@
-"""Directives to the plan that lowering reads: pipeline + schedule -> pipeline + Plan.
+"""Resolve directives into the plan that lowering reads: pipeline + schedule -> pipeline + Plan.
 
-Here it is decided whether a schedule can be honoured, except where that depends on regions (`lower/refuse.py`). See
-`nest` for loops, `placement` for places, and `strips`, `clones`, `panels` and `rfactor`, which rewrite the pipeline:
-strips cuts scans, clone_in, copy_in and copy_out add copies, panels cuts dims in two, and rfactor adds stages of
-partial results. How much code a schedule asks for is limited: the copies, lanes and versions of each statement, all
-loops around it counted.
+This module decides whether a schedule can be honoured, except where that depends on regions (`lower/refuse.py`). See
+`nest` for loops, `placement` for compute and store sites, and `strips`, `clones`, `panels` and `rfactor`, which rewrite
+the pipeline: strips cuts scans, clone_in, copy_in and copy_out add copies, panels splits dims, and rfactor adds stages
+of partial results. The amount of code that a schedule may request is limited: the copies, lanes and versions of each
+statement, counting all loops around it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .strips import cut_scans
 def resolve(
     graph: Graph, schedule: Schedule, *, strict: bool = False, target: Target = GENERIC, known: Drafts | None = None
 ) -> tuple[Graph, Plan]:
-    """The plan of a schedule, filled up with defaults. Raises a UserError for one that cannot be honoured.
+    """The plan of a schedule, completed with defaults. Raises a UserError if the schedule cannot be honoured.
 
     `known` holds the drafts of other schedules of the same pipeline.
     """
@@ -49,7 +49,7 @@ def resolve(
     while graph is not before:  # the defaults of stages of partial results may factor them again
         before, whole = graph, complete(graph, schedule, target, strict=strict)
         schedule = whole if whole is schedule else schedule.replace(*whole.values())
-        # Scans, too, may be cut by default, into stages of which some are copies.
+        # Defaults may also cut scans, into stages some of which are copies.
         graph, schedule = _verify_rewrite("strips", graph, cut_scans(graph, schedule, strict))
         graph, schedule = _verify_rewrite("clones", graph, clone_stages(graph, schedule))
         graph, schedule = _verify_rewrite("rfactor", graph, factor_reductions(graph, schedule, strict))
@@ -124,7 +124,7 @@ def _storage_split(d: Directive) -> StorageSplit:
 
 
 def check_sizes(drafts: dict[str, StageDraft], placement: Placement) -> None:
-    """Refuse what would take the compiler minutes."""
+    """Refuse schedules that would take the compiler minutes."""
     sizes = _Sizes(drafts, placement)
     for s in drafts.values():
         if not s.is_inline:
@@ -141,7 +141,7 @@ class _Sizes:
 
     def check_nest(self, s: StageDraft, nest: NestDraft) -> None:
         if not any(x.kind in WRITTEN_OUT for x in nest.loops):
-            return  # whatever is around it was checked there
+            return  # loops around it are checked with their own stages
         around = [self._loop(site) for site in self.placement.chain((s.stage.name, nest.index))]
         copies = math.prod(x.extent or 1 for x in around if x.kind is Kind.UNROLL)
         lanes = math.prod(x.extent or 1 for x in around if x.kind is Kind.VECTOR)
@@ -171,8 +171,8 @@ class _Sizes:
         return {x.name: x for x in self.drafts[name].nests[definition].loops}
 
     def check_inferred(self, s: StageDraft, nest: NestDraft) -> None:
-        """Refuse to write out a loop of unknown extent of a stage at root, whose extents depend on those of the
-        outputs."""
+        """Refuse to unroll or vectorize a loop of unknown extent of a stage at root, since its extents depend on those
+        of the outputs."""
         unknown = [x for x in nest.loops if x.kind in WRITTEN_OUT and x.extent is None and x.mark is not None]
         if not unknown or self.placement.compute(s.stage.name) is not None:
             return
@@ -182,7 +182,7 @@ class _Sizes:
 
     def check_versions(self, s: StageDraft) -> None:
         if s.specialized is None:
-            return  # whatever is around it was checked there
+            return  # loops around it are checked with their own stages
         hosts = {site.stage: None for site in self.placement.around(s.stage.name)}
         versions = math.prod(1 + len(self.drafts[n].conditions) for n in (*hosts, s.stage.name))
         if versions > MOST_VERSIONS:

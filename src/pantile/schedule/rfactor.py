@@ -5,9 +5,8 @@
                                                      s[] = 0
                                                      s[] += s_u[r.y]           over r.y
 
-Several loops may be factored out at once. Splits of reduction loops written before rfactor become part of the domain
-first, so that loops they make can be among these. What remains of the stage's directives applies to the combining
-update.
+Several loops may be factored out at once. Splits of reduction loops before rfactor first become part of the domain, so
+that the resulting loops can be factored out. The remaining directives of the stage apply to the combining update.
 """
 
 from __future__ import annotations
@@ -31,7 +30,8 @@ from .updates import constant
 
 
 def factor_reductions(graph: Graph, schedule: Schedule, strict: bool) -> tuple[Graph, Schedule]:
-    """Carry out every rfactor. The remaining schedule has none, except on pure definitions, where it is an error."""
+    """Apply all rfactor directives. The remaining schedule has none, except on pure definitions, where they are
+    errors."""
     waiting = [s for s in schedule.values() if "rfactor" in s.verbs]
     # A stage of partial results may itself be factored, so its directives wait until it exists.
     while ready := [s for s in waiting if s.name in graph.stage]:
@@ -42,7 +42,7 @@ def factor_reductions(graph: Graph, schedule: Schedule, strict: bool) -> tuple[G
 
 
 def _factor_stage(graph: Graph, schedule: StageSchedule, strict: bool) -> tuple[Graph, StageSchedule]:
-    """Replay a stage's directives; at an rfactor, apply those before it on the same update to the domain."""
+    """Replay a stage's directives. At an rfactor, apply earlier directives on the same update to the domain."""
     remaining: list[Directive] = []
     current = 0
     for d in schedule.directives:
@@ -58,7 +58,7 @@ def _factor_stage(graph: Graph, schedule: StageSchedule, strict: bool) -> tuple[
 
 
 def _apply_rfactor(graph: Graph, name: str, index: int, d: Directive, strict: bool, before: list[Directive]) -> Graph:
-    """Carry out one rfactor, once per pipeline: hundreds of schedules of a search have the same one, and analyses cache
+    """Apply one rfactor, once per pipeline: hundreds of schedules of a search have the same one, and analyses cache
     their results with the graph that they get."""
     known = _KNOWN.setdefault(graph, {})
     arguments = (name, index, d, strict, *before)
@@ -93,7 +93,7 @@ class _Rfactor:
     strict: bool
 
     def apply(self, before: list[Directive]) -> Graph:
-        """The pipeline with the partial results as a stage of their own."""
+        """The pipeline with the partial results as a separate stage."""
         update = self.stage.definitions[self.index]
         for d in before:
             update = self._take_split(update, d)
@@ -116,8 +116,8 @@ class _Rfactor:
 
     @property
     def _params(self) -> set[str]:
-        """The names of params, which new loops must not have: they become coordinates of the stage of partial
-        results."""
+        """The names of params. New loops must not have these names, since they become coordinates of the stage of
+        partial results."""
         return {p.name for p in self.graph.params}
 
     def _find(self, update: Definition, loop: str, d: Directive) -> ReductionDim:
@@ -200,7 +200,8 @@ class _Rfactor:
 
 
 def split_domain(update: Definition, dim: ReductionDim, outer: str, inner: str, factor: int) -> Definition:
-    """r in min..min+n becomes outer in 0..ceil(n/factor), inner in 0..factor, where outer*factor + inner < n."""
+    """Split a reduction dim: r in min..min+n becomes outer in 0..ceil(n/factor) and inner in 0..factor, where
+    outer*factor + inner < n."""
     low, length = dim.min, dim.extent
     extent = constant(length)
     count = (length + (factor - 1)) // factor if extent is None else const(math.ceil(extent / factor), INDEX)
@@ -208,8 +209,8 @@ def split_domain(update: Definition, dim: ReductionDim, outer: str, inner: str, 
     parts = (ReductionDim(outer, const(0, INDEX), count), ReductionDim(inner, const(0, INDEX), const(factor, INDEX)))
     domain = tuple(p for r in update.domain for p in (parts if r is dim else (r,)))
     whole = extent is not None and extent % factor == 0
-    # Nothing is read past the end: `within` keeps the required region of the update unchanged. The condition is itself
-    # evaluated there, so what it reads is clamped.
+    # Nothing is read past the end: `within` keeps the required region of the update unchanged. The condition itself is
+    # evaluated past the end, so its indices are clamped.
     value = step + low if whole else op("within", step + low, low, low + length - 1)
     condition = _substituted(update.condition, dim.name, build.minimum(step, length - 1) + low)
     if not whole:

@@ -1,7 +1,7 @@
 """The schedule of a pipeline: a frozen mapping from stage names to their directives.
 
-It prints as the Python that makes it, saves to JSON and loads from it, compares and hashes by value. Its groups are
-stages that are computed inside each other's loops, by where they are placed.
+It prints as the Python code that makes it, can be saved to and loaded from JSON, and compares and hashes by value. Its
+groups are stages that are computed inside of each other's loops.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLACES = ("compute_at", "compute_with", "compute_root", "compute_inline")
 class Schedule(Mapping[str, StageSchedule]):
     """Directives per stage: `pt.Schedule(pt.on("out").parallel("y"), pt.on("blur").compute_at("out", "y"))`.
 
-    The order of the stages has no meaning; that of the directives of one stage has.
+    The order of the stages is irrelevant; the order of the directives of one stage matters.
     """
 
     stages: Mapping[str, StageSchedule]
@@ -49,7 +49,7 @@ class Schedule(Mapping[str, StageSchedule]):
         return self.stages.get(name) or on(name)
 
     def has(self, *verbs: str) -> bool:
-        """Whether some stage has a directive of such verbs."""
+        """Whether a stage has a directive with one of these verbs."""
         return any(not s.verbs.isdisjoint(verbs) for s in self.stages.values())
 
     def replace(self, *stages: StageSchedule) -> Schedule:
@@ -88,7 +88,7 @@ class Schedule(Mapping[str, StageSchedule]):
 
     @staticmethod
     def from_json(text: str) -> Schedule:
-        """The schedule that `to_json` wrote. Whatever the text is, nothing but a schedule comes out of it."""
+        """The schedule that `to_json` wrote. Any text is safe: the result is a schedule or an error."""
         return Schedule(*(_read_stage(name, lists) for name, lists in _read(text).items()))
 
 
@@ -102,7 +102,7 @@ def _to_list(d: Directive) -> list[Any]:
     return [d.verb, *d.args, *([{"tail": d.tail}] if d.tail != "auto" else [])]
 
 
-# ---- reading JSON: text from anywhere
+# ---- reading JSON, which is untrusted text
 
 
 def _read(text: str) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _read_directive(chain: StageSchedule, d: Any) -> StageSchedule:
         added: StageSchedule = getattr(chain, verb)(*args, **options)
     except UserError:
         raise
-    except TypeError as error:  # too many of them, or too few
+    except TypeError as error:  # too many or too few arguments
         raise _not_saved(f"{shown(d)}: {error}") from error
     return added
 
@@ -152,15 +152,15 @@ def _not_saved(why: str) -> UserError:
 
 @dataclass(frozen=True)
 class Group:
-    """A stage at root, what is computed inside its loops, and how its loops are cut."""
+    """A stage at root, the stages computed inside of its loops, and the tiles of its loops."""
 
     root: str
-    members: tuple[str, ...]  # the others, in the order of the schedule
-    tiles: tuple[tuple[str, int], ...]  # loops that are split, and the extents of the parts inside
+    members: tuple[str, ...]  # the other stages, in the order of the schedule
+    tiles: tuple[tuple[str, int], ...]  # loops that are split, and the extents of the inner parts
 
 
 def groups(schedule: Schedule) -> list[Group]:
-    """The groups of a schedule, in its order; inlined stages belong to none."""
+    """The groups of a schedule, in its order. Inlined stages belong to no group."""
     members: dict[str, list[str]] = {}
     for name, chain in schedule.items():
         if not is_inlined(chain):
@@ -177,7 +177,7 @@ def is_inlined(chain: StageSchedule) -> bool:
 
 
 def _place(chain: StageSchedule) -> tuple[str, str | None]:
-    """The directive that places a stage, and the stage in whose loops it is placed; the last directive counts."""
+    """The directive that places a stage, and the stage in whose loops it is placed. The last directive counts."""
     for d in reversed(chain.directives):
         if d.verb in _PLACES:
             return d.verb, str(d.args[0]) if d.args else None
@@ -188,7 +188,7 @@ def _root(schedule: Schedule, name: str) -> str:
     seen = {name}
     while True:
         host = _place(schedule.on(name))[1]
-        if host is None or host in seen:  # the latter is an update with its own pure definition
+        if host is None or host in seen:  # the latter: an update in the loops of its own pure definition
             return name
         seen.add(host)
         name = host

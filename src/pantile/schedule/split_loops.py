@@ -1,12 +1,12 @@
-"""The loops that the splits of a nest become, and how the last block of a split ends; lowering and the cost model read
-both here.
+"""The loops that the splits of a nest become, and how the last block of a split ends. Lowering and the cost model both
+use this module.
 
     whole       all blocks are whole
     shift       the last block starts earlier and recomputes a few values (pure definitions known to be large enough)
     clip        the inner loop of the last block is shorter (serial inner loops)
-    peel        what is left over after the whole blocks runs in a serial loop (vector and unrolled inner loops, and
+    peel        the iterations after the whole blocks run in a serial loop (vector and unrolled inner loops, and
                 those of tensor cores, which stay such)
-    predicate   each iteration asks whether it is inside (loops that are fused, or nested inside out)
+    predicate   each iteration tests whether it is inside (loops that are fused, or nested inside out)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .plan import Fuse, Nest, Split
 
 
 class Tail(Enum):
-    """How the last block of a split ends, at the extents that it meets."""
+    """How the last block of a split ends for the given extents."""
 
     WHOLE = "whole"
     SHIFT = "shift"
@@ -32,17 +32,18 @@ class Tail(Enum):
 
 @dataclass(frozen=True)
 class SplitLoops:
-    """The loops that a split becomes in the end, after the rewrites that follow it; outermost ones first."""
+    """The loops that a split finally becomes, after the rewrites that follow it, outermost first."""
 
     split: Split
     blocks: tuple[str, ...]  # what its outer loop becomes
     inside: tuple[str, ...]  # what its inner loop becomes
-    has_whole_blocks: bool  # whether a loop that takes whole blocks runs over the inner part, or over blocks of it
+    has_whole_blocks: bool  # whether a loop of a kind that takes whole blocks runs over the inner part, or blocks of it
     is_fused: bool  # whether any of these loops is fused with another
-    is_inside_out: bool  # whether some inner loop is outside some outer one, or fused with it
+    is_inside_out: bool  # whether an inner loop is outside of an outer one, or fused with it
 
     def tail(self, is_whole: bool, is_large: Callable[[], bool]) -> Tail:
-        """How the last block ends, where all blocks are known to be whole, and there is known to be a whole one."""
+        """How the last block ends. `is_whole` tells that all blocks are known to be whole, `is_large` that there is at
+        least one whole block."""
         if self.is_inside_out:
             return Tail.PREDICATE
         if is_whole:
@@ -55,7 +56,7 @@ class SplitLoops:
 
     @property
     def rest(self) -> str:
-        """The one loop that a peeled tail has of these."""
+        """The only one of these loops that a peeled tail has."""
         return self.inside[0]
 
 

@@ -1,7 +1,8 @@
-"""The loops of a stage on its own: its outermost loop parallel, its innermost one, the contiguous dim, vectorized.
+"""The default loops of a single stage: the outermost loop is parallel, the innermost one (the contiguous dim)
+vectorized.
 
-Where pixels have a few channels, vectors go along rows of pixels, and the channels are written out: a loop over three
-channels is never a vector. Nor are a few planes all that threads get to share.
+If pixels have a few channels, vectors run along rows of pixels, and the channels are unrolled: a loop over three
+channels never becomes a vector. Likewise, a loop over a few planes is never the only loop that threads share.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from .directives import SUFFIX, StageSchedule, on
 from .updates import constant, is_independent, pure_dims
 
 FEWEST_LANES = 4
-# Elements per parallel task where the contiguous dim is the only one to share: of plain loops, of reductions.
+# Elements per parallel task if the contiguous dim is the only one to share: for plain loops, and for reductions.
 BLOCK, REDUCTION_BLOCK = 4096, 256
 # Rows of pixels per parallel task.
 ROWS = 16
-POINTS = 64  # per parallel task, each with a loop of its own length
-MOST_COPIED = 64  # operations of a plane, all of which are written out
+POINTS = 64  # points per parallel task, if each has a loop of its own length
+MOST_COPIED = 64  # most operations of a plane if all planes are unrolled
 
 
 @dataclass(frozen=True)
@@ -43,17 +44,17 @@ class StageDefaults:
 
     @cached_property
     def channels(self) -> dict[str, int]:
-        """The stages whose last dim is the few channels of their pixels, and how many these are."""
+        """The stages whose last dim is the few channels of their pixels, with the number of channels."""
         return channels(self.graph)
 
     @cached_property
     def planes(self) -> dict[str, int]:
-        """The stages that are a few planes of pictures, and how many these are."""
+        """The stages that consist of a few planes of pictures, with the number of planes."""
         return planes(self.graph, self.channels)
 
     @cached_property
     def numbered(self) -> dict[str, int]:
-        """The stages of planes that are told apart by their numbers, and how many these are."""
+        """The stages of planes that are distinguished by their numbers, with the number of planes."""
         return numbered(self.graph)
 
     @cached_property
@@ -63,7 +64,8 @@ class StageDefaults:
 
     @cached_property
     def _loaded(self) -> dict[int, frozenset[DType]]:
-        """The types that each definition loads from memory, through inlined stages, by the definition's id."""
+        """The types that each definition loads from memory, including through inlined stages, by the definition's
+        id."""
         types_of: dict[int, frozenset[DType]] = {}
         instead: dict[str, frozenset[DType]] = {}  # buffer of an inlined stage -> the types loaded in its place
         for s in self.graph.stages:
@@ -106,7 +108,7 @@ class StageDefaults:
         return overlaps(self.graph, self.inlined)
 
     def _block(self, stage: Stage) -> RegisterBlocks | None:
-        """The block for a stage that may read much per value, or None if it is too small for a vector or has no
+        """The block for a stage that may read much per value, or None if the stage is too small for a vector or has no
         rows."""
         across = -2 if stage.name in self.channels else -1
         width = self._width(stage, stage.definitions[-1])
@@ -131,18 +133,19 @@ class StageDefaults:
         return max(lanes(stage, definition, self.target), self._lanes(stage, definition))
 
     def _lanes(self, stage: Stage, definition: Definition) -> int:
-        """The lanes of a vector by the types that are really loaded: an inlined sum of bytes does not load 32 bits."""
+        """The lanes of a vector according to the types that are really loaded: an inlined sum of bytes does not load 32
+        bits."""
         return max(FEWEST_LANES, _fitting(stage, self._loaded[id(definition)], self.target))
 
     def stored(self, stage: Stage, schedule: StageSchedule) -> StageSchedule:
-        """Store channels as planes, row by row, if consumers mix them; otherwise interleaved channels are as good."""
+        """Store channels as planes, row by row, if consumers mix them. Otherwise interleaved channels are as good."""
         if self.channels.get(stage.name, 1) == 1 or stage.name in self.graph.output or not self._is_mixed(stage):
             return schedule
         *others, across, channel = stage.dims
         return schedule.reorder_storage(*others, channel, across)
 
     def _is_mixed(self, stage: Stage) -> bool:
-        """Whether some consumer reads other channels of the stage than the one that it computes."""
+        """Whether a consumer reads channels of the stage other than the one that it computes."""
         readers = (self.graph.stage[name] for name in self.graph.consumers[stage.name])
         return any(
             not c.dims or c.dims[-1] not in names(e.indices[-1])
@@ -169,7 +172,8 @@ class StageDefaults:
     def _one_by_one(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str]
     ) -> StageSchedule:
-        """Loops whose trip count depends on data run for one point at a time; its few channels are unrolled."""
+        """Compute points one at a time, since their loops have trip counts that depend on data. A few channels are
+        unrolled."""
         if stage.name in self.channels and stage.dims[-1] in free:
             channel = stage.dims[-1]
             schedule = schedule.unroll(channel, self.channels[stage.name])
@@ -180,7 +184,8 @@ class StageDefaults:
     def _pixels(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int
     ) -> StageSchedule:
-        """Outer pure dims (the first parallel), reduction loops, then vectors of pixels, and in them their channels."""
+        """Outer pure dims (the first parallel), then reduction loops, then vectors of pixels, and inside of these their
+        channels."""
         *_, across, channel = stage.dims
         is_vector = across in free and self._may_hold(stage, width, -2)
         several = not definition.domain and self._may_hold(stage, 2 * ROWS, stage.dims.index(free[0]))
@@ -210,8 +215,8 @@ class StageDefaults:
     def _of_planes(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int
     ) -> StageSchedule:
-        """Threads share the rows of one plane after the other: so few planes, shared among threads, would leave some
-        threads idle. Planes that have much work in common are unrolled around a vector, so that it is done once."""
+        """Let threads share the rows of one plane after the other: sharing a few planes among threads would leave some
+        threads idle. Planes with much work in common are unrolled around a vector, so that this work is done once."""
         plane, row, last = stage.dims[PLANE:]
         is_vector = last in free and self._may_hold(stage, width)
         if not is_vector or definition.domain:
@@ -225,7 +230,7 @@ class StageDefaults:
         return schedule.parallel(row, ROWS) if several else schedule.parallel(row)
 
     def _side_by_side(self, stage: Stage, schedule: StageSchedule) -> StageSchedule:
-        """Unroll all numbered planes around a vector, with its channels unless that is too much code; threads share
+        """Unroll all numbered planes around a vector, with its channels unless this is too much code. Threads share
         rows."""
         plane, *others, across = stage.dims if stage.name not in self.channels else stage.dims[:-1]
         copies = {plane: self.numbered[stage.name]}
@@ -249,7 +254,7 @@ class StageDefaults:
     def _columns(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int
     ) -> StageSchedule:
-        """Outer pure dims (the first parallel), reduction loops, then the vectorized contiguous dim."""
+        """Outer pure dims (the first parallel), then reduction loops, then the vectorized contiguous dim."""
         last = free[-1] if free[-1] == stage.dims[-1] and self._may_hold(stage, width) else None
         if last is not None and not definition.domain and self._shares_rows(stage, free[0], last):
             rows = free[0] + SUFFIX["unroll"]
@@ -268,19 +273,20 @@ class StageDefaults:
         return schedule.vectorize(last, width)
 
     def _may_hold(self, stage: Stage, count: int, axis: int = -1) -> bool:
-        """Whether an axis may have at least so many points: those of outputs may be constant."""
+        """Whether an axis may have at least `count` points. The extents of outputs may be constant."""
         shape = self.graph.output[stage.name].shape if stage.name in self.graph.output else ()
         extent = constant(shape[axis]) if shape else None
         return extent is None or extent >= count
 
 
 def lanes(stage: Stage, definition: Definition, target: Target) -> int:
-    """Lanes of the natural vector of the widest type that the definition stores or loads, or a few such vectors."""
+    """The lanes of a vector of the widest type that the definition stores or loads: one register, or more if it has few
+    lanes."""
     return max(FEWEST_LANES, register_lanes(stage, definition, target))
 
 
 def register_lanes(stage: Stage, definition: Definition, target: Target) -> int:
-    """How many values of the widest type that the definition stores or loads fit a vector register."""
+    """The number of values of the widest type that the definition stores or loads that fit in a vector register."""
     return _fitting(stage, (e.dtype for e in definition.loads), target)
 
 
@@ -289,6 +295,6 @@ def _fitting(stage: Stage, loaded: Iterable[DType], target: Target) -> int:
 
 
 def _is_named_like_a_part(stage: Stage) -> bool:
-    """Whether one loop is called what vectors, copies or tasks of another would be: x_v beside x."""
+    """Whether a loop has the name that the vectors, copies or tasks of another loop would have: x_v next to x."""
     loops = {*stage.dims, *(r.name for d in stage.definitions for r in d.domain)}
     return bool(stage.dims) and any(name + suffix in loops for name in loops for suffix in SUFFIX.values())

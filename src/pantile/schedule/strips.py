@@ -1,15 +1,15 @@
 """strips: a scan is cut into strips that run in parallel, by rewriting the pipeline before its loops are scheduled.
 
-    f[y] = img[y]                               f_s_ends[s]   = what a strip makes of 0, at its last place
+    f[y] = img[y]                               f_s_ends[s]   = the last value of a strip that starts from 0
     f[r] = a*f[r - 1] + b*f[r]  over r    ->    f_s_gains[s]  = the product of a over a strip
                                                 f_s_starts[s] = f_s_gains[s - 1]*f_s_starts[s - 1] + f_s_ends[s - 1]
                                                 f_s[s, y]     = the scan of strip s, which begins with f_s_starts[s]
                                                 f[y]          = f_s[y//8, y%8]
 
-A scan in which each value is a multiple of the one before it plus something else is linear in the value that it starts
-with: strips are scanned twice, by any number of threads at a time, first from 0 and then from where they really start.
-Only the starts are computed one after the other. Strips begin at multiples of their length, so that several scans along
-one dim, down and up again, have the same strips.
+If each value of a scan is a multiple of the previous one plus something else, the scan is linear in its start value.
+Strips are then scanned twice, by any number of threads at a time: first from 0, and then from their actual start
+values. Only the start values are computed sequentially. Strips begin at multiples of their length, so that several
+scans along one dim, such as down and up again, have the same strips.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ VERB = "strips"
 
 
 def cut_scans(graph: Graph, schedule: Schedule, strict: bool) -> tuple[Graph, Schedule]:
-    """Carry out every `strips`. The remaining schedule has none, except on pure definitions, where it is an error."""
+    """Apply all `strips` directives. The remaining schedule has none, except on pure definitions, where they are
+    errors."""
     for stage_schedule in schedule.values() if schedule.has(VERB) else ():
         if VERB in stage_schedule.verbs and stage_schedule.name in graph.stage:
             graph, remaining = _cut_stage(graph, stage_schedule, strict)
@@ -47,8 +48,8 @@ def cut_scans(graph: Graph, schedule: Schedule, strict: bool) -> tuple[Graph, Sc
 
 
 def _cut_stage(graph: Graph, schedule: StageSchedule, strict: bool) -> tuple[Graph, StageSchedule]:
-    """Cut the scans of one stage, in their order. Updates before them become separate stages, and updates after the
-    last scan stay in the stage."""
+    """Cut the scans of one stage, in order. Updates before them become separate stages, and updates after the last scan
+    stay in the stage."""
     strips = dict[int, Directive]()
     current = 0
     for d in schedule.directives:
@@ -64,7 +65,8 @@ def _cut_stage(graph: Graph, schedule: StageSchedule, strict: bool) -> tuple[Gra
 
 
 def scans_of(graph: Graph, name: str, strips: Mapping[int, Directive], strict: bool) -> list[Scan]:
-    """The scans of one stage that some directives cut, by the number of the definition (1 is the first update)."""
+    """The scans of one stage that directives cut. `strips` maps the number of a definition (1 is the first update) to
+    its directive."""
     scans = list[Scan]()
     removed = 0
     for k, d in sorted(strips.items()):
@@ -76,12 +78,12 @@ def scans_of(graph: Graph, name: str, strips: Mapping[int, Directive], strict: b
 
 
 def _definition(d: Directive, current: int) -> int:
-    """The number of the definition that directives after this one apply to."""
+    """The number of the definition that the directives after this one apply to."""
     return current if d.verb not in ("pure", "update") else int(d.args[0]) + 1 if d.verb == "update" else 0
 
 
 def _renumber_updates(stage: Stage, directives: tuple[Directive, ...], strips: dict[int, Directive]) -> list[Directive]:
-    """The directives that are not about cut scans, with the numbers that the remaining updates now have."""
+    """The directives that do not concern cut scans, with the new numbers of the remaining updates."""
     remaining, current, removed = list[Directive](), 0, max(strips, default=0)
     for d in directives:
         current = _definition(d, current)
@@ -97,8 +99,8 @@ def _renumber_updates(stage: Stage, directives: tuple[Directive, ...], strips: d
 
 
 def required_along(graph: Graph, stage: Stage, axis: int) -> Interval | None:
-    """The required region of a stage along an axis; None if nothing is required of it. Stages before it are not asked
-    for theirs."""
+    """The required region of a stage along an axis, or None if nothing is required of it. The stages before it are not
+    analyzed."""
     outputs = {o.stage: tuple(Interval(0, n - 1) for n in o.shape) for o in graph.outputs}
     after = replace(graph, stages=graph.stages[[s.name for s in graph.stages].index(stage.name) :])
     box = required(after, outputs, {}).get(stage.name)
@@ -108,7 +110,7 @@ def required_along(graph: Graph, stage: Stage, axis: int) -> Interval | None:
 @dataclass(frozen=True, eq=False)
 class Scan:
     """Update `index` of `stage` (1 is the first), cut into strips. `last` is the scan of this stage that was cut before
-    it, and `number` is the number of the update as the user counts them."""
+    it, and `number` is the number of the update as the user counts updates."""
 
     graph: Graph
     stage: Stage
@@ -123,7 +125,7 @@ class Scan:
 
     @cached_property
     def in_strips(self) -> Graph:
-        """The pipeline with the stages that the scan is made of."""
+        """The pipeline with the stages that make up the scan."""
         self.check()
         made = [*self.before, self.ends, self.gains, self.starts, self.parts]
         taken = {*self.graph.stage, *self.graph.input, *(p.name for p in self.graph.params)}
@@ -176,7 +178,7 @@ class Scan:
         return linear(self.update.indices[self.axis]).coefficient(self.loop.name)
 
     def check(self) -> None:
-        """Refuse what is not a linear scan of one value along one dim."""
+        """Refuse an update that is not a linear scan of one value along one dim."""
         stage, update = self.stage, self.update
         if len(stage.dtypes) != 1 or len(update.domain) != 1 or update.condition is not None:
             raise self.no("only scans of one value, over one loop without conditions, run in strips", "leave it whole")
@@ -195,7 +197,7 @@ class Scan:
         self.check_recurrence()
 
     def check_direction(self) -> None:
-        """Refuse a scan whose loop does not go along one dim in steps of 1 or -1."""
+        """Refuse a scan whose loop does not move along one dim in steps of 1 or -1."""
         rest = simplify(self.update.indices[self.axis] - self.step * coordinate(self.loop.name))
         if self.step not in (1, -1) or self.loop.name in names(rest) or loaded(rest):
             raise self.no(f"{self.dim} does not go up or down by 1 with loop {self.loop.name}", "leave it whole")
@@ -210,7 +212,7 @@ class Scan:
         if self.recurrence is None or self.recurrence[0] is None:
             raise self.no("a value is not a multiple of the one before it plus something else", "leave it whole")
 
-    # Places along the dim.
+    # Coordinates along the dim.
 
     @cached_property
     def written(self) -> tuple[Expr, Expr]:
@@ -228,7 +230,7 @@ class Scan:
 
     @cached_property
     def is_all(self) -> bool:
-        """Whether the required region of the stage lies within the coordinates that the scan touches."""
+        """Whether the required region of the stage is within the coordinates that the scan accesses."""
         needed = required_along(self.graph, self.stage, self.axis)
         if needed is None or not needed.bounded:
             return False
@@ -240,8 +242,8 @@ class Scan:
         return (place >= self.written[0]) & (place <= self.written[1])
 
     def at(self, e: Expr, inner: Expr) -> Expr:
-        """An expression of the update at a place of a strip, in which loads of the stage itself become the value there
-        before the scan."""
+        """An expression of the update at a coordinate of a strip. Loads of the stage itself are replaced by the value
+        there before the scan."""
         zero = substitute(self.update.indices[self.axis], {self.loop.name: const(0, INDEX)})
         number = simplify((self.place(inner) - zero) * self.step)  # the value of the scan's only loop
         number = build.minimum(build.maximum(number, self.loop.min), self.loop.min + self.loop.extent - 1)
@@ -249,14 +251,14 @@ class Scan:
         return transform(value, lambda e: given if isinstance(e, Load) and e.buffer == self.stage.name else None)
 
     def first_to_last(self, number: Expr) -> Expr:
-        """The place in a strip before which the scan comes to `number` others."""
+        """The coordinate in a strip that the scan reaches after `number` others."""
         return number if self.step > 0 else self.length - 1 - number
 
-    # What the scan consists of.
+    # The parts of the scan.
 
     @cached_property
     def before(self) -> tuple[Stage, ...]:
-        """The stage of the definitions before the scan; empty if there is only the pure definition."""
+        """The stage of the definitions before the scan, or () if there is only the pure definition."""
         earlier = self.stage.definitions[1 : self.index]
         if not earlier:
             return ()
@@ -266,14 +268,14 @@ class Scan:
         return (Stage(name, self.stage.dims, self.stage.dtypes, self.stage.pure, tuple(moved), self.stage.where),)
 
     def given(self, indices: tuple[Expr, ...]) -> Expr:
-        """The value at a place before the scan."""
+        """The value at some indices before the scan."""
         if self.before:
             return Load(self.stage.dtypes[0], 1, self.before[0].name, indices)
         return substitute(self.stage.pure.values[0], dict(zip(self.stage.dims, indices, strict=True)))
 
     def given_at(self, inner: Expr) -> Expr:
-        """The value before the scan at a place of a strip, clamped to the touched coordinates. If the scan before this
-        one has the same strips, it is loaded from the same strip."""
+        """The value before the scan at a coordinate of a strip, clamped to the accessed coordinates. If the previous
+        scan has the same strips, the value is loaded from the same strip."""
         if self.last is not None and self.goes_along(self.last):
             places = {self.last.strip: coordinate(self.strip), self.dim: inner}
             return self.last.load("", *(places.get(d, coordinate(d)) for d in self.last.parts.dims))
@@ -296,7 +298,7 @@ class Scan:
 
     @cached_property
     def recurrence(self) -> _Parts | None:
-        """The value of the update as a linear function of the previous value; None if it is not linear."""
+        """The value of the update as a linear function of the previous value, or None if it is not linear."""
         return _linear(self.update.values[0], self.previous)
 
     @cached_property
@@ -313,8 +315,8 @@ class Scan:
         return [e for e in own if all(same(simplify(i), simplify(j)) for i, j in zip(e.indices, indices, strict=True))]
 
     def own(self, inner: Expr) -> Expr:
-        """The term that is added to the scaled previous value, or the value from before where the scan does not store.
-        Its loads are unconditional, because loads under conditions have required regions of their own."""
+        """The term that is added to the scaled previous value, or the value before the scan where the scan does not
+        store. Its loads are unconditional, because conditional loads have separate required regions."""
         inside, given, zero = self.inside(self.place(inner)), self.given_at(inner), const(0, self.stage.dtypes[0])
         parts = _linear(self.linear[1], self.of_place(self.update.indices))
         if parts is None:
@@ -368,7 +370,7 @@ class Scan:
 
     @cached_property
     def gains(self) -> Stage:
-        """The product of the factors of each strip, over only the dims that the factors depend on."""
+        """The product of the factors of each strip, only over the dims that the factors depend on."""
         inner = self.first_to_last(coordinate(self.loop.name))
         factor = self.at(self.linear[0], inner)
         dims = tuple(d for d in self.dims if d == self.strip or d in names(factor))
@@ -386,10 +388,10 @@ class Scan:
         gain = self.of_strip("_gains", before, self.gains.dims)
         start, end = (self.of_strip(what, before, self.dims) for what in ("_starts", "_ends"))
         value = gain * start + end
-        if value.dtype.is_float:  # a gain that overflows makes a start of 0 no NaN
+        if value.dtype.is_float:  # an infinite gain times a start of 0 must not give NaN
             value = build.select(start == 0, end, value)
         indices = tuple(now if d == self.strip else coordinate(d) for d in self.dims)
-        # The start of the first strip is not used; computing it all the same makes a loop that is never empty.
+        # The start of the first strip is not used; it is computed so that the loop is never empty.
         domain = ReductionDim(self.loop.name, const(0, INDEX), last - first + 1)
         return self.made("_starts", self.dims, const(0, value.dtype), self.changed(indices, value, domain))
 
@@ -413,7 +415,7 @@ class Scan:
 
     @cached_property
     def whole(self) -> Stage:
-        """The stage itself, without the scan among its updates."""
+        """The stage itself, with the scan removed from its updates."""
         here = coordinate(self.dim)
         places = {self.strip: here // self.length, self.dim: here % self.length}
         part = self.load("", *(places.get(d, coordinate(d)) for d in self.parts.dims))
@@ -424,7 +426,7 @@ class Scan:
 
 
 def _reading(renamed: dict[str, str], e: Expr) -> Expr:
-    """An expression in which loads from renamed buffers have the new names."""
+    """An expression in which loads from renamed buffers use the new names."""
 
     def change(n: Expr) -> Expr | None:
         if isinstance(n, Load) and n.buffer in renamed:
@@ -434,12 +436,12 @@ def _reading(renamed: dict[str, str], e: Expr) -> Expr:
     return transform(e, change)
 
 
-_Parts = tuple[Expr | None, Expr | None]  # how many times a value, and what is added to that; None: 0
+_Parts = tuple[Expr | None, Expr | None]  # the factor of a value, and the rest that is added; None stands for 0
 _LINEAR = ("add", "sub", "neg", "mul", "div", "select")
 
 
 def _linear(e: Expr, unknown: list[Load]) -> _Parts | None:
-    """Write an expression as a multiple of the value that the loads `unknown` read, and a rest; None if it is not
+    """Write an expression as a multiple of the value that the loads `unknown` read, plus a rest. None if it is not
     linear in that value."""
     memo: dict[int, tuple[_Parts | None]] = {}
     buffers = {e.buffer for e in unknown}
@@ -461,7 +463,7 @@ def _linear(e: Expr, unknown: list[Load]) -> _Parts | None:
 
 
 def _combine(e: Op, parts: list[_Parts]) -> _Parts | None:
-    """Apply an operation to linear operands; None if the result is not linear."""
+    """Apply an operation to linear operands. None if the result is not linear."""
     (a, b), (c, d) = parts[0], parts[-1]
     if e.op in ("add", "sub"):
         return _sum(e.op, a, c), _sum(e.op, b, d)

@@ -1,9 +1,10 @@
-"""Sums that registers hold while their terms are added: how many at a time, and which terms are written out with them.
+"""Sums that are held in registers while their terms are added: how many at a time, and which terms are unrolled with
+them.
 
     for y, x, r: f[y, x] += img[y + r, x]   ->   for y by 4, x by some vectors:
                                                      for r by 4: 4 x 4 terms of 7 rows of img, each loaded once
 
-Of a sum that reads everything anew for each value, such as one along the vectors, nothing is shared.
+A sum that reads everything anew for each value, such as one along the vectors, shares nothing.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from ..expr.visit import names, walk
 from ..graph.nodes import Definition, Stage
 from .updates import accumulation, constant
 
-REGISTERS = 16  # vector registers that every machine has
-MOST_WRITTEN = 512  # operations and loads in the unrolled terms of a sum, for all channels
-MOST_SHARED = 1024  # operations and loads in the unrolled terms of a block of sums
-FEWEST_ROWS = 3  # rows of a block that has something to share
+REGISTERS = 16  # number of vector registers that every machine has
+MOST_WRITTEN = 512  # most operations and loads in the unrolled terms of a sum, for all channels
+MOST_SHARED = 1024  # most operations and loads in the unrolled terms of a block of sums
+FEWEST_ROWS = 3  # least number of rows of a block that has something to share
 
 
 def sums_at_a_time(values: int, registers: int = REGISTERS) -> int:
-    """How many vectors of sums to keep in registers, for `values` values each: they take half of the registers, and
+    """The number of vectors of sums to keep in registers, for `values` values each. They take half of the registers;
     the other half is for the terms."""
     return max(1, registers // 2 // values)
 
 
 def side_by_side(block: int) -> int:
-    """How many vectors of a register tile lie in one row: a tile about as wide as high reads least."""
+    """The number of vectors of a register tile in one row. A tile about as wide as high reads least."""
     return power_of_two(isqrt(block))
 
 
@@ -37,7 +38,7 @@ def shared_terms(
     stage: Stage, update: Definition, dim: str, across: str, block: int, rows: int, strict: bool
 ) -> dict[str, int]:
     """The reduction loop along which the `rows` of a register tile read the same vectors, and how many of its terms to
-    unroll; empty if there are few terms, if they are much code, or if strict sums forbid it."""
+    unroll. The result is empty if there are few terms, if they are much code, or if strict sums forbid it."""
     values = accumulation(stage, update)
     in_order = strict and not all(v.is_exact for v in values or ())
     able = update.domain[-1:] if in_order else update.domain
@@ -50,10 +51,10 @@ def shared_terms(
 
 
 def size(update: Definition) -> int:
-    """Operations and loads of one term."""
+    """The number of operations and loads of one term."""
     return sum(isinstance(e, (Op, Load, Cast)) for e in walk(*update.values))
 
 
 def power_of_two(n: int) -> int:
-    """The greatest power of two up to n."""
+    """The largest power of two up to n."""
     return 1 << n.bit_length() - 1

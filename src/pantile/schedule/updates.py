@@ -1,8 +1,8 @@
 """Facts about definitions that decide which loop orders keep their meaning.
 
-A loop is *independent* when its iterations touch disjoint elements of the stage: it may run in any order, in parallel
-or as a vector. Other loops of an update run in the order of the definition, unless the update is an *accumulation*
-(f[i] = f[i] + e, with e free of f), whose terms may come in any order.
+A loop is *independent* if its iterations access disjoint elements of the stage: it may run in any order, in parallel or
+as a vector. Other loops of an update run in the order of the definition, unless the update is an *accumulation* (f[i] =
+f[i] + e, with e free of f), whose terms may be combined in any order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ASSOCIATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 
 
 def pure_dims(stage: Stage, definition: Definition) -> tuple[str, ...]:
-    """The dims that a definition runs over as they are: those that stand alone at their own place of its indices."""
+    """The pure dims of a definition: the dims that stand alone at their own position among its indices."""
     if definition is stage.pure:
         return stage.dims
     return tuple(d for d, i in zip(stage.dims, definition.indices, strict=True) if isinstance(i, Var) and i.name == d)
@@ -33,7 +33,7 @@ def loop_names(stage: Stage, definition: Definition) -> tuple[str, ...]:
 
 
 def is_independent(stage: Stage, definition: Definition, loop: str) -> bool:
-    """Whether different iterations of a loop touch disjoint elements of the stage."""
+    """Whether different iterations of a loop access disjoint elements of the stage."""
     loops, buffers = set(loop_names(stage, definition)), stage.buffers
     own = [] if definition is stage.pure else [e for e in definition.loads if e.buffer in buffers]
     return any(
@@ -43,7 +43,8 @@ def is_independent(stage: Stage, definition: Definition, loop: str) -> bool:
 
 
 def keeps_to(stage: Stage, definition: Definition, dims: Iterable[str]) -> bool:
-    """Whether a definition, at a place along these dims, writes and reads the stage's elements there and no others."""
+    """Whether a definition, at given coordinates along these dims, writes and reads only the stage's elements at the
+    same coordinates."""
     own = [e.indices for e in definition.loads if e.buffer in stage.buffers]
     return all(_stands_at(indices, stage.dims.index(d), d) for d in dims for indices in (definition.indices, *own))
 
@@ -61,7 +62,7 @@ def _steps_with(index: Expr, loop: str, loops: set[str]) -> bool:
 
 
 def _is_linear(index: Expr, loop: str) -> bool:
-    """Whether an index is built of v, v + e, e + v, v - e and c*v, with e free of the loop v and a constant c != 0."""
+    """Whether an index consists of v, v + e, e + v, v - e and c*v, with e free of the loop v and a constant c != 0."""
     while not isinstance(index, Var):
         if not isinstance(index, Op) or index.op not in ("add", "sub", "mul"):
             return False
@@ -76,7 +77,7 @@ def _is_linear(index: Expr, loop: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Accumulation:
-    """One value of an update as f[indices] = f[indices] `op` `term`."""
+    """One value of an update in the form f[indices] = f[indices] `op` `term`."""
 
     op: str
     term: Expr
@@ -84,12 +85,12 @@ class Accumulation:
 
     @property
     def is_exact(self) -> bool:
-        """Whether any order of the terms gives the same bits."""
+        """Whether every order of the terms gives bitwise the same result."""
         return not (self.dtype.is_float and self.op in ("add", "mul"))
 
 
 def accumulation(stage: Stage, definition: Definition) -> tuple[Accumulation, ...] | None:
-    """The update as an accumulation in each of its values, or None if it is not."""
+    """The update as an accumulation in each of its values, or None if it is not an accumulation."""
     candidates = tuple(
         _accumulation(buffer, definition, value) for buffer, value in zip(stage.buffers, definition.values, strict=True)
     )
@@ -109,7 +110,8 @@ def _accumulation(buffer: str, definition: Definition, value: Expr) -> Accumulat
 
 
 def _term(value: Expr, op: str, buffer: str, indices: tuple[Expr, ...]) -> Expr | None:
-    """The term that `value` combines with the load of its own element: a + b for (f[i] + a) + b."""
+    """The term that `value` combines with the load of its own element: a + b for (f[i] + a) + b. None if there is no
+    such load."""
     terms: dict[int, tuple[Expr | None]] = {}
 
     def combined(e: Expr) -> tuple[Expr, ...]:
@@ -128,16 +130,17 @@ def _term(value: Expr, op: str, buffer: str, indices: tuple[Expr, ...]) -> Expr 
 
 
 def constant(e: Expr) -> int | None:
-    """The value of a constant integer expression."""
+    """The value of a constant integer expression, otherwise None."""
     return int(e.value) if isinstance(e, Const) else None
 
 
-# The most terms that are unrolled where a small reduction is inlined.
+# The most terms that are unrolled when a small reduction is inlined.
 MOST_INLINED_POINTS = 64
 
 
 def has_closed_form(stage: Stage) -> bool:
-    """Whether its values can be written into what reads them: without updates, or by writing those out."""
+    """Whether the values of a stage can be substituted into its readers: it has no updates, or these can be written
+    out."""
     return not stage.updates or is_small_reduction(stage)
 
 

@@ -3,9 +3,9 @@
 before:  f[(k + 1)%2*64 + p] = g[...]     # asynchronous, if g is memory that the kernel does not change
 after:   f[(k + 1)%2*64 + p] = g[...]     # asynchronous, or not
 
-A thread continues as soon as it has issued such a copy. The data is visible to that thread once it has waited for the
-copy, and to the other threads behind the next barrier; `software_pipeline` has inserted both. Only unmodified elements
-of memory that does not change can be copied asynchronously; everything else is an ordinary store.
+A thread continues as soon as it has issued such a copy. The data is visible to this thread once it has waited for the
+copy, and to the other threads behind the next barrier; `software_pipeline` has inserted both. Only plain copies from
+memory that the kernel does not change can be asynchronous; all other stores are ordinary ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...ir.visit import block, children, expressions, rebuild, transform, walk
 
 
 def async_copies(program: Program) -> Program:
-    """Keep asynchronous copies where the hardware supports them and make ordinary stores of all others."""
+    """Keep asynchronous copies where the hardware supports them, and make all others ordinary stores."""
     return replace(program, kernels=tuple(_in_kernel(k) for k in program.kernels))
 
 

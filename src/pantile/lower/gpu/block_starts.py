@@ -1,12 +1,12 @@
-"""Whether versions of a block differ in more than where it begins.
+"""Decide whether two versions of a block differ in more than where the block begins.
 
     let x.lo = 128*xb                       a block inside
     let x.lo = min(128*xb, w - 128)         the last one, moved inwards
 
-All else being equal, one version computes both: what is decided once per block costs nothing. So it is where a tile in
-shared memory begins, which its places are counted from. Unless threads access several elements side by side, whose
-places are multiples of something in blocks inside and need not be in the last one; or divide where a block begins, and
-the remainder is known there alone.
+If nothing else differs, a single version serves both cases, since a decision that is made once per block costs nothing.
+The same holds for the start of a tile in shared memory, since indices into the tile are relative to it. There are two
+exceptions: threads access several adjacent elements, whose indices are known multiples in interior blocks but not in
+the last one; or they divide the start of a block, and the remainder is known in interior blocks only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WRITTEN_OUT = (Kind.UNROLL, Kind.VECTOR)
 
 
 class _StartDivision(NamedTuple):
-    """A division of an index by a constant (0 if the divisor is not constant), and the lets that the index depends
+    """The constant divisor by which an index is divided (0 if it is not constant), and the lets that the index depends
     on."""
 
     divisor: int
@@ -40,8 +40,8 @@ class _StartDivision(NamedTuple):
 
 
 class _Use(NamedTuple):
-    """Adjacent elements of so many bytes that a thread accesses along a dim, and the lets that decide where they
-    begin."""
+    """An access of adjacent elements along a dim by one thread: the size of an element, and the lets that decide where
+    the elements begin."""
 
     buffer: str
     dim: int
@@ -59,7 +59,7 @@ class _Differences(NamedTuple):
     tiles: list[tuple[_Use, Expr, Expr]]
 
     def takes_tile(self, a: Realize, b: Realize) -> bool:
-        """Note a tile that has the same size in both versions, and return whether it has."""
+        """Note a tile that has the same size in both versions, and return whether it does."""
         if a.memory is Memory.HEAP or any(x is not y for (_, x), (_, y) in zip(a.box, b.box, strict=True)):
             return False
         last = len(a.box) - 1
@@ -84,7 +84,7 @@ class Starts(NamedTuple):
     def one_version(self, s: Stmt, steady: Stmt, classes: Mapping[str, Class]) -> Stmt | None:
         """Merge both versions of a block if they differ only in where it begins.
 
-        `classes` are those of the names around.
+        `classes` are the congruence classes of the names around the block.
         """
         differences = _Differences([], [])
         if not self.differ_in_starts(s, steady, differences):
@@ -101,12 +101,13 @@ class Starts(NamedTuple):
         is_wider |= any(self.is_wider(use, *ends) for use, *ends in tiles if use[:2] in beside)
         divisions = [(d.divisor, name) for d in of_lets.divisions for name in d.starts]
         is_simpler = any(_tells_more(divisor, *congruences[name]) for divisor, name in divisions)
-        # Code generation learns facts about extents from the form in which minima are written.
+        # Code generation derives facts about extents from the form of minima.
         asked = {name for _, name in [*uses, *divisions]}
         unsaid = [a for name, a, _ in lets if name in asked and congruence(a, classes) != congruence(a, {})]
         said = {key(a): modulus for a in unsaid for modulus, rest in [congruence(a, classes)] if not rest}
         can_say = all(isinstance(a, Op) and a.op == "min" and key(a) in said for a in unsaid)
-        # Which thread has an element in registers is known by how far it is from their start, written in the same form.
+        # The thread that holds an element in registers follows from the element's distance from their start, so both
+        # must be written in the same form.
         values = {name: a for name, a, _ in lets}
         lows = [low for i in walk(s) if isinstance(i, Realize) and i.layout for low, _ in i.box]
         lows += [values[n] for low in lows for n in names(low) if n in values]
@@ -121,9 +122,8 @@ class Starts(NamedTuple):
         return s.memory in (Memory.REGISTER, Memory.STACK) or s.buffer in self.slots
 
     def differ_in_starts(self, a: Stmt, b: Stmt, differences: _Differences, in_loop: bool = False) -> bool:
-        """Whether two versions differ only in lets outside of loops and in indices relative to them, and note these
-        lets.
-        """
+        """Whether two versions differ only in lets outside of loops and in indices relative to these; the lets are
+        noted."""
         if a is b:
             return True
         inside = children(a), children(b)
@@ -143,8 +143,8 @@ class Starts(NamedTuple):
         return all(self.differ_in_starts(x, y, differences, in_loop) for x, y in zip(*inside, strict=True))
 
     def is_wider(self, use: _Use, any_block: Class, steady: Class) -> bool:
-        """Whether accesses that begin there may be wider in the steady version: along a dim of an array whose stride is
-        not itself a multiple of the widest access.
+        """Whether an access may be wider in the steady version. This requires a dim of an array whose stride is not
+        itself a multiple of the widest access.
         """
         array = self.buffers.get(use.buffer)
         if array is None and not use.is_last:
@@ -156,13 +156,13 @@ class Starts(NamedTuple):
 
 
 def _tells_more(divisor: int, any_block: Class, steady: Class) -> bool:
-    """Whether a remainder is known in the steady version that is not known in an arbitrary block."""
+    """Whether the steady version knows a remainder that an arbitrary block does not."""
     known = gcd(divisor, steady[0])
     return divisor == 0 or gcd(divisor, any_block[0]) != known or (any_block[1] - steady[1]) % known != 0
 
 
 def _as_multiples(s: Stmt, moduli: Mapping[Key, int]) -> Stmt:
-    """Write minima, identified by their structure, as explicit multiples of what they are known to be multiples of."""
+    """Write minima (given by their structure) explicitly as multiples of their known moduli."""
 
     def change(e: Expr) -> Expr | None:
         modulus = moduli.get(key(e)) if isinstance(e, Op) and e.op == "min" else None
@@ -172,17 +172,17 @@ def _as_multiples(s: Stmt, moduli: Mapping[Key, int]) -> Stmt:
 
 
 class _StartUses:
-    """Collects the uses of lets: indices that threads access side by side, and divisions."""
+    """Collects the uses of lets: indices by which threads access adjacent elements, and divisions."""
 
     def __init__(self) -> None:
         self.places: list[_Use] = []
         self.divisions: list[_StartDivision] = []
-        self._loops: dict[str, Expr] = {}  # variables of loops, each as its first value and something
+        self._loops: dict[str, Expr] = {}  # loop variable -> its first value plus an offset
 
     def visit(self, s: Stmt, from_: Mapping[str, frozenset[str]], own: frozenset[str]) -> None:
         """Visit a statement.
 
-        `from_` maps names to the lets that they depend on, `own` has the names that count a thread's own elements.
+        `from_` maps names to the lets that they depend on. `own` has the names that count a thread's own elements.
         """
 
         def starts(*of: Expr) -> frozenset[str]:

@@ -1,9 +1,9 @@
-"""Core matrices: where a warpgroup finds a matrix in shared memory, if it lies as `wgmma` reads it.
+"""Core matrices: how a matrix is laid out in shared memory, if `wgmma` can read it from there.
 
-left[k//8, i, k%8]       rows of 8 terms, those of one row 8*rows apart
-right[j//8, k, j%8]      rows of 8 columns, whose terms follow each other: the instruction transposes them
+left[k//8, i, k%8]       rows of 8 terms; the groups of 8 terms of one row are 8*rows apart
+right[j//8, k, j%8]      rows of 8 columns, for consecutive terms: the instruction transposes them
 
-Distances of elements are compared one by one, whatever splits, orders and padding of storage they come from.
+The distances between elements are compared one by one, whatever splits, orders and padding of storage cause them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from .fragments import SharedMatrices
 
 
 class MatrixInSharedMemory(NamedTuple):
-    """The first row of a matrix, and where its other elements are."""
+    """The first row of a matrix, and how its other elements are laid out."""
 
     first: Load
     lies: CoreMatrices
 
 
 class Warpgroup(NamedTuple):
-    """The warps that multiply together: the variable of the loop that counts warps, and its value in the first one."""
+    """The warps that execute one product together: the variable of the loop over warps, and its value in the first of
+    them."""
 
     warp: str
     first: Expr
@@ -40,8 +41,8 @@ class Warpgroup(NamedTuple):
 def core_matrices(
     e: Expr, rows: For, terms: For, rows_of_warp: int, group: Warpgroup, shared: SharedMatrices
 ) -> MatrixInSharedMemory | None:
-    """The matrix that loops over its rows and terms load in a warpgroup, if it lies in core matrices; its rows begin so
-    many further in each warp."""
+    """The matrix that loops over its rows and terms load in a warpgroup, or None if it is not laid out in core
+    matrices. The rows of consecutive warps begin `rows_of_warp` apart."""
     if not isinstance(e, Load) or e.mask is not None or e.dtype.bytes != ROW_BYTES // CORE:
         return None
     strides = _strides(e.buffer, shared)
@@ -71,19 +72,19 @@ class _Matrix:
     e: Load
     rows: For
     terms: For
-    strides: list[int]  # of the dims of the buffer
+    strides: list[int]  # strides of the buffer's dims
     group: Warpgroup
     shared: SharedMatrices
 
     def place(self, row: int, term: int, warp: int = 0) -> list[Expr]:
-        """The indices of an element, in one of the warps, whose numbers are not those of lets."""
+        """The indices of an element, as the given warp of the group accesses it, without names of lets."""
         here = {self.rows.var: self.rows.min + row, self.terms.var: self.terms.min + term}
         at = {self.group.warp: self.group.first + warp}
         expanded = [self.shared.named.form(simplify(substitute(i, here))).expr() for i in self.e.indices]
         return [simplify(substitute(i, at)) for i in expanded]
 
     def offset(self, row: int, term: int, warp: int = 0) -> int | None:
-        """The distance of an element from the first one, if it is constant."""
+        """The distance of an element from the first one, or None if it is not constant."""
         offset = 0
         for a, b, stride in zip(self.place(row, term, warp), self.place(0, 0), self.strides, strict=True):
             distance = simplify(a - b)
@@ -93,7 +94,7 @@ class _Matrix:
         return offset
 
     def is_aligned(self) -> bool:
-        """Whether the first element is a multiple of 16 bytes behind the start of the buffer."""
+        """Whether the first element is at a multiple of 16 bytes from the start of the buffer."""
         for i, (low, _), stride in zip(
             self.place(0, 0), self.shared.realized[self.e.buffer].box, self.strides, strict=True
         ):
@@ -104,7 +105,7 @@ class _Matrix:
 
 
 def _strides(buffer: str, shared: SharedMatrices) -> list[int] | None:
-    """The distances of neighbours in shared memory along each dim, if these are constant."""
+    """The strides of a buffer in shared memory along each dim, or None if they are not constant."""
     s, storage = shared.realized.get(buffer), shared.storage.get(buffer)
     if s is None or s.memory is not Memory.SHARED or storage is None:
         return None

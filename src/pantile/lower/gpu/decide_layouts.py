@@ -1,4 +1,4 @@
-"""Decide layouts: which thread holds which element of a buffer in registers that several threads have together.
+"""Decide layouts: which thread holds which element of a buffer in registers that several threads hold together.
 
 before:  realize sums: [i.min..i.min + 64, j.min..j.min + 64] in register
          thread for ti in 0..16:
@@ -6,8 +6,8 @@ before:  realize sums: [i.min..i.min + 64, j.min..j.min + 64] in register
                  thread for tj in 0..16: ...
 after:   realize sums: [...] in register over (4 registers, 16 threads, 16 apart; 4 registers, 16 threads)
 
-The loops that store a buffer first, those of its stage's own pure definition, say how far its indices move from one
-thread to the next. `distribute_registers` holds all other accesses to that.
+The layout follows from how far the indices move from one thread to the next in the loops that store the buffer first,
+which are those of its stage's pure definition. `distribute_registers` requires all other accesses to agree with it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OF_A_THREAD = (Memory.REGISTER, Memory.STACK)
 
 
 def decide_layouts(body: Stmt) -> Stmt:
-    """Give the registers of blocks and warps their layouts."""
+    """Set the layouts of buffers in the registers of blocks and warps."""
     return _visit(body, Named())
 
 
@@ -47,7 +47,8 @@ def _is_of_a_warp(s: Realize) -> bool:
 
 
 def _layout(s: Realize, at: At) -> Layout | None:
-    """The layout of a buffer by the loops that store it first; None if these do not share it out."""
+    """The layout that the loops which store a buffer first give it, or None if these do not distribute it to
+    threads."""
     lows = [at.named.form(low) for low, _ in s.box]
     store = next(_stores(s.body, s.buffer, at), None)
     if store is None:
@@ -58,7 +59,7 @@ def _layout(s: Realize, at: At) -> Layout | None:
 
 
 def _stores(s: Stmt, buffer: str, at: At) -> Iterator[tuple[tuple[Expr, ...], At]]:
-    """The indices of stores to a buffer, in order, each in its context."""
+    """Yield the indices of the stores to a buffer, in order, each with its context."""
     if isinstance(s, Store) and s.buffer == buffer:
         yield s.indices, at
     for c, scope in step(s, at.scope):
@@ -66,7 +67,7 @@ def _stores(s: Stmt, buffer: str, at: At) -> Iterator[tuple[tuple[Expr, ...], At
 
 
 def _digits(at: At, steps: Mapping[str, int], rest: Linear) -> tuple[Digit, ...]:
-    """The digits of an index that moves by these steps; none if they are not nested."""
+    """The digits of an index that moves by these steps, or none if the steps are not nested."""
     digits, size = list[Digit](), 1
     for loop in sorted(at.loops, key=lambda loop: steps[loop.var]):
         far = steps[loop.var]

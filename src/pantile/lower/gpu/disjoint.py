@@ -1,11 +1,11 @@
-"""Disjoint: whether a thread that goes through a statement once stores no element of a buffer twice.
+"""Disjoint: check that a thread that executes a statement once stores to no element of a buffer twice.
 
-    for o in 0..2: f[ramp(o*4, 1, 4)] = ...            it does not
-    for o in 0..2: f[ramp(min(o*4, 2), 1, 4)] = ...    it does, if six elements are stored by vectors of four
+    for o in 0..2: f[ramp(o*4, 1, 4)] = ...            each element once
+    for o in 0..2: f[ramp(min(o*4, 2), 1, 4)] = ...    two elements twice: six are stored by vectors of four
 
-Places are those of a pure definition, whose loops reach each point once, unless a split has moved its last block
-inwards. That shows in a minimum, of an index or of where a loop inside begins, or, in iterations that were unrolled, in
-the numbers themselves.
+The stores are those of a pure definition, whose loops reach each point once, unless a split has moved its last block
+inwards. Such a split shows as a minimum in an index or in the start of an inner loop, or, in unrolled iterations, in
+the constants themselves.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ from ...ir.nodes import For, If, Let, Stmt, Store
 from ...ir.visit import children
 from ...target.kinds import Kind
 
-_Terms = tuple[frozenset[tuple[Key, int]], ...]  # of the index along each dim
-_Places = set[tuple[_Terms, tuple[int, ...]]]  # terms, and how far behind them
+_Terms = tuple[frozenset[tuple[Key, int]], ...]  # terms of the index along each dim
+_Places = set[tuple[_Terms, tuple[int, ...]]]  # the terms and the constant along each dim
 
 
 def stores_once(s: Stmt, buffer: str) -> bool:
-    """Whether that is certain. Indices are written out: they have no names of lets."""
+    """Whether the statement certainly stores to no element of the buffer twice. Indices must be written out, without
+    names of lets."""
     return _stored(s, buffer, _Loops((), ())) is not None
 
 
 @dataclass(frozen=True)
 class _Loops:
-    """The variables of loops that each thread goes through on its own, and of those that a split has moved."""
+    """The variables of loops that each thread executes on its own, and the variables whose values may be those of a
+    moved block."""
 
     turns: tuple[str, ...]
     moved: tuple[str, ...]
 
     def inside(self, s: Stmt) -> _Loops:
-        """Those around the children of a statement."""
+        """The loops around the children of a statement."""
         if isinstance(s, Let):
             return replace(self, moved=(*self.moved, s.name)) if self.are_moved(s.value) else self
         if not isinstance(s, For):
@@ -46,14 +48,14 @@ class _Loops:
         return _Loops(turns, (*self.moved, s.var) if self.are_moved(s.min) else self.moved)
 
     def are_moved(self, place: Expr) -> bool:
-        """Whether a place may be reached by two iterations."""
+        """Whether two iterations may have the same value of an index."""
         return depends(place, self.moved) or any(
             isinstance(e, Op) and e.op in ("min", "max", "select") and depends(e, self.turns) for e in walk(place)
         )
 
 
 def _stored(s: Stmt, buffer: str, loops: _Loops) -> _Places | None:
-    """The places in one iteration of all loops; None if some of them may be stored to again."""
+    """The elements stored in one iteration of all loops, or None if an element may be stored again."""
     if isinstance(s, Store):
         return _places(s.indices, loops) if s.buffer == buffer else set()
     inner, stored = loops.inside(s), _Places()
@@ -66,12 +68,12 @@ def _stored(s: Stmt, buffer: str, loops: _Loops) -> _Places | None:
 
 
 def _are_apart(some: _Places, others: _Places) -> bool:
-    """Whether two sets of places are certainly disjoint: their non-constant parts must be equal."""
+    """Whether two sets of elements are certainly disjoint: their non-constant parts must be equal."""
     return not some or not others or some.isdisjoint(others) and len({terms for terms, _ in some | others}) == 1
 
 
 def _places(indices: tuple[Expr, ...], loops: _Loops) -> _Places | None:
-    """The places of all lanes."""
+    """The elements stored by all vector lanes."""
     lanes = max((i.lanes for i in indices), default=1)
     each = [_along(i, lanes, loops) for i in indices]
     known = [side for side in each if side is not None]
@@ -82,7 +84,7 @@ def _places(indices: tuple[Expr, ...], loops: _Loops) -> _Places | None:
 
 
 def _along(index: Expr, lanes: int, loops: _Loops) -> tuple[frozenset[tuple[Key, int]], list[int]] | None:
-    """The terms of an index, and the number behind them in each lane."""
+    """The terms of an index, and its constant in each vector lane."""
     base, stride = index, 0
     if isinstance(index, Ramp) and isinstance(index.stride, Const):
         base, stride = index.base, int(index.stride.value)

@@ -1,4 +1,5 @@
-"""Distribute registers: a buffer in registers becomes those of each thread, as its layout says, with constant indices.
+"""Distribute registers: a buffer in registers becomes registers of each thread, as its layout says, with constant
+indices.
 
 before:  realize sums: [i.min..i.min + 64] in register over (4 registers, 16 threads)
          thread for t in 0..16:
@@ -7,9 +8,9 @@ after:   realize sums: [0..4] in register
          thread for t in 0..16:
              sums[1] = ...
 
-An element that a thread holds itself is a register of its own. One that another lane of its warp holds is read by a
-shuffle (`lane_registers`); one that another thread of the block holds is refused (`thread_registers`). What is each
-thread's own anyhow gets constant indices where these are known (`own_registers`).
+A thread accesses an element that it holds itself as one of its registers. It reads an element of another lane of its
+warp by a shuffle (`lane_registers`). Reading an element of another thread of the block is refused (`thread_registers`).
+Buffers that are private to each thread get constant indices where these are known (`own_registers`).
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ _Current = Mapping[str, OwnRegisters]  # the buffers in registers around a state
 
 
 def distribute_registers(body: Stmt, of_threads: Refuse, of_lanes: Refuse, small: bool = False) -> Stmt:
-    """Turn buffers that threads hold together into registers of each; `of_threads` and `of_lanes` refuse one.
+    """Turn buffers that threads hold together into registers of each thread. `of_threads` and `of_lanes` make the error
+    for a refused buffer.
 
-    With `small`, blocks were shrunk to fit small arrays; buffers that threads cannot keep then go to shared memory.
+    With `small`, blocks were shrunk to fit small arrays; buffers that threads cannot keep are then in shared memory.
     """
     around = _Around(At(Named(), {}, (Kind.THREAD, Kind.LANE)))
     distribution = _Distribution(of_threads, of_lanes)
@@ -51,16 +53,17 @@ def distribute_registers(body: Stmt, of_threads: Refuse, of_lanes: Refuse, small
 
 @value()
 class _Around:
-    """The context of a statement: among the threads of its block, and among the lanes of its warp."""
+    """The context of a statement, with respect to the threads of its block and to the lanes of its warp."""
 
     block: At
-    is_thread: bool = False  # whether it is in a loop of threads
+    is_thread: bool = False  # whether the statement is in a thread loop
     warp: At | None = None  # None outside of the loop over a warp's threads
     lane: Expr | None = None  # the number of a thread in its warp
-    known: dict[int, list[tuple[Stmt, _Around]]] = field(default_factory=dict)  # `inside`, by statement
+    known: dict[int, list[tuple[Stmt, _Around]]] = field(default_factory=dict)  # memo of `inside`
 
     def inside(self, s: Stmt) -> list[tuple[Stmt, _Around]]:
-        """The statements directly inside of another, each with its context: the same whenever they are visited."""
+        """The statements directly inside of another, each with its context. The results are the same objects on every
+        visit."""
         if id(s) not in self.known:
             self.known[id(s)] = list(self._inside(s))
         return self.known[id(s)]
@@ -77,19 +80,19 @@ class _Around:
             yield c, _Around(block, self.is_thread or is_thread, warp, lane)
 
     def of(self, registers: OwnRegisters) -> At:
-        """The context in which an access of a buffer is to be seen."""
+        """The context in which accesses of a buffer are analyzed."""
         return self.warp if isinstance(registers, LaneRegisters) and self.warp is not None else self.block
 
 
 class _Distribution:
-    """Finds buffers in registers with all of their accesses, and rewrites these."""
+    """Finds the buffers in registers with all of their accesses, and rewrites these."""
 
     def __init__(self, of_threads: Refuse, of_lanes: Refuse) -> None:
         self.of_threads, self.of_lanes = of_threads, of_lanes
         self.found: list[OwnRegisters] = []  # in the order of the program
 
     def note(self, s: Stmt, around: _Around, current: _Current) -> None:
-        """Collect the accesses of statements."""
+        """Collect the accesses in a statement."""
         for buffer, access in _accesses(s, around, current):
             current[buffer].note(access)
         if isinstance(s, Realize) and _is_held(s, around):
@@ -109,7 +112,7 @@ class _Distribution:
         return LaneRegisters(s, around.warp, around.lane, self.of_lanes)
 
     def rewritten(self, s: Stmt, around: _Around, current: _Current) -> Stmt:
-        """The statement with its accesses in terms of registers of a thread."""
+        """Return the statement with its accesses rewritten to registers of a thread."""
         mine = self.found.pop() if isinstance(s, Realize) and _is_held(s, around) else None
         inner = current
         if isinstance(s, Realize):
@@ -122,7 +125,7 @@ class _Distribution:
         return mine.realized(s.body) if mine is not None and isinstance(s, Realize) else s
 
     def loads(self, s: Stmt, around: _Around, current: _Current) -> tuple[Expr, ...]:
-        """The expressions of a statement with their loads replaced."""
+        """Return the expressions of a statement with their loads replaced."""
         used = [name for name in current if any(name in loaded(e) for e in expressions(s))]
         if not used:
             return expressions(s)
@@ -140,12 +143,12 @@ class _Distribution:
 
 
 def _is_held(s: Realize, around: _Around) -> bool:
-    """Whether a buffer is in registers of threads."""
+    """Whether threads hold a buffer in registers."""
     return s.memory in _OF_A_THREAD or around.is_thread and s.memory not in _NOT_OF_A_THREAD
 
 
 def _accesses(s: Stmt, around: _Around, current: _Current) -> Iterator[tuple[str, Access]]:
-    """The accesses of buffers in registers."""
+    """Yield the accesses of buffers in registers."""
     for e in walk_loads(*[e for e in expressions(s) if not loaded(e).isdisjoint(current)]) if current else ():
         if e.buffer in current:
             yield e.buffer, Access(e.indices, around.of(current[e.buffer]), False)

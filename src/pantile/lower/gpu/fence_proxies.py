@@ -1,11 +1,11 @@
-"""Fence proxies: what threads write to shared memory is there for the matrix instructions of warpgroups.
+"""Fence proxies: make what threads write to shared memory visible to the matrix instructions of warpgroups.
 
 before:  barrier                           after:  fence_proxy
          let c.value = wgmma(f[...], ...)          barrier
                                                    let c.value = wgmma(f[...], ...)
 
-Tensor cores read matrices through a proxy of their own, which need not see what went through that of threads. Each
-thread fences what it has written, and behind the barrier all have.
+Tensor cores read matrices through their own proxy (async), which need not see writes through the threads' proxy
+(generic). Each thread executes a fence after its writes, so behind the barrier all threads have done so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...ir.visit import block, expressions, transform, walk
 
 
 def fence_proxies(program: Program) -> Program:
-    """Put fences before the barriers of kernels that have such instructions."""
+    """Put fences before the barriers of kernels that contain matrix instructions of warpgroups."""
     return replace(program, kernels=tuple([_fenced(k) if _reads_matrices(k.body) else k for k in program.kernels]))
 
 
@@ -31,6 +31,7 @@ def _fenced(kernel: Kernel) -> Kernel:
 
 
 def _reads_matrices(body: Stmt) -> bool:
-    """Whether there are such instructions, whose results are stored as they are."""
+    """Whether the statement contains matrix instructions of warpgroups. Each is the value of a let or a store, not an
+    operand of another expression."""
     values = (e for s in walk(body) for e in expressions(s))
     return any(isinstance(e, Instruction) and spec_of(e.name).effect is Effect.READ_MATRICES for e in values)

@@ -1,11 +1,11 @@
-"""Flatten the grid: directly nested block loops become one, whose variable is the number of a block.
+"""Flatten the grid: directly nested block loops become one loop, whose variable is the block's number.
 
 before:  block for yo in 0..m:             after:  block for yo.block in 0..m*n:
              block for xo in 0..n:                     let yo = yo.block // n
                  ...                                   let xo = yo.block % n
                                                        ...
 
-Neighbouring blocks run at about the same time, and read the same lines of memory.
+Neighbouring blocks run at about the same time and read the same cache lines.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ZERO = const(0, INDEX)
 
 
 def flatten_grid(body: Stmt, facts: Facts) -> Stmt:
-    """One block loop for each kernel."""
+    """Make one block loop of the nested ones of each kernel."""
     return _visit(body, facts, {})
 
 
@@ -48,8 +48,8 @@ class _Chain:
         self.outermost, self.facts = s, facts
         self.steps: list[Stmt] = []
         self.extents: list[Expr] = []
-        self.varies: list[bool] = []  # with the blocks outside: each has its own extent
-        self.values: dict[str, Expr] = {}  # of lets between the loops
+        self.varies: list[bool] = []  # whether the extent depends on the loops outside
+        self.values: dict[str, Expr] = {}  # values of lets between the loops
         at: Stmt = s
         while has_blocks(at):
             self.steps.append(at)
@@ -80,14 +80,14 @@ class _Chain:
                 body = rebuild(s, expressions(s), (body,))
                 continue
             rest -= 1
-            # Where there are blocks at all, no extent is 0; saying so makes divisions unsigned.
+            # If any block runs, no extent is 0. Stating this with `maximum` allows unsigned divisions.
             number: Expr = block if _is_one(inside) else block // maximum(inside, const(1, INDEX))
             number = number % maximum(extents[rest], const(1, INDEX)) if rest else number
             body = Let(s.var, s.min + number, body)
             if self.varies[rest]:
                 body = If(number < s.extent, body)
             inside = simplify(inside * extents[rest], self.facts)
-        if any(map(_is_one, extents)):  # the variables of these loops are numbers
+        if any(map(_is_one, extents)):  # the variables of these loops are constants
             body = clean_program(body, self.facts)
         return replace(self.outermost, var=block.name, min=_ZERO, extent=count, body=body)
 

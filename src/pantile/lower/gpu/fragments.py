@@ -1,10 +1,11 @@
-"""Fragments: what each lane loads of a matrix that a matrix instruction takes.
+"""Fragments: the elements that each lane loads of an operand of a matrix instruction.
 
-    left[i.min + i.lane, ramp(k.min + 2*k.lane, 1, 2)], ...     each lane its own elements, in pairs where they adjoin
-    ldmatrix.x4(left[i.min + lane%16, ramp(k.min + lane//16*8, 1, 8)])       each lane a row of 8, for other lanes
+    left[i.min + i.lane, ramp(k.min + 2*k.lane, 1, 2)], ...     each lane loads its own elements, adjacent ones in pairs
+    ldmatrix.x4(left[i.min + lane%16, ramp(k.min + lane//16*8, 1, 8)])       each lane loads a row of 8 for other lanes
 
-`ldmatrix` loads matrices of 8 rows of 16 bytes from shared memory, of elements of 16 bits. Rows are rows or columns of
-the operand, whichever adjoin in memory (the instruction transposes them), and begin at multiples of 16 bytes.
+`ldmatrix` loads matrices of 16-bit elements from shared memory, 8 rows of 16 bytes each. A row is a row or a column of
+the operand, whichever is contiguous in memory (the instruction transposes columns), and begins at a multiple of 16
+bytes.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from .let_sums import Named
 
 @dataclass(frozen=True)
 class Storage:
-    """How a buffer lies in memory: the order of its dims, that whose elements adjoin last, and the unused entries at
-    the end of each dim."""
+    """How a buffer is stored in memory: the order of its dims, with the contiguous one last, and the number of unused
+    entries at the end of each dim."""
 
     order: tuple[int, ...]
     pads: tuple[int, ...]
@@ -39,17 +40,18 @@ class Storage:
 class SharedMatrices:
     """The buffers in shared memory around a statement, from which fragments may be loaded by rows."""
 
-    storage: Mapping[str, Storage]  # of all buffers
+    storage: Mapping[str, Storage]  # by buffer, for all buffers
     named: Named
     realized: Mapping[str, Realize]
 
     def inside(self, s: Stmt) -> SharedMatrices:
-        """Those around what is inside a statement."""
+        """The buffers around the children of a statement."""
         realized = {**self.realized, s.buffer: s} if isinstance(s, Realize) else self.realized
         return SharedMatrices(self.storage, self.named.inside(s), realized)
 
     def contiguous(self, e: Expr) -> int | None:
-        """The dim along which a load may be of whole rows: those of its buffer are multiples of 16 bytes apart."""
+        """The dim along which a load may read whole rows, if the rows of its buffer begin at multiples of 16 bytes;
+        otherwise None."""
         s = self.realized.get(e.buffer) if isinstance(e, Load) and e.mask is None and e.dtype.bytes == 2 else None
         if s is None or s.memory is not Memory.SHARED or s.buffer not in self.storage:
             return None
@@ -59,7 +61,7 @@ class SharedMatrices:
         return dim if is_whole else None
 
     def is_start(self, buffer: str, dim: int, index: Expr) -> bool:
-        """Whether a place along the dim that adjoins in memory is a multiple of 16 bytes behind the buffer's first."""
+        """Whether an index along the contiguous dim is a multiple of 16 bytes from the start of the buffer."""
         low = self.realized[buffer].box[dim][0]
         behind = self.named.form(index).plus(self.named.form(low), -1)
         return known_remainder(behind.expr(), MATRIX, {}) == 0
@@ -70,7 +72,7 @@ class Fragment:
     """How each lane reads its elements of a matrix in whole fragments."""
 
     layout: Layout
-    loops: tuple[str, str]  # over the dims of the matrix
+    loops: tuple[str, str]  # the loops over the dims of the matrix
     begin: Mapping[str, Expr]  # the first coordinate of each loop
     lanes: Mapping[Digit, Var]  # the digits of a lane's number
     shared: SharedMatrices
@@ -84,7 +86,7 @@ class Fragment:
         return Shuffle(e.dtype, count, tuple(self.parts(e)), tuple(range(count)))
 
     def matrices(self, e: Load) -> Expr | None:
-        """Its elements by `ldmatrix`, a row by each lane; None where rows do not adjoin or are not aligned."""
+        """Load the elements by `ldmatrix`, one row by each lane. None if rows are not contiguous or not aligned."""
         dim = self.shared.contiguous(e)
         along = None if dim is None else self.loop_along(e, dim)
         if dim is None or along is None:
@@ -108,7 +110,8 @@ class Fragment:
         return Instruction(e.dtype, count * PACKED, matrix_load(count, self.is_packed(along)), (rows,))
 
     def loop_along(self, e: Load, dim: int) -> str | None:
-        """The loop that moves along a dim of a buffer one by one, and along no other."""
+        """The only loop that moves the index along a dim of a buffer, if it does so by steps of 1 and moves no other
+        index."""
         form = linear(e.indices[dim])
         loops = [x for x in self.loops if any(x in names(atom) for atom, _ in form.terms.values())]
         others = [i for k, i in enumerate(e.indices) if k != dim]
@@ -118,11 +121,11 @@ class Fragment:
         return loops[0] if is_alone else None
 
     def is_packed(self, loop: str) -> bool:
-        """Whether elements that are next to each other along a loop are in one register."""
+        """Whether elements that are adjacent along a loop share a register."""
         return any(d.unit is Unit.REGISTER and d.weight == 1 for d in self.layout.dims[self.loops.index(loop)])
 
     def parts(self, e: Expr) -> list[Expr]:
-        """The elements in parts: adjacent ones in memory that are in adjacent registers are one load."""
+        """The elements in parts: elements that are adjacent in memory and in registers are loaded together."""
         elements = [self.element(e, n) for n in range(self.layout.count(Unit.REGISTER))]
         digits = [d for of_dim in self.layout.dims for d in of_dim]
         adjacent = next(d.size for d in digits if d.unit is Unit.REGISTER and d.weight == 1)

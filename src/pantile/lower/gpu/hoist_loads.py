@@ -1,11 +1,11 @@
-"""Hoist loads: a load moves before stores that do not alias it, so that several loads are in flight at a time.
+"""Hoist loads: a load moves before stores that do not alias it, so that several loads are in flight at the same time.
 
 before:  f[y*s + x] = a*f[(y - 1)*s + x] + b*f[y*s + x]        after:  let f.ahead.0 = f[(y + 1)*s + x]
          f[(y + 1)*s + x] = a*f[y*s + x] + b*f[(y + 1)*s + x]          f[y*s + x] = a*f[(y - 1)*s + x] + b*f[y*s + x]
                                                                        f[(y + 1)*s + x] = a*f[y*s + x] + b*f.ahead.0
 
-This is for scans whose loops are unrolled. Code for GPUs has no alias information, and the latency of a load is that of
-hundreds of instructions.
+This is for scans whose loops are unrolled. GPU code has no alias information, and a load takes as long as hundreds of
+other instructions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ONE: Key = key(Var(INDEX, 1, ""))  # stands for 1
 
 
 def hoist_loads(body: Stmt) -> Stmt:
-    """Move loads before a run of stores where none of the stores changes what they load."""
+    """Move loads before a run of stores if none of the stores changes what they load."""
     private = {s.buffer for s in walk(body) if isinstance(s, Alloc) and s.memory is not Memory.HEAP}
     return _visit(body, count(), private)
 
@@ -49,12 +49,12 @@ def _visit(s: Stmt, numbers: Iterator[int], private: set[str]) -> Stmt:
 
 
 def _loaded_first(run: list[Store], numbers: Iterator[int], private: set[str]) -> Stmt:
-    """The stores in order, inside lets that hold the hoisted loads."""
+    """Return the stores in order, inside of lets that hold the hoisted loads."""
     names: dict[Key, tuple[str, Load]] = {}
     stores = list[Store]()
     for k, s in enumerate(run):
         before = [r for r in run[:k] if r.buffer not in private]
-        first = dict[Key, Expr]()  # loads of this store that no earlier one writes to
+        first = dict[Key, Expr]()  # loads in this store whose elements no earlier store of the run changes
         for e in walk_loads(s.value):
             theirs = [r for r in before if r.buffer == e.buffer]
             if theirs and e.mask is None and not loaded(e.indices[0]) and _is_apart(e, theirs):
@@ -78,14 +78,14 @@ def _is_apart(e: Load, stores: Iterable[Store]) -> bool:
 
 
 def _differ(a: _Form, b: _Form) -> bool:
-    """Whether two indices are those of different coordinates: they differ by constant numbers of rows and of elements.
-    No two elements of a buffer have the same address."""
+    """Whether two indices have different coordinates: they differ by constant numbers of rows and of elements. No two
+    elements of a buffer have the same address."""
     gaps = {k: n for k in a.keys() | b.keys() if (n := a.get(k, 0) - b.get(k, 0))}
     return bool(gaps) and all(what == _ONE for what, _ in gaps)
 
 
 def _form(index: Expr) -> _Form:
-    """The index as a sum of products, with rows kept apart from their strides."""
+    """Return the index as a sum of products, with row numbers kept apart from their strides."""
     products: _Form = {}
     form = linear(index)
     products[_ONE, ""] = form.constant

@@ -1,6 +1,6 @@
-"""Hybrid tiles: a buffer of a warp lies in shared memory up to a constant column, and from there on in registers of its
-lanes, W columns side by side in each of them (Algorithm 1 of Jangda and Guha: Model-Based Warp Overlapped Tiling for
-Image Processing Programs on GPUs, PACT 2020).
+"""Hybrid tiles: a buffer of a warp is in shared memory up to a constant column, and from there on in registers of its
+lanes, where a register holds W adjacent columns, one in each lane (Algorithm 1 of Jangda and Guha: Model-Based Warp
+Overlapped Tiling for Image Processing Programs on GPUs, PACT 2020).
 
 before:  realize g: [0..10] in shared               after:  realize g: [0..6], g.registers: [6..10] over (4 threads)
          lane for x in 0..10: g[x] = a[x]                   lane for x in 0..6: g[x] = a[x]
@@ -10,8 +10,8 @@ before:  realize g: [0..10] in shared               after:  realize g: [0..6], g
                                                                 f[x] = select(x < 6, g[x], g.registers[x])
                                                                        + g.registers[x + 2]
 
-Loops around accesses are unrolled, so that it is known of each which of both it is of, or that its first lanes read
-shared memory and the others a register. After that there are two ordinary buffers.
+Loops around accesses are unrolled, so that it is known for each access which of the two parts it reads, or that its
+first lanes read shared memory and the others a register. The result has two ordinary buffers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ from .thread_context import At, ThreadLoop, first_lane
 
 @dataclass(frozen=True)
 class TileSplit:
-    """Where a buffer is split: a dim, a column counted from its first one, and lanes by dims, outermost first."""
+    """How a buffer is split: along a dim, at a column counted from its first one. `lanes` maps dims to numbers of
+    lanes, outermost first."""
 
     dim: int
     column: int
@@ -50,9 +51,9 @@ class TileSplit:
 
 
 def hybrid_tiles(body: Stmt, splits: Mapping[str, TileSplit], small: bool = False) -> Stmt:
-    """Split buffers into what lies in shared memory and what lies in registers.
+    """Split buffers into a part in shared memory and a part in registers.
 
-    With `small`, blocks were shrunk to fit small arrays; a tile that cannot be split then is in shared memory.
+    With `small`, blocks were shrunk to fit small arrays; a tile that cannot be split is then in shared memory.
     """
     return _Visit(splits, small).visit(body, At(Named(), {}), {}) if splits else body
 
@@ -62,7 +63,7 @@ class _Visit:
         self.splits, self.small = splits, small
 
     def visit(self, s: Stmt, at: At, current: Mapping[str, _HybridTile]) -> Stmt:
-        """A statement; `current` has the buffers around it that are split."""
+        """Visit a statement. `current` has the split buffers around it."""
         if isinstance(s, Realize):
             current = {name: tile for name, tile in current.items() if name != s.buffer}
             if s.buffer in self.splits:
@@ -87,7 +88,7 @@ class _Visit:
 
 
 class _HybridTile:
-    """What a warp has of a stage, one buffer for each of its values, all of which are split."""
+    """The tile of a stage that a warp holds: one buffer for each value of the stage, all of which are split."""
 
     def __init__(self, realizes: list[Realize], at: At, split: TileSplit) -> None:
         self.realizes, self.split = realizes, split
@@ -110,7 +111,7 @@ class _HybridTile:
     # ---- the loops of its stage
 
     def stored(self, s: Stmt, at: At) -> Stmt:
-        """Statements with the loops that store the buffer, of both parts."""
+        """Replace the loops that store the buffer by loops over both parts."""
         if not self.is_stored_in(s):
             return s
         if isinstance(s, For) and s.kind is Kind.LANE:
@@ -123,7 +124,8 @@ class _HybridTile:
         return any(isinstance(i, Store) and i.buffer in self.buffers for i in walk(s))
 
     def in_parts(self, s: For, at: At) -> Stmt:
-        """Lane loops over all columns, as those of each part: of the registers of a lane one after the other."""
+        """Replace lane loops over all columns by loops over each part, those over the registers of a lane one after the
+        other."""
         dims = self.nested(s, at)
         along = next((name for name, k in dims.items() if k == self.split.dim), None)
         if along is None:
@@ -137,7 +139,7 @@ class _HybridTile:
         return block(*shared, *map(self.in_registers, pieces))
 
     def pieces(self, k: int) -> list[tuple[int, int]]:
-        """Where the registers of a lane begin along a dim, and how many lanes have each."""
+        """Where each register begins along a dim, and the number of lanes that have one."""
         lanes, first, extent = self.widths[k].size, 0, self.extent(k)
         if k == self.split.dim:
             first = self.split.column
@@ -147,7 +149,7 @@ class _HybridTile:
         return [(begin, min(lanes, extent - begin)) for begin in range(first, extent, lanes)]
 
     def nested(self, s: For, at: At) -> dict[str, int]:
-        """Nested lane loops, with the dims that they go over."""
+        """Map nested lane loops to the dims that they iterate over."""
         dims, *others = [
             {loop.var: self.dim(loop, store, inside) for loop in inside.loops}
             for store, inside in _stores(s, self.buffers, at)
@@ -157,7 +159,7 @@ class _HybridTile:
         return dims
 
     def dim(self, loop: ThreadLoop, store: Store, at: At) -> int:
-        """The dim that a lane loop goes over."""
+        """The dim that a lane loop iterates over."""
         moved = [at.moved(i, low) for i, low in zip(store.indices, self.lows, strict=True)]
         dims = [(k, rest) for k, (steps, rest) in enumerate(moved) if steps[loop.var]]
         extent = simplify(at.named.form(loop.extent).expr())
@@ -168,14 +170,15 @@ class _HybridTile:
         raise self.split.refuse("its lane loops do not go over all that a warp has of it")
 
     def in_registers(self, s: Stmt) -> Stmt:
-        """The statement with its stores to the registers."""
+        """Return the statement with its stores redirected to the registers."""
         s = rebuild(s, expressions(s), tuple([self.in_registers(c) for c in children(s)]))
         return replace(s, buffer=self.buffers[s.buffer]) if isinstance(s, Store) and s.buffer in self.buffers else s
 
     # ---- loads
 
     def load(self, e: Load, at: At) -> Expr:
-        """From one of both, or where lanes read across the column, from shared memory by those below it."""
+        """Load from one of the two parts. If lanes read on both sides of the column, those below it load from shared
+        memory."""
         index = e.indices[self.split.dim]
         first, last = {k: self.places(k, e.indices[k], at) for k in self.widths}[self.split.dim]
         there = replace(e, buffer=self.buffers[e.buffer])
@@ -190,7 +193,7 @@ class _HybridTile:
         return select(below, replace(e, mask=below if e.mask is None else below & e.mask), there)
 
     def places(self, k: int, index: Expr, at: At) -> tuple[int, int]:
-        """The first and the last entry of a dim that the lanes read."""
+        """The first and the last entry along a dim that the lanes read."""
         steps, rest = at.moved(index, self.lows[k])
         extents = {x.var: simplify(at.named.form(x.extent).expr()) for x in at.loops if steps[x.var]}
         counts = {name: int(n.value) for name, n in extents.items() if isinstance(n, Const)}
@@ -218,7 +221,7 @@ class _HybridTile:
 
 
 def _of_one_stage(s: Realize, splits: Mapping[str, TileSplit]) -> list[Realize]:
-    """The buffer, and those of the other values of its stage."""
+    """The buffer, and the buffers of the other values of its stage."""
     inside = s.body
     if isinstance(inside, Realize) and splits.get(inside.buffer) is splits[s.buffer]:
         return [s, *_of_one_stage(inside, splits)]
@@ -226,7 +229,7 @@ def _of_one_stage(s: Realize, splits: Mapping[str, TileSplit]) -> list[Realize]:
 
 
 def _stores(s: Stmt, buffers: Collection[str], at: At) -> Iterator[tuple[Store, At]]:
-    """The stores to some buffers, each in its context."""
+    """Yield the stores to some buffers, each with its context."""
     if isinstance(s, Store) and s.buffer in buffers:
         yield s, at
     for c, scope in step(s, at.scope):
@@ -234,7 +237,7 @@ def _stores(s: Stmt, buffers: Collection[str], at: At) -> Iterator[tuple[Store, 
 
 
 def _with_loops(s: Stmt, pieces: Mapping[str, tuple[int, int]], digits: Mapping[str, Digit]) -> Stmt:
-    """Lane loops over pieces of what they go over: where they begin, and how long they are."""
+    """Restrict lane loops to pieces of their ranges, each given by its start and its length."""
     s = rebuild(s, expressions(s), tuple([_with_loops(c, pieces, digits) for c in children(s)]))
     if not isinstance(s, For) or s.kind is not Kind.LANE:
         return s

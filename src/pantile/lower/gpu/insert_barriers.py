@@ -1,13 +1,15 @@
-"""Insert barriers: threads of a block wait for each other where one accesses what another has stored, and only there.
+"""Insert barriers: the threads of a block wait for each other where one accesses what another has stored, and only
+there.
 
 before:  thread for p in 0..340: g[p] = ...        after:  thread for p in 0..340: g[p] = ...
          thread for q in 0..256: f[q] = g[q + 1]           barrier
                                                            thread for q in 0..256: f[q] = g[q + 1]
 
-Each statement is compared with the accesses since the last barrier; those at the end of a loop body also with those at
-its beginning. In multi-buffered memory, slots of different iterations do not alias (`software_pipeline` has inserted
-the barrier that makes it so). Within a thread loop, barriers for the shared memory of each warp are there already
-(`insert_warp_barriers`); where a warp goes through such a loop again, its own lanes wait for each other.
+Each statement is compared with the accesses since the last barrier, and the beginning of a loop body also with those at
+its end. In multi-buffered memory, the slots of different iterations do not alias (`software_pipeline` has inserted the
+barrier that ensures this). Inside of a thread loop, `insert_warp_barriers` has already inserted barriers for the shared
+memory of each warp. If a warp executes such a loop more than once, the pass makes the lanes of the warp wait for each
+other in between.
 """
 
 from __future__ import annotations
@@ -27,12 +29,13 @@ from ...target.kinds import Kind, Memory
 
 
 class SharedBytes(NamedTuple):
-    """Memory that the threads of a block share: bytes of the block's own, or a buffer outside of it."""
+    """Memory that the threads of a block share: either a range of bytes in the block's shared memory, or a buffer
+    outside of the block."""
 
     buffer: str
     begin: int = 0
     end: int = 0
-    apart: int = 0  # bytes of each warp, where it is divided among them
+    apart: int = 0  # bytes per warp, if the range is divided among warps
 
     def overlaps(self, other: SharedBytes) -> bool:
         if self.end and other.end:
@@ -41,7 +44,8 @@ class SharedBytes(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """The slot of a multi-buffered allocation that an iteration of a loop uses, counted from the current iteration."""
+    """The slot of a multi-buffered allocation that an iteration of a loop uses, counted from the slot of the current
+    iteration."""
 
     loop: str
     distance: int
@@ -54,8 +58,8 @@ class _Slot(NamedTuple):
 class _Access(NamedTuple):
     place: SharedBytes
     stores: bool
-    alone: bool  # by the first thread alone
-    slot: _Slot | None = None  # None for any slot
+    alone: bool  # whether only the first thread makes the access
+    slot: _Slot | None = None  # None if it may be any slot
 
     def needs_barrier(self, after: _Access) -> bool:
         if self.place == after.place and self.place.apart:
@@ -86,17 +90,17 @@ def insert_barriers(program: Program) -> Program:
 
 
 class Barriers:
-    """Inserts a barrier of some threads, which take the iterations of loops of a kind concurrently."""
+    """Inserts barriers for threads that execute the iterations of loops of a kind concurrently."""
 
     barrier, kind = BARRIER, Kind.THREAD
 
     def __init__(self) -> None:
-        self.places: dict[str, SharedBytes | None] = {}  # memory of the kernel's own buffers; None for a thread's
-        self.slots: dict[str, tuple[int, int]] = {}  # multi-buffered: number of slots, and elements of each
+        self.places: dict[str, SharedBytes | None] = {}  # memory of the kernel's buffers; None if a thread's own
+        self.slots: dict[str, tuple[int, int]] = {}  # multi-buffered ones: number of slots, and elements per slot
 
     def visit(self, s: Stmt, open_: Accesses) -> tuple[Stmt, Accesses]:
-        """The statement with barriers, and the accesses since the last of them; `open_` are those before the
-        statement."""
+        """Return the statement with barriers, and the accesses since the last barrier. `open_` are the accesses since
+        the last barrier before the statement."""
         if effect_of(s) is Effect.BARRIER:
             return s, NOTHING
         self.note(s)
@@ -111,18 +115,18 @@ class Barriers:
         return block(self.barrier, made) if waits else made, after
 
     def note(self, s: Stmt) -> None:
-        """Note where the buffers are that a statement allocates."""
+        """Note where the buffers that a statement allocates are in memory."""
         if isinstance(s, Alloc):
             self.places[s.buffer] = _place(s)
             if s.slots > 1 and isinstance(s.size, Const):
                 self.slots[s.buffer] = s.slots, int(s.size.value) // s.slots
 
     def is_unit(self, s: Stmt) -> bool:
-        """Whether no barrier is needed inside of a statement, or possible."""
+        """Whether a barrier inside of the statement is not needed or not possible."""
         return isinstance(s, For) and s.kind is self.kind or not children(s) and not isinstance(s, Block)
 
     def unit(self, s: Stmt, open_: Accesses) -> Stmt:
-        """Such a statement, behind the accesses since the last barrier."""
+        """Process a unit; unchanged by default. `open_` are the accesses since the last barrier."""
         return s
 
     def inside(self, s: Stmt, open_: Accesses) -> tuple[Stmt, Accesses]:
@@ -171,7 +175,7 @@ class Barriers:
         return self.places.get(buffer, SharedBytes(buffer))
 
     def slot(self, buffer: str, indices: tuple[Expr, ...]) -> _Slot | None:
-        """The slot that is accessed, where it is known: (loop + distance) % slots * elements + ..."""
+        """The slot that is accessed, if it is known. Its index is (loop + distance) % slots * elements + ..."""
         if buffer not in self.slots:
             return None
         slots, elements = self.slots[buffer]
@@ -186,7 +190,7 @@ class Barriers:
 
 
 class _BlockBarriers(Barriers):
-    """Those of the threads of a block."""
+    """Inserts the barriers for the threads of a block."""
 
     def __init__(self, threads: int) -> None:
         super().__init__()
@@ -198,14 +202,14 @@ class _BlockBarriers(Barriers):
             self.places[i.buffer] = self.of_warps(s)
 
     def of_warps(self, s: Stmt) -> SharedBytes | None:
-        """The shared memory that warps have in a thread loop."""
+        """The shared memory that the warps have in a thread loop."""
         parts = _of_warps(s)
         begin = min([int_of(i.offset) for i in parts], default=0)
         apart = max([i.apart for i in parts], default=0)
         return SharedBytes("", begin, begin + apart * (self.threads // WARP_SIZE), apart) if parts else None
 
     def unit(self, s: Stmt, open_: Accesses) -> Stmt:
-        """A thread loop; where a warp may have gone through it before, its lanes wait for each other."""
+        """Process a thread loop. If a warp may have executed it before, its lanes first wait for each other."""
         mine = self.of_warps(s)
         if not isinstance(s, For) or mine is None:
             return s
@@ -222,7 +226,7 @@ def _is(e: Expr, number: int) -> bool:
 
 
 def int_of(e: Expr | None) -> int:
-    """The value of what lowering has made constant in a kernel of blocks."""
+    """The value of an expression that lowering has made constant in kernels."""
     assert isinstance(e, Const)
     return int(e.value)
 

@@ -1,5 +1,5 @@
-"""Insert warp barriers: the lanes of a warp wait for each other where one accesses what another has stored in shared
-memory of the warp, and only there.
+"""Insert warp barriers: the lanes of a warp wait for each other where one accesses what another has stored in the
+warp's shared memory, and only there.
 
 before:  warp for w in 0..4:                         after:  warp for w in 0..4:
              realize g: [...] in shared                          realize g: [...] in shared
@@ -7,9 +7,10 @@ before:  warp for w in 0..4:                         after:  warp for w in 0..4:
              lane for x in 0..32: f[x] = g[x + 1]                warp_barrier()
                                                                  lane for x in 0..32: f[x] = g[x + 1]
 
-A lane loop is one piece, inside of which lanes do not exchange anything. What is around it all lanes of a warp do
-alike, so all of them come to the barrier; other warps need not. The beginning of a warp loop whose iterations a warp
-takes in turn is compared with its end by `insert_barriers`, which knows how many warps there are.
+Lanes do not exchange anything inside of a lane loop, so a lane loop is treated as a unit. Control flow around it is
+uniform within a warp, so all lanes of the warp reach the barrier; other warps need not. If a warp takes several
+iterations of a warp loop in turn, `insert_barriers`, which knows the number of warps, compares the beginning of the
+loop body with its end.
 """
 
 from __future__ import annotations
@@ -36,19 +37,20 @@ def insert_warp_barriers(body: Stmt, graph: Graph) -> Stmt:
 
 
 def shared_by_lanes(s: Stmt) -> set[str]:
-    """The buffers in a warp that lie in shared memory."""
+    """The buffers inside of a warp that are in shared memory."""
     return {i.buffer for i in walk(s) if isinstance(i, Realize) and i.memory is Memory.SHARED}
 
 
 class _WarpBarriers(Barriers):
-    """Those of the lanes of a warp; `is_once` tells whether each warp takes one iteration of the warp loops."""
+    """Inserts the barriers for the lanes of a warp. `is_once` tells whether each warp takes one iteration of the warp
+    loops."""
 
     barrier, kind = WARP_BARRIER, Kind.LANE
 
     def __init__(self, graph: Graph, is_once: bool) -> None:
         super().__init__()
         self.graph, self.is_once = graph, is_once
-        self.live = set[str]()  # buffers of the warp around a statement; others may take the bytes of those before
+        self.live = set[str]()  # the warp's buffers around a statement; later ones may reuse the bytes of others
 
     def place(self, buffer: str) -> SharedBytes | None:
         return self.places.get(buffer)
@@ -72,7 +74,8 @@ class _WarpBarriers(Barriers):
         return super().is_unit(s) or isinstance(s, For) and s.kind is Kind.SERIAL and self.is_of_one_value_each(s)
 
     def is_of_one_value_each(self, s: For) -> bool:
-        """Whether the elements that a loop stores get no other value in a later iteration, and are not read in it."""
+        """Whether no later iteration of a loop stores to the elements that an iteration stores, and the loop does not
+        read them."""
         stored = {i.buffer for i in walk(s) if isinstance(i, Store)} & self.places.keys()
         read = union([loaded(e) for i in walk(s) for e in expressions(i)])
         pure = all(not self.graph.producer[made_for(b)].updates for b in stored)

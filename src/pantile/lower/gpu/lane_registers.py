@@ -1,4 +1,5 @@
-"""Lane registers: a buffer of a warp is distributed over registers of its lanes, which read each other's by shuffles.
+"""Lane registers: a buffer of a warp is distributed over registers of its lanes, which read each other's registers by
+shuffles.
 
 before:  realize g: [x.min..x.min + 32] over (32 threads)    after:  realize g: [0..1], g.from.2: [0..1]
          lane for q in 0..32: g[x.min + q] = a[x.min + q]            lane for q in 0..32:
@@ -7,9 +8,9 @@ before:  realize g: [x.min..x.min + 32] over (32 threads)    after:  realize g: 
                                                                      lane for x in 0..30:
                                                                          f[x] = g[0] + g.from.2[0]
 
-A value is shuffled to other lanes as soon as it is stored, once for each constant distance at which it is read. Where
-data or a loop decides which lane to read from, or a lane's next elements are behind those of all lanes, the shuffle is
-at the read.
+A value is shuffled to other lanes as soon as it is stored, once for each constant distance at which it is read. The
+shuffle is at the read instead if data or a loop decides which lane to read from, or if there are several rows of lanes,
+so that a lane's next elements follow those of all lanes.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ from .thread_context import At, ThreadLoop, first_lane
 
 
 class _Share(NamedTuple):
-    """How a dim is distributed: so many adjacent elements in each of so many lanes, whose numbers lie `weight` apart.
+    """How a dim is distributed: each of `lanes` lanes holds `each` adjacent elements, and the numbers of consecutive
+    lanes differ by `weight`.
 
-    There may be several such rows of lanes, the elements of one behind those of the one before.
+    There may be several such rows of lanes; the elements of a row follow those of the row before.
     """
 
     each: int
@@ -46,9 +48,10 @@ class _Share(NamedTuple):
     rows: int
 
     def step(self, loop: ThreadLoop) -> int:
-        """How far the elements of a lane are from those of the one that has the iteration before, if that is a number.
+        """The distance between the elements of a lane and those of the lane with the previous iteration, or 0 if it is
+        not constant.
 
-        In rows, that is so for the lanes of a row.
+        With several rows, this holds for the lanes of one row.
         """
         end = loop.weight + 1 if self.rows == 1 else loop.span
         is_within = self.weight <= loop.weight and end <= self.weight * self.lanes
@@ -56,7 +59,8 @@ class _Share(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Where an element is along a dim: its lane and its register, which is one row further in lanes below `wrapped`."""
+    """The lane and the register that hold an element along a dim. In lanes below `wrapped`, the register is one row
+    further."""
 
     lane: Expr
     register: Expr
@@ -64,23 +68,23 @@ class _Source(NamedTuple):
 
 
 class LaneRegisters(OwnRegisters):
-    """A buffer of a warp. Where lanes do not share it, each lane has all of it."""
+    """A buffer of a warp. If the lanes do not share it, each lane has a copy of the whole buffer."""
 
     def __init__(self, s: Realize, at: At, lane: Expr, refuse: Refuse) -> None:
-        """`lane` is the number of a thread in its warp."""
+        """`lane` is the number of a thread within its warp."""
         super().__init__(s, at)
         self.lane, self.refuse = lane, refuse
         self.accesses = list[Access]()
         self.shares = dict(_shares(s, s.layout)) if s.layout is not None else {}  # by dim
-        self.extents: dict[tuple[int, ...], tuple[Expr, ...]] = {}  # register -> those of the loops that store it first
-        self.distances: dict[int, str] = {}  # distance in lanes -> the buffer of values shuffled from there
-        self.numbers: dict[str, set[int]] = {}  # each of these buffers -> dims along which its indices are constant
+        self.extents: dict[tuple[int, ...], tuple[Expr, ...]] = {}  # register -> extents of loops that store it first
+        self.distances: dict[int, str] = {}  # distance in lanes -> the buffer of values shuffled over it
+        self.numbers: dict[str, set[int]] = {}  # buffer -> dims along which its indices are constant
 
     def note(self, access: Access) -> None:
         self.accesses.append(access)
 
     def decide(self, small: bool) -> None:
-        """Decide the constant distances at which values are shuffled when they are stored."""
+        """Find the constant distances over which values are shuffled when they are stored."""
         stores = [a for a in self.accesses if a.is_store]
         for a in stores:
             self.check(a)
@@ -98,7 +102,7 @@ class LaneRegisters(OwnRegisters):
             self.numbers[name] -= self.unknown(indices, at, self.numbers[name])
 
     def check(self, store: Access) -> None:
-        """Refuse a store that does not move with the lanes as the layout says."""
+        """Refuse a store whose index does not move with the lanes as the layout says."""
         moves = [store.at.moved(i, low) for i, low in zip(store.indices, self.lows, strict=True)]
         others = [a for _, rest in moves for a, _ in rest.terms.values() if depends(a, store.at.variables)]
         each = [[n for steps, _ in moves if (n := steps[x.var])] for x in store.at.loops]
@@ -110,12 +114,12 @@ class LaneRegisters(OwnRegisters):
                 raise self.refuse(self.s, "lanes of one loop share it otherwise than those of another")
 
     def step(self, k: int, loop: ThreadLoop) -> int:
-        """How far the elements of a lane are from those of the one of the iteration before, along a dim."""
+        """The distance along a dim between the elements of a lane and those of the lane with the previous iteration."""
         return self.shares[k].step(loop) if k in self.shares else 0
 
     @property
     def buffers(self) -> list[str]:
-        """The lane's own registers, and those of values shuffled from other lanes."""
+        """The lane's own registers, and the registers for values shuffled from other lanes."""
         return [self.s.buffer, *self.distances.values()]
 
     def realized(self, body: Stmt) -> Stmt:
@@ -126,14 +130,14 @@ class LaneRegisters(OwnRegisters):
         return body
 
     def side(self, k: int, name: str) -> tuple[Expr, Expr]:
-        """The registers of a lane along a dim."""
+        """The start and the number of a lane's registers along a dim."""
         low, extent = self.s.box[k]
         if k in self.shares:
             return ZERO, const(self.shares[k].each * self.shares[k].rows, INDEX)
         return (ZERO if k in self.numbers[name] else low), extent
 
     def held(self, name: str, indices: Indices, at: At, registers: dict[int, Expr]) -> Indices:
-        """The indices of a lane's registers, given those along the dims that lanes share."""
+        """The indices of a lane's registers. `registers` gives the indices along the dims that lanes share."""
         numbered = self.numbered(indices, at, self.numbers[name])
         return tuple([moved_to(i, registers[k]) if k in registers else i for k, i in enumerate(numbered)])
 
@@ -152,7 +156,7 @@ class LaneRegisters(OwnRegisters):
         return block(*made)
 
     def stored(self, k: int, index: Expr, at: At) -> Expr:
-        """The register of an element along a dim, which the lane itself must compute."""
+        """The register of an element along a dim. The lane itself must compute the element."""
         each, lanes, _, rows = self.shares[k]
         first = simplify(at.moved(index, self.lows[k])[1].expr())
         last = simplify(first + index.stride * (index.lanes - 1)) if isinstance(index, Ramp) else first
@@ -163,7 +167,7 @@ class LaneRegisters(OwnRegisters):
         raise self.refuse(self.s, f"a lane has {each * rows} values of it, and computes others")
 
     def kept(self, value: Expr, before: Load, at: At, registers: tuple[Expr, ...]) -> Expr:
-        """The value that a lane stores; lanes that an update does not reach keep theirs."""
+        """The value that a lane stores. Lanes that an update does not reach keep their value."""
         extents = tuple([at.named.form(loop.extent).expr() for loop in at.loops])
         first = self.extents.setdefault(tuple([int(i.value) for i in registers if isinstance(i, Const)]), extents)
         if len(first) == len(extents) and all(map(same, first, extents)):
@@ -188,13 +192,14 @@ class LaneRegisters(OwnRegisters):
         return all(is_alike(indices[k]) for k in self.shares)
 
     def elements(self, indices: Indices) -> list[Indices]:
-        """The indices of a vector access, separated by the lanes that hold its elements."""
+        """The indices of a vector access: one entry if a single lane holds the vector, otherwise one for each
+        element."""
         if self.is_of_one_lane(indices):
             return [indices]
         return [tuple([_nth(i, k) for i in indices]) for k in range(max(i.lanes for i in indices))]
 
     def element(self, e: Load, at: At, is_place: bool) -> Expr:
-        """An element: from this lane's own registers, from values shuffled before, or by a shuffle here."""
+        """Read an element from this lane's own registers, from values shuffled earlier, or by a shuffle here."""
         sources = {k: self.source(k, e.indices[k], at) for k in self.shares}
         registers = {k: source.register for k, source in sources.items()}
         far = self.distance(e.indices, at)
@@ -208,7 +213,7 @@ class LaneRegisters(OwnRegisters):
         return self.shuffled(e, sources, lane, at)
 
     def source(self, k: int, index: Expr, at: At) -> _Source:
-        """Where an element is along a dim."""
+        """The lane and the register that hold an element along a dim."""
         each, lanes, _, rows = share = self.shares[k]
         steps, rest = at.moved(index, self.lows[k])
         place, moved = simplify(rest.expr()), [var(name) * (n // each) for name, n in steps.items() if n]
@@ -229,8 +234,8 @@ class LaneRegisters(OwnRegisters):
         return _Source(sum(moved, const(far, INDEX)) % lanes, register, far if moved else 0)
 
     def shuffled(self, e: Load, sources: dict[int, _Source], lane: Expr, at: At) -> Expr:
-        """Shuffle the value of another lane, at an index that all lanes share: each lane loads for those that read from
-        it.
+        """Shuffle the value of another lane. All lanes use the same index, since each lane loads the value for the
+        lanes that read from it.
         """
         if any(at.differs(i) for k, i in enumerate(e.indices) if k not in self.shares):
             raise self.refuse(self.s, "lanes ask each other for values at places that differ")
@@ -240,21 +245,21 @@ class LaneRegisters(OwnRegisters):
         return shuffle(mine, lane if asks is None else select(asks, lane, self.lane))
 
     def offered(self, e: Load, at: At, sources: dict[int, _Source]) -> Expr:
-        """What a lane has for the one that reads from it."""
+        """The value that a lane provides to the lane that reads from it."""
         k, source = next(((k, source) for k, source in sources.items() if source.wrapped), (0, None))
         if source is None:
             registers = {k: source.register for k, source in sources.items()}
             return replace(e, indices=self.held(e.buffer, e.indices, at, registers))
         each, lanes, weight, rows = self.shares[k]
         first = number(source.register) or 0
-        places = [const(n, INDEX) for n in (first, first + each) if 0 <= n < each * rows]  # no lane wants any other
+        places = [const(n, INDEX) for n in (first, first + each) if 0 <= n < each * rows]  # no lane reads any other
         now, *behind = [self.offered(e, at, {**sources, k: _Source(source.lane, n)}) for n in places]
         if not behind:
             return now
         return select(broadcast(self.lane // weight % lanes < source.wrapped, e.lanes), behind[0], now)
 
     def is_there(self, e: Load, asks: Expr, at: At) -> Expr:
-        """The uniform condition under which any lane may read a value. `asks` is this lane's own condition."""
+        """The uniform condition under which any lane may read a value. `asks` is the condition of this lane alone."""
         conditions = conjuncts(asks)
         alike = [c for c in conditions if not at.differs(c)]
         if len(alike) < len(conditions):
@@ -265,8 +270,8 @@ class LaneRegisters(OwnRegisters):
         return logical_and(*alike)
 
     def is_stored(self) -> list[Expr]:
-        """Whether the lanes hold values, as far as that is known at the load: the loop that stores them may run no
-        iterations.
+        """The conditions under which lanes hold values, as far as they are known at the load: the loop that stores them
+        may run no iterations.
         """
         loops = [i.var for i in walk(self.s.body) if isinstance(i, For)]
         first = next(iter(self.extents.values()), ())
@@ -289,26 +294,26 @@ class LaneRegisters(OwnRegisters):
 
 
 def _shares(s: Realize, layout: Layout) -> Iterator[tuple[int, _Share]]:
-    """How the dims are distributed that lanes share."""
+    """Yield how each dim that lanes share is distributed."""
     for k, (_, extent) in enumerate(s.box):
         digits = list(layout.steps(k))
         if digits:
             (each, first), *others = digits
             lanes = first.size
-            for far, d in others:  # of a loop around, whose lanes follow those of this one
+            for far, d in others:  # digits of a loop around, whose lanes follow those of this one
                 lanes *= d.size if (far, d.weight) == (each * lanes, first.weight * lanes) else 1
             rows = -(-int(extent.value) // (each * lanes)) if isinstance(extent, Const) else 1
             yield k, _Share(each, lanes, first.weight, max(rows, 1))
 
 
 def _nth(e: Expr, k: int) -> Expr:
-    """One lane of a vector."""
+    """Return one lane of a vector."""
     if is_alike(e):
         return first_lane(e)
     return simplify(e.base + e.stride * k) if isinstance(e, Ramp) else Shuffle(e.dtype, 1, (e,), (k,))
 
 
 def _element(e: Load, k: int) -> Load:
-    """The load of one lane of a vector."""
+    """Return the load of one lane of a vector."""
     mask = None if e.mask is None else _nth(e.mask, k)
     return Load(e.dtype, 1, e.buffer, tuple([_nth(i, k) for i in e.indices]), mask)

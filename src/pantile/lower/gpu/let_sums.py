@@ -1,4 +1,4 @@
-"""The values of lets as sums: whether two indices are equal is decided by their difference, which is mostly constant.
+"""The values of lets as sums. Two indices are compared by their difference, which is mostly constant.
 
 let f.y.min = yo*64 + ty*8 - 1
 let row = yo*64 + ty*8                      form(row + 1) - form(f.y.min) = 2
@@ -16,7 +16,7 @@ from ...ir.nodes import Let, Stmt
 
 
 class Named:
-    """The names visible at a statement, each as a sum of names that are not lets."""
+    """The names visible at a statement, each with its value as a sum of names that are not lets."""
 
     def __init__(self, forms: Mapping[str, Linear] | None = None) -> None:
         self._forms = forms or {}
@@ -41,7 +41,7 @@ class Named:
         return result
 
     def _part(self, atom: Expr) -> Linear | None:
-        """The value of an atom; None stands for the atom itself."""
+        """The value of an atom, or None if it stands for itself."""
         if isinstance(atom, Var):
             return self._forms.get(atom.name)
         if isinstance(atom, Op) and atom.op == "mod" and isinstance(atom.args[1], Const):

@@ -1,7 +1,7 @@
-"""Values of the lets around a statement, and memoized results of analyses of indices there.
+"""The values of the lets around a statement, and memoized results of index analyses.
 
-Iterations that were unrolled are many, and share most of their nodes: they have lets of the same values, and access the
-same places. What is found of one is looked up for the others, by the identity of nodes.
+Unrolled iterations are numerous and share most of their nodes: their lets have the same values, and they access the
+same elements. The result for one iteration is looked up for the others, by node identity.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ...expr.visit import names, substitute
 from ...ir.nodes import Let, Stmt
 
 T = TypeVar("T")
-_Results = dict[tuple[Hashable, ...], tuple[object, ...]]  # by nodes, which stay alive in it as their ids do
+_Results = dict[tuple[Hashable, ...], tuple[object, ...]]  # by node ids; the values keep these nodes alive
 
 
 class Lets:
-    """The values that names stand for."""
+    """The values that the names around a statement stand for."""
 
     def __init__(self, values: Mapping[str, Expr], results: _Results | None = None) -> None:
         self.values = values

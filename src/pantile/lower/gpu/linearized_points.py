@@ -1,4 +1,4 @@
-"""Linearized points: the points of nested loops in one numbering, by which threads or lanes share them.
+"""Linearized points: the points of nested loops are numbered, and threads or lanes share them by number.
 
 before:  thread for y in lo..lo + 10:          after:  let y = lo + p // 34
              thread for x in 0..n:                     let x = p % 34
@@ -18,23 +18,23 @@ from ...target.kinds import Kind
 from ..extent_bounds import most
 from ..footprint import step
 
-_LARGEST = 1 << 20  # points that are distributed by constant bounds
-TripCounts = list[int | None]  # upper bounds for nested loops, outermost first, None where there is none
+_LARGEST = 1 << 20  # most points that are distributed by constant bounds
+TripCounts = list[int | None]  # upper bounds for nested loops, outermost first; None if unknown
 
 
 @dataclass(frozen=True)
 class LinearizedPoints:
-    """The points of nested loops of a kind: the number of one of them, and a trip count per depth."""
+    """The points of nested loops of a kind: the number of one point, and the largest trip count at each depth."""
 
     number: Expr
     most: tuple[int, ...]
     kind: Kind
 
     def of(self, s: Stmt, depth: int = 0) -> Stmt:
-        """The work of one point.
+        """Return the work of one point.
 
-        Statements in fewer loops, such as the tails of splits, are done by the first of the points that differ only in
-        the others.
+        Statements in fewer loops, such as the tails of splits, are executed for the first of the points that differ
+        only in the other loops.
         """
         if not (isinstance(s, For) and s.kind is self.kind):
             others = math.prod(self.most[depth:])
@@ -47,7 +47,7 @@ class LinearizedPoints:
         return own if certain else If(digit < s.extent, own)
 
     def digit(self, depth: int) -> Expr:
-        """The coordinate of a point at a depth, from 0 on."""
+        """The coordinate of the point at a depth, counted from 0."""
         inside, outside = math.prod(self.most[depth + 1 :]), math.prod(self.most[:depth])
         number = self.number if inside == 1 else self.number // inside
         return number if outside == 1 else number % self.most[depth]
@@ -60,14 +60,14 @@ def deepest(s: Stmt, kind: Kind = Kind.THREAD) -> int:
 
 
 def trip_counts(s: For, scope: Scope) -> TripCounts:
-    """Upper bounds of the trip counts of a loop and those of its kind in it."""
+    """Upper bounds of the trip counts of a loop and of the loops of its kind inside of it."""
     bounds: TripCounts = []
     _note(s, scope, s.kind, 0, bounds)
     return bounds
 
 
 def _note(s: Stmt, scope: Scope, kind: Kind, depth: int, bounds: TripCounts) -> None:
-    """Update the upper bounds, per depth."""
+    """Update the upper bounds at each depth."""
     if isinstance(s, For) and s.kind is kind:
         here = _most(s.extent, scope)
         if depth == len(bounds):
@@ -81,6 +81,7 @@ def _note(s: Stmt, scope: Scope, kind: Kind, depth: int, bounds: TripCounts) -> 
 
 
 def _most(extent: Expr, scope: Scope) -> int | None:
-    """An upper bound of a loop's trip count, if it is small enough for threads to share."""
+    """An upper bound of a loop's trip count, or None if there is none that is small enough for threads to share the
+    points."""
     bound = most(extent, scope)
     return max(bound, 1) if bound is not None and bound <= _LARGEST else None

@@ -5,10 +5,11 @@ before:  for y: for x: f[y, x] = ...         after:  block for f.block in 0..1:
              block for xo: g                         block for yo: block for xo: g
              for x: the rest of g                    block for yo: for x: the rest of g
 
-The host allocates, decides and launches; it cannot read or write what lies on the device. So what no block loop was
-asked for is one block. So is all that uses memory of a block or of its threads where the block loop that it was asked
-for is no loop any more: it has one iteration, or this is the rest of a split. The iterations of a block loop are
-independent of each other: what is in it one after another may be in one loop after the other.
+The host allocates, evaluates conditions and launches kernels; it cannot read or write device memory. A stage without a
+block loop therefore becomes one block. So does a statement that uses memory of a block or of its threads when the
+requested block loop no longer exists, because it has a single iteration or because the statement is the tail of a
+split. The iterations of a block loop are independent, so a block loop over consecutive statements may be distributed
+into consecutive block loops.
 """
 
 from __future__ import annotations
@@ -63,12 +64,13 @@ def _host(s: Stmt, stage: str) -> Stmt:
 
 
 def _apart(s: Stmt, around: _Around) -> Stmt:
-    """Distribute a block loop over its body (`around` is the loop): nested block loops on their own, then the rest."""
+    """Distribute a block loop over the statements of its body. `around` wraps a statement in the loop. Nested block
+    loops become separate."""
     if not has_blocks(s):
         return around(s)
     if isinstance(s, Block):
         return block(*(_apart(c, around) for c in s.stmts))
-    # Each part tests conditions anew. No pass puts a condition around block loops that these may change.
+    # Each part tests the condition again. No pass puts a condition around block loops that these loops may change.
     stored = {i.buffer for i in walk(s) if isinstance(i, Store)}
     if not union(list(map(loaded, expressions(s)))).isdisjoint(stored):
         raise InternalError(f"a condition around block loops depends on what they store: {sorted(stored)}")

@@ -1,12 +1,13 @@
-"""Map lanes: the iterations of lane loops are the lanes of a warp, which exchange values by shuffles.
+"""Map lanes: the iterations of lane loops become the lanes of a warp, which exchange values by shuffles.
 
 before:  thread for w in 0..4: thread for lane in 0..32:     after:  thread for w in 0..4: thread for lane in 0..32:
              lane for x.lane in 0..30:                                   let x.lane = min(lane, 29)
                  let x = x.min + x.lane                                  let x = x.min + x.lane
                  f[x] = ...                                              if lane < 30: f[x] = ...
 
-All lanes execute all of it, so that each can take part in warp shuffles. Lanes beyond the trip count repeat the work of
-the last one and store nothing that others see. Of nested lane loops, each counts a digit of the lane's number.
+All lanes execute the whole body, so that each can take part in warp shuffles. Lanes beyond the trip count repeat the
+work of the last iteration and store nothing that others see. If lane loops are nested, each counts one digit of the
+lane's number.
 
 Sums, minima and other associative reductions are butterfly reductions over distances 16, 8, 4, 2 and 1, after which all
 lanes have the result.
@@ -51,7 +52,7 @@ def map_lanes(body: Stmt, refuse: Refuse) -> Stmt:
 
 
 def _visit(s: Stmt, refuse: Refuse, named: Named, scope: Scope, held: frozenset[str]) -> Stmt:
-    """The statement; `held` has the buffers of the block that each lane has its own part of."""
+    """Map the lane loops of a statement. `held` has the buffers of the block that are distributed to its lanes."""
     if isinstance(s, For) and s.kind is Kind.THREAD and s.digit is not None:
         ((inner, scope),) = step(s, scope)
         return replace(s, body=_Warp(s.var, refuse, inner, held).made(named, scope))
@@ -62,15 +63,15 @@ def _visit(s: Stmt, refuse: Refuse, named: Named, scope: Scope, held: frozenset[
 
 
 class _Warp:
-    """The work of one warp; `lane` is the name of a thread's number in it."""
+    """The work of one warp. `lane` is the name of a thread's number within the warp."""
 
     def __init__(self, lane: str, refuse: Refuse, body: Stmt, held: frozenset[str]) -> None:
         self.lane, self.refuse, self.body = var(lane), refuse, body
-        self.shared = shared_by_lanes(body)  # where lanes wait for each other
+        self.shared = shared_by_lanes(body)  # lanes wait for each other between accesses of these
         self.own = held.union(i.buffer for i in statements(body) if isinstance(i, Realize)) - self.shared
-        self.parts = set(held)  # those of which each lane has its own values
+        self.parts = set(held)  # buffers of which each lane has its own values
         self.others: dict[str, list[_Access]] = {}  # accesses of buffers that are not the warp's own
-        self.changed = _updated(body, self.shared)  # those that the warp both stores to and reads
+        self.changed = _updated(body, self.shared)  # buffers that the warp both stores to and reads
         self.count = 0
 
     def made(self, named: Named, scope: Scope) -> Stmt:
@@ -80,8 +81,8 @@ class _Warp:
         return self.lanes(self.body, at)
 
     def check_others(self) -> None:
-        """Refuse stores to shared buffers that another lane of the warp reads, since lanes do not wait for each other's
-        stores.
+        """Refuse stores to memory that another lane of the warp reads, since lanes do not wait for each other's stores
+        there.
         """
         for buffer, accesses in self.others.items():
             if {a.is_store for a in accesses} == {True, False}:
@@ -90,7 +91,7 @@ class _Warp:
                     raise self.refuse(buffer, "one lane would read what another has stored in memory")
 
     def moved(self, a: _Access) -> tuple[_Moved, ...]:
-        """The elements of each dim that a lane accesses, as far as they depend on its number."""
+        """Return which elements a lane accesses along each dim, as a function of the lane's number."""
         made = list[_Moved]()
         for i in a.indices:
             form = a.at.named.form(first_lane(i))
@@ -100,13 +101,15 @@ class _Warp:
         return tuple(made)
 
     def begin(self, form: Linear, step: int, at: At) -> Expr:
-        """The start of a lane's elements without its number; loops that stay within its elements do not count."""
+        """The first element that a lane accesses, without the terms of its number. Loops that stay within the lane's
+        own elements are left out."""
         turns = [(name, form.coefficient(name), turn.most) for name, turn in at.turns.items()]
         far = sum(n * (most - 1) if most is not None and n >= 0 else step for _, n, most in turns if n)
         return without(form, *at.variables, *(at.turns if far < step else ())).expr()
 
     def note(self, s: Stmt, at: At) -> None:
-        """Collect accesses of buffers that are not the warp's own, and those that each lane has its own values of."""
+        """Collect the accesses of buffers that are not the warp's own, and the buffers of which each lane has its own
+        values."""
         accesses = [(e.buffer, e.indices, False) for e in walk_loads(*expressions(s))]
         accesses += [(s.buffer, s.indices, True)] if isinstance(s, Store) else []
         for buffer, indices, is_store in accesses:
@@ -120,7 +123,7 @@ class _Warp:
     # Loops of lanes
 
     def lanes(self, s: Stmt, at: At) -> Stmt:
-        """The work of one lane."""
+        """Return the work of one lane."""
         if isinstance(s, Store):
             return self.store(s, at)
         inside = tuple([self.lanes(c, at.inside(s, scope)) for c, scope in step(s, at.scope)])
@@ -132,7 +135,7 @@ class _Warp:
         return self.with_reads(s, inside, at)
 
     def dissolved(self, s: For, at: At, body: Stmt) -> Stmt:
-        """The iteration of one lane; `at` is the context around the loop."""
+        """Return the iteration of one lane. `at` is the context around the loop."""
         (loop,) = at.inside(s, at.scope).loops[len(at.loops) :]
         extent, room = simplify(s.extent), WARP_SIZE // loop.weight
         largest, is_outermost = most(extent, at.scope), not at.loops
@@ -161,9 +164,10 @@ class _Warp:
         return rebuild(s, tuple([self.read(e, at, guarded) for e in expressions(s)]), inside)
 
     def read(self, e: Expr, at: At, guarded: bool = False) -> Expr:
-        """Read what this warp stores by the lane that has stored it, from which other lanes get it by a shuffle.
+        """Rewrite loads of what this warp stores: the lane that has stored a value loads it, and other lanes get it by
+        a shuffle.
 
-        With `guarded`, only storing lanes execute this.
+        With `guarded`, only the storing lanes execute the expression.
         """
 
         def load(n: Expr) -> Expr | None:
@@ -184,8 +188,8 @@ class _Warp:
     def by(self, condition: Expr, s: Stmt) -> Stmt:
         """Predicate a store.
 
-        All lanes take part in its shuffles and compute what depends on these, except for values that depend on the
-        warp's own stores: those are read by the lane that has stored them.
+        All lanes take part in its shuffles and compute what depends on them. Values that depend on the warp's own
+        stores are an exception: only the lane that has stored these may load them.
         """
         assert isinstance(s, Store)
         buffer, memo, lets = s.buffer, dict[int, Expr](), list[tuple[str, Expr]]()
@@ -215,7 +219,7 @@ class _Warp:
         return of_buffer(buffer, "combined", self.count)
 
     def combined(self, s: Store, at: At) -> Stmt:
-        """Reduce the values that lanes accumulate at one place by a butterfly of shuffles."""
+        """Reduce the values that lanes accumulate into one element by a butterfly of shuffles."""
         accumulation = _accumulated(s)
         if accumulation is None:
             raise self.refuse(s.buffer, "lanes would store different values in one place")
@@ -238,7 +242,7 @@ class _Warp:
 
 
 class _Access(NamedTuple):
-    """A load or store, in its context."""
+    """A load or store and its context."""
 
     indices: Indices
     at: At
@@ -246,15 +250,17 @@ class _Access(NamedTuple):
 
 
 class _Moved(NamedTuple):
-    """The elements of a dim that lanes access: how far each is from that of the lane before, for each loop of lanes
-    (the weight of its digit, the distance and the number of lanes), and where those of the first lane begin."""
+    """The elements of a dim that lanes access. `steps` has, for each lane loop, the weight of its digit, the distance
+    between the elements of consecutive lanes, and the number of lanes. `begin` and `constant` tell where the elements
+    of the first lane begin."""
 
     steps: tuple[tuple[int, int, int], ...]
     begin: str
     constant: int
 
     def may_meet(self, other: _Moved) -> bool:
-        """Whether different lanes may access one element of the dim, one as this says and another as the other does."""
+        """Whether two different lanes may access the same element of the dim, one by this access and the other by
+        `other`."""
         far = abs(self.constant - other.constant)
         if len(self.steps) > 1 or far == 0:
             return far > 0
@@ -263,7 +269,7 @@ class _Moved(NamedTuple):
 
 
 def _are_apart(accesses: Collection[tuple[_Moved, ...]]) -> bool:
-    """Whether no element is accessed by several lanes."""
+    """Whether no element is accessed by more than one lane."""
     if len({tuple([(m.steps, m.begin) for m in moved]) for moved in accesses}) > 1:
         return False
     return not any(
@@ -274,7 +280,8 @@ def _are_apart(accesses: Collection[tuple[_Moved, ...]]) -> bool:
 
 
 def _updated(s: Stmt, shared: set[str]) -> set[str]:
-    """Those of some buffers that one lane loop both stores to and reads: lanes do not wait for each other inside."""
+    """The buffers in `shared` that a single lane loop both stores to and reads: lanes do not wait for each other within
+    a lane loop."""
     if not isinstance(s, For) or s.kind is not Kind.LANE:
         return set[str]().union(*(_updated(c, shared) for c in children(s)))
     stored = {i.buffer for i in statements(s) if isinstance(i, Store)}
@@ -283,12 +290,12 @@ def _updated(s: Stmt, shared: set[str]) -> set[str]:
 
 class _Accumulated(NamedTuple):
     operation: str
-    kept: Expr  # the load of the place itself
+    kept: Expr  # the load of the stored element itself
     term: Expr
 
 
 def _accumulated(s: Store) -> _Accumulated | None:
-    """The term that a store accumulates at its place, and the operation."""
+    """The operation and the term by which a store accumulates into its element, or None."""
     value = s.value
     if not isinstance(value, Op) or value.op not in ASSOCIATIVE or value.lanes > 1 or s.mask is not None:
         return None

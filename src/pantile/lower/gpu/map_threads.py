@@ -6,10 +6,10 @@ before:  thread for y in lo..lo + 10:          after:  thread for y.thread in 0.
          s[] = ...                                         if x < n: g[y, x] = ...      (n is at most 34)
                                                        thread for s.thread in 0..1: s[] = ...
 
-Stages of different extents thus share one block. The definition whose block loops form the block decides how many
-threads it has, by `threads` or by its thread loops. Where the extents of loops have no constant bound, each thread runs
-the outer ones itself and takes the iterations of the innermost in strides of the number of threads. What is in no
-thread loop is done by one thread.
+Stages of different extents can thus share one block. The definition whose block loops form the block decides the number
+of threads, by `threads` or by its thread loops. If the extents of nested thread loops have no constant bound, each
+thread runs the outer loops itself and takes the iterations of the innermost loop with a stride of the number of
+threads. Statements outside of all thread loops are executed by one thread.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ..names import loop_name, of_buffer, of_loop
 from .linearized_points import LinearizedPoints, TripCounts, deepest, trip_counts
 from .own_registers import Refuse
 
-_DEFAULT_THREADS = 256  # of a block, where no loop has a constant extent
+_DEFAULT_THREADS = 256  # threads of a block if no loop has a constant extent
 _ZERO, _ONE = const(0, INDEX), const(1, INDEX)
 _OF_A_THREAD = (Memory.STACK, Memory.REGISTER)
 _SHARED_OUT = (Kind.THREAD, Kind.WARP)
@@ -43,19 +43,19 @@ _SHARED_OUT = (Kind.THREAD, Kind.WARP)
 def map_threads(body: Stmt, graph: Graph, plan: Plan, refuse: Refuse) -> Stmt:
     """Normalize thread loops to count from 0 to constants, and set the number of threads of each block.
 
-    `refuse` is for registers of more threads than a block has.
+    `refuse` makes the error for buffers in registers that more threads hold than a block has.
     """
     ahead = frozenset(p.name for p in plan.stages.values() if p.ahead)
     return _on_host(body, _ThreadPlan(_block_threads(graph, plan), ahead, refuse), {})
 
 
 class _BlockThreads(NamedTuple):
-    """The threads of the blocks that a loop makes: the thread or warp loops of its definition, their number where the
-    schedule states it, how they load, and whether blocks are persistent."""
+    """The threads of the blocks that a loop launches: the thread or warp loops of its definition, the number of threads
+    if the schedule states it, the cache operators of loads, and whether blocks are persistent."""
 
     own: frozenset[str] = frozenset()
     number: int | None = None
-    cached: tuple[tuple[str, CacheOperator], ...] = ()  # of the kernel
+    cached: tuple[tuple[str, CacheOperator], ...] = ()  # the cache operators of the kernel's loads, by buffer
     persistent: bool = False
 
 
@@ -94,7 +94,7 @@ def _on_host(s: Stmt, plan: _ThreadPlan, scope: Scope) -> Stmt:
 
 
 def _in_block(s: For, plan: _ThreadPlan, scope: Scope) -> Stmt:
-    """Map the threads of the outermost of directly nested block loops."""
+    """Map the threads of the outermost block loop of directly nested ones."""
     loops = list(_outermost(s, scope))
     of = plan.blocks.get(s.var, _BlockThreads())
     count = of.number or _count(loops, of.own)
@@ -104,8 +104,8 @@ def _in_block(s: For, plan: _ThreadPlan, scope: Scope) -> Stmt:
 
 
 def _count(loops: Iterable[tuple[str, TripCounts]], own: frozenset[str]) -> int:
-    """The number of threads of a block, in whole warps: those of its own stage's loops if it has any, else of all
-    loops.
+    """The number of threads of a block, in whole warps. Only the loops of the block's own stage count if it has any,
+    otherwise all loops.
     """
     counts = [(name in own, math.prod(n or _DEFAULT_THREADS for n in depths)) for name, depths in loops]
     is_own = any(mine for mine, _ in counts)
@@ -114,7 +114,7 @@ def _count(loops: Iterable[tuple[str, TripCounts]], own: frozenset[str]) -> int:
 
 
 def _outermost(s: Stmt, scope: Scope) -> Iterator[tuple[str, TripCounts]]:
-    """The outermost thread loops in program order, with bounds of the trip counts at each depth."""
+    """Yield the outermost thread loops in program order, with bounds of the trip counts at each depth."""
     if isinstance(s, For) and s.kind is Kind.THREAD:
         yield s.var, trip_counts(s, scope)
         return
@@ -125,12 +125,12 @@ def _outermost(s: Stmt, scope: Scope) -> Iterator[tuple[str, TripCounts]]:
 class _ThreadMapper:
     """Distributes the work of a block to threads.
 
-    `depths` are those of its thread loops in order.
+    `depths` yields the trip counts of its thread loops in program order.
     """
 
     def __init__(self, count: int, depths: Iterator[TripCounts], plan: _ThreadPlan) -> None:
         self.count, self.depths, self.plan = count, depths, plan
-        self.held: dict[str, Realize] = {}  # buffers of which each thread has its part
+        self.held: dict[str, Realize] = {}  # buffers whose elements are distributed to threads
 
     def visit(self, s: Stmt, scope: Scope) -> Stmt:
         if isinstance(s, Realize) and s.layout is not None:
@@ -143,7 +143,8 @@ class _ThreadMapper:
         return rebuild(s, expressions(s), tuple([self.visit(c, inner) for c, inner in step(s, scope)]))
 
     def is_for_one_thread(self, s: Stmt) -> bool:
-        """Whether one thread does all of the statement, with no part to separate, as prefetched stages are."""
+        """Whether one thread executes the whole statement. Statements that prefetch stages do not count: parts of them
+        are separated later."""
         if any(isinstance(i, For) and i.kind in (Kind.THREAD, Kind.BLOCK) for i in walk(s)):
             return False
         return _is_one_piece(s) and not any(isinstance(i, Produce) and i.stage in self.plan.ahead for i in walk(s))
@@ -162,9 +163,10 @@ class _ThreadMapper:
         return For(name, _ZERO, const(points, INDEX), Kind.THREAD, made)
 
     def strided(self, s: For, last: int) -> Stmt:
-        """Every thread runs the outer loops and takes the innermost iterations in strides of the number of threads.
+        """Let every thread run the outer loops and take the innermost iterations with a stride of the number of
+        threads.
 
-        Statements outside of the innermost loops, such as the tails of splits, are done by one thread.
+        Statements outside of the innermost loops, such as the tails of splits, are executed by one thread.
         """
         name = of_loop(s.var, "thread")
 
@@ -192,11 +194,11 @@ def _touches(s: Stmt, buffer: str) -> bool:
 
 
 def _one_after_another(s: Stmt) -> Stmt:
-    """The thread loops as serial loops of one thread."""
+    """Turn the thread loops into serial loops of one thread."""
     s = rebuild(s, expressions(s), tuple([_one_after_another(c) for c in children(s)]))
     return replace(s, kind=Kind.SERIAL) if isinstance(s, For) and s.kind is Kind.THREAD else s
 
 
 def _is_one_piece(s: Stmt) -> bool:
-    """Whether one thread does all of the statement; it may not allocate memory of the block then."""
+    """Whether one thread may execute the whole statement: it must not allocate memory of the block."""
     return not any(isinstance(i, (Realize, Alloc)) and i.memory not in _OF_A_THREAD for i in walk(s))

@@ -1,12 +1,12 @@
-"""Map warps: the iterations of a warp loop are warps of 32 threads, the lanes; loops of lanes count from 0.
+"""Map warps: the iterations of a warp loop become warps of 32 threads (the lanes), and lane loops count from 0.
 
 before:  warp for w in 0..4:                             after:  thread for w in 0..4: thread for w.lane in 0..32:
              lane for x in x.min..x.min + 30:                        lane for x.lane in 0..30:
                  f[x] = ...                                              let x = x.min + x.lane
                                                                          f[x] = ...
 
-All lanes execute all of it (one overlapped tile per warp, as Jangda and Guha describe it: Model-Based Warp Overlapped
-Tiling for Image Processing Programs on GPUs, PACT 2020). `distribute_registers` is next, then `map_lanes`.
+All lanes execute the whole body (one overlapped tile per warp, as described by Jangda and Guha: Model-Based Warp
+Overlapped Tiling for Image Processing Programs on GPUs, PACT 2020). `distribute_registers` runs next, then `map_lanes`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def map_warps(body: Stmt, refuse: Refuse) -> Stmt:
 
 
 def _taken_in_turn(s: Stmt, scope: Scope, shared: frozenset[str], refuse: Refuse) -> Stmt:
-    """A statement whose lanes take the points of `shared` buffers in turn, where these are not one for each of them."""
+    """Let lanes take the points of lane loops in turns if the loops store only `shared` buffers and are nested or have
+    more iterations than a warp has lanes."""
     if isinstance(s, For) and s.kind is Kind.WARP:
         shared = frozenset(shared_by_lanes(s))
     if not isinstance(s, For) or s.kind is not Kind.LANE:
@@ -63,7 +64,7 @@ def _taken_in_turn(s: Stmt, scope: Scope, shared: frozenset[str], refuse: Refuse
 
 
 def _turns(s: For, counts: tuple[int, ...], points: int) -> Stmt:
-    """The lanes take one point of nested lane loops after the other."""
+    """Replace nested lane loops by turns, in each of which every lane takes one point."""
     turn, lane = var(of_loop(s.var, "turn")), var(of_loop(s.var, "own"))
     turns = -(-points // WARP_SIZE)
     whole = const(WARP_SIZE, INDEX)
@@ -82,7 +83,7 @@ def _visit(s: Stmt) -> Stmt:
 
 
 def _counted(s: Stmt) -> Stmt:
-    """A statement of a warp whose lane loops count from 0."""
+    """Make the lane loops in a statement of a warp count from 0."""
     s = rebuild(s, expressions(s), tuple([_counted(c) for c in children(s)]))
     if not isinstance(s, For) or s.kind is not Kind.LANE:
         return s

@@ -1,4 +1,4 @@
-"""Own registers: a buffer that each thread has for itself, with constant indices along the dims where all are known.
+"""Own registers: a buffer private to each thread gets constant indices along the dims where all indices are known.
 
 before:  let f.y.min = yo*64 + ty*8 - 1                         after:  realize f: [0..10] in register
          realize f: [f.y.min..f.y.min + 10] in register                 f[0] = ...
@@ -6,8 +6,8 @@ before:  let f.y.min = yo*64 + ty*8 - 1                         after:  realize 
          f[row - 1] = ...
          out[row] = f[row - 1] + f[row] + f[row + 1]
 
-What is indexed dynamically lives in local memory, even if it is called a register. LLVM would resolve most such
-indices, but not all: it does not know that nothing overflows here.
+A dynamically indexed array lives in local memory, even if it is called a register. LLVM would resolve most such
+indices, but not all, since it does not know that these indices do not overflow.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Indices = tuple[Expr, ...]
 
 
 class Access(NamedTuple):
-    """A load or store of a buffer, in its context."""
+    """A load or store of a buffer and its context."""
 
     indices: Indices
     at: At
@@ -37,49 +37,49 @@ class Access(NamedTuple):
 
 
 class OwnRegisters:
-    """A buffer of a thread."""
+    """A buffer that is private to a thread."""
 
     def __init__(self, s: Realize, at: At) -> None:
         self.s = s
         self.lows = [at.named.form(low) for low, _ in s.box]
-        self.constant = set(range(len(s.box)))  # dims along which all indices are constants behind the first one
+        self.constant = set(range(len(s.box)))  # dims along which all indices are at constant distances from the start
 
     def note(self, access: Access) -> None:
-        """An access of the buffer, before anything is rewritten."""
+        """Note an access of the buffer. All accesses are noted before anything is rewritten."""
         self.constant -= self.unknown(access.indices, access.at, self.constant)
 
     def unknown(self, indices: Indices, at: At, dims: Collection[int]) -> set[int]:
-        """Those of some dims along which an index is not constant behind the first one."""
+        """The dims among `dims` along which an index is not at a constant distance from the start of the buffer."""
         return {k for k in dims if self.form(k, indices[k], at).terms}
 
     def decide(self, small: bool) -> None:
-        """Decide how accesses are rewritten, when all of them are known."""
+        """Decide how accesses are rewritten, once all of them are known."""
 
     def form(self, k: int, index: Expr, at: At) -> Linear:
         """An index relative to the start of the buffer."""
         return at.named.form(first_lane(index)).plus(self.lows[k], -1)
 
     def numbered(self, indices: Indices, at: At, dims: Iterable[int]) -> Indices:
-        """The indices with constants along some dims."""
+        """The indices, replaced by constants along the given dims."""
         places = {k: const(self.form(k, indices[k], at).constant, INDEX) for k in dims}
         return tuple([moved_to(i, places[k]) if k in places else i for k, i in enumerate(indices)])
 
     def load(self, e: Load, at: At, is_place: bool) -> Expr:
-        """What takes the place of a load; `is_place` tells whether another load or store is at the loaded place."""
+        """Rewrite a load. `is_place` tells whether it is part of an index of another load or store."""
         return Load(e.dtype, e.lanes, e.buffer, self.numbered(e.indices, at, self.constant), e.mask)
 
     def store(self, s: Store, at: At) -> Stmt:
-        """What takes the place of a store."""
+        """Rewrite a store."""
         return Store(s.buffer, self.numbered(s.indices, at, self.constant), s.value, s.mask, s.manner)
 
     def realized(self, body: Stmt) -> Stmt:
-        """The memory of one thread, around the rewritten body."""
+        """Allocate the memory of one thread around the rewritten body."""
         box = tuple((ZERO, n) if k in self.constant else (low, n) for k, (low, n) in enumerate(self.s.box))
         return replace(self.s, box=box, body=body)
 
 
 def moved_to(index: Expr, first: Expr) -> Expr:
-    """The index with another first lane."""
+    """Return the index with another first lane."""
     if isinstance(index, Ramp):
         return replace(index, base=first)
     return replace(index, value=first) if isinstance(index, Broadcast) else first
@@ -91,5 +91,5 @@ def is_alike(e: Expr) -> bool:
 
 
 def number(e: Expr) -> int | None:
-    """The value of a constant index."""
+    """The value of a constant index, or None."""
     return int(e.value) if isinstance(e, Const) else None

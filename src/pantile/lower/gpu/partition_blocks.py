@@ -1,4 +1,5 @@
-"""Partition blocks: a block in the interior of an image computes without clamps and conditions, tested once per block.
+"""Partition blocks: blocks in the interior of an image compute without clamps and conditions. Each block tests once
+whether it is one of them.
 
 before:  block for yo, xo:                        after:  block for yo, xo:
              f[clamp(8*yo + yi - 1, 0, h - 1)]                if 1 <= yo and yo < h//8:
@@ -6,11 +7,11 @@ before:  block for yo, xo:                        after:  block for yo, xo:
                                                               else:
                                                                   f[clamp(8*yo + yi - 1, 0, h - 1)]
 
-This is what `partition` does with loops on CPUs: a steady middle and edges. The branch is uniform over a block and
-costs next to nothing, whereas separate kernels for edges would each be one more launch.
+`partition` does the same with loops on CPUs: a steady middle and edges. The branch is uniform over a block and costs
+next to nothing, whereas each separate kernel for an edge would be one more launch.
 
-Where versions would differ only in that the last block is shifted inwards, there is one version: `min(8*yo, h - 8)` is
-computed once per block as well, and a second version would double the code (`block_starts`).
+If the versions would differ only in that the last block is shifted inwards, there is a single version: `min(8*yo, h -
+8)` is computed only once per block, and a second version would double the code (`block_starts`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from ..size import Room, size
 from .block_starts import Starts
 from .make_blocks import has_blocks
 
-_MOST_OF_ALL = 32_000  # expressions added to a program
+_MOST_OF_ALL = 32_000  # most expressions added to a program
 
 
 def partition_blocks(
@@ -54,8 +55,8 @@ class _Edges:
     def visit(self, s: Stmt, around: tuple[str, ...], scope: Scope, classes: Mapping[str, Class]) -> Stmt:
         """Visit a statement.
 
-        `around` are the block loops around it, including loops over tails that contain block loops; `scope` has the
-        ranges of lets between them; `classes` says what names are multiples of.
+        `around` has the block loops around it, including loops over tails that contain block loops. `scope` has the
+        ranges of the lets between them. `classes` says what names are multiples of.
         """
         if isinstance(s, For) and (s.kind is Kind.BLOCK or (around and has_blocks(s.body))):
             around = (*around, s.var)
@@ -91,7 +92,7 @@ class _Edges:
 
 
 def _decides_blocks(s: Let) -> bool:
-    """Whether bounds of block loops, or other lets between them, depend on the let."""
+    """Whether the bounds of block loops, or other lets between these, depend on the let."""
     inner = s.body
     while has_blocks(inner):
         if any(depends(e, [s.name]) for e in expressions(inner)):
@@ -101,7 +102,7 @@ def _decides_blocks(s: Let) -> bool:
 
 
 def _innermost(let: Let, s: Stmt) -> Stmt:
-    """Sink the let into all block loops, where its value may be simpler in interior blocks."""
+    """Sink the let into all block loops, since its value may be simpler in interior blocks."""
     if not has_blocks(s):
         return Let(let.name, let.value, s)
     (inner,) = children(s)

@@ -1,4 +1,4 @@
-"""The lowering passes that are for GPUs alone. Each is a function of the module of the same name."""
+"""The lowering passes for GPUs only. Each is a function in the module of the same name."""
 
 from .async_copies import async_copies
 from .block_starts import Starts

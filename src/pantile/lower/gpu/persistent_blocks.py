@@ -1,4 +1,4 @@
-"""Persistent blocks: as many as the GPU holds at once, each of which loops over tiles.
+"""Persistent blocks: launch as many blocks as the GPU holds at once, each of which loops over tiles.
 
 before:  launch f.0(h, f) h times                   after:  launch f.0(h, f, h, min(h, resident)) min(h, resident) times
          kernel f.0(...) for y from 0:                      kernel f.0(..., tiles, blocks) for first from 0:
@@ -6,7 +6,7 @@ before:  launch f.0(h, f) h times                   after:  launch f.0(h, f, h, 
                                                                     let y = first + turn*blocks
                                                                     f[y] = ...
 
-`resident` is a scalar that the host part learns when it launches.
+`resident` is a scalar whose value the host obtains at launch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ZERO = const(0, INDEX)
 
 
 def persistent_blocks(program: Program) -> Program:
-    """Have the blocks of persistent kernels loop over tiles."""
+    """Make the blocks of persistent kernels loop over tiles."""
     resident = {k.name: k.resident for k in program.kernels if k.resident is not None}
     kernels = tuple([k if k.resident is None else _looping(k) for k in program.kernels])
     return replace(program, kernels=kernels, body=_launching(program.body, resident)) if resident else program

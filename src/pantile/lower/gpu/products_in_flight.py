@@ -1,16 +1,16 @@
-"""Products in flight: warpgroups begin the products of one iteration of a loop before those of the last one are done.
+"""Products in flight: warpgroups begin the products of one iteration before those of the previous one have finished.
 
 before:  for k in 0..n:                          after:  for k in 0..n:
              let c.value = wgmma(..., c)                     let c.value = wgmma(..., c)
              c = c.value                                     c = c.value
-             let c.value = wgmma_wait(c, 0)                  ...                             what else there is to do
+             let c.value = wgmma_wait(c, 0)                  ...                             other work
              c = c.value                                     let c.value = wgmma_wait(c, 1)
              ...                                             c = c.value
                                                          let c.value = wgmma_wait(c, 0)
                                                          c = c.value
 
-Tensor cores do not idle then. What the products of an iteration read has to stay as it is until the next iteration has
-waited. Nothing else may use the sums in the loop, since they are not complete there.
+This keeps the tensor cores busy. The operands of the products of an iteration must not change until the next iteration
+has waited. Nothing else in the loop may use the sums, since they are not complete there.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _OF_THREADS = (Kind.THREAD, Kind.WARP, Kind.LANE)
 
 @dataclass(frozen=True)
 class ProductsInFlight:
-    """The body of a loop in two parts, around what is done meanwhile."""
+    """The body of a loop in two parts; other work is done between them."""
 
     begin: Stmt
     waits: Stmt  # for all products
-    count: int  # of products that an iteration begins
+    count: int  # number of products that an iteration begins
 
     def wait_for_others(self) -> Stmt:
         """The waits that leave the products of this iteration in flight."""
@@ -43,7 +43,8 @@ class ProductsInFlight:
 
 
 def products_in_flight(body: Stmt, variable: str) -> ProductsInFlight | None:
-    """The parts of the body of a loop over a variable, if it begins products that may be in flight when it ends."""
+    """The two parts of the body of a loop over a variable, if it begins products that may still be in flight when it
+    ends; otherwise None."""
     begins = [s for s in walk(body) if _effect(s) is Effect.READ_MATRICES]
     sums = {i.buffer for s in begins for i in walk(s) if isinstance(i, Store)}
     if not begins or any(_accesses(s, sums) for s in _others(body)) or _has_loops_around(body):
@@ -53,7 +54,7 @@ def products_in_flight(body: Stmt, variable: str) -> ProductsInFlight | None:
 
 
 def _effect(s: Stmt) -> Effect:
-    """The effect of an instruction whose result has a name."""
+    """The effect of an instruction whose result a let names."""
     return spec_of(s.value.name).effect if isinstance(s, Let) and isinstance(s.value, Instruction) else Effect.NONE
 
 
@@ -62,7 +63,7 @@ def _is_of_product(s: Stmt) -> bool:
 
 
 def _others(s: Stmt) -> Iterator[Stmt]:
-    """The statements besides those of products."""
+    """Yield the statements that do not belong to products."""
     if not _is_of_product(s):
         yield s
         for c in children(s):
@@ -79,14 +80,14 @@ def _accesses(s: Stmt, buffers: set[str]) -> bool:
 
 
 def _has_loops_around(s: Stmt) -> bool:
-    """Whether products are begun in a loop that one thread goes through several times."""
+    """Whether products begin in a loop of which one thread executes several iterations."""
     if isinstance(s, For) and s.kind not in _OF_THREADS and any(_is_of_product(i) for i in walk(s)):
         return True
     return any(map(_has_loops_around, children(s)))
 
 
 def _parts(s: Stmt) -> tuple[Stmt, Stmt]:
-    """A statement without its waits, and these alone."""
+    """Split a statement into the statement without its waits, and the waits alone."""
     if _effect(s) is Effect.WAIT_MATRICES:
         return _NOTHING, s
     if not any(_effect(i) is Effect.WAIT_MATRICES for i in walk(s)):
@@ -105,7 +106,7 @@ def _depends(s: Stmt, name: str) -> bool:
 
 
 def _leaving(s: Stmt, products: int) -> Stmt:
-    """Waits that leave so many products in flight."""
+    """Return waits that leave this number of products in flight."""
     inside = tuple([_leaving(c, products) for c in children(s)])
     if isinstance(s, Let) and isinstance(s.value, Instruction) and _is_of_product(s):
         return Let(s.name, wait_matrices(s.value.args[0], products), *inside)

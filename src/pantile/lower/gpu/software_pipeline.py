@@ -1,4 +1,4 @@
-"""Software pipelining: while threads compute one iteration of a loop, the data of a later one is being prefetched.
+"""Software pipelining: while threads compute one iteration of a loop, the data of a later iteration is prefetched.
 
 before:  for k in 0..n:                          after:  realize f: [0..2, 0..64] in shared
              realize f: [16*k..16*k + 64]                if 0 < n: thread for p: f[0, p] = img[p]
@@ -10,10 +10,10 @@ before:  for k in 0..n:                          after:  realize f: [0..2, 0..64
                                                              commit
                                                              thread for q: sums[q] += f[k%2, q]
 
-One barrier is enough: behind it, all threads see what was prefetched for this iteration, and all are done with the
-previous one, whose slot is the next to be filled. Which copies are asynchronous is decided later (`async_copies`).
-Products by warpgroups are begun before the prefetch. Where the distance is more than one iteration, they are in flight
-until the end of the next iteration, and there is one more slot (`products_in_flight`).
+One barrier per iteration is enough: behind it, all threads see what was prefetched for this iteration, and all have
+finished the previous iteration, whose slot is filled next. `async_copies` decides later which copies are asynchronous.
+Products by warpgroups begin before the prefetch. If the prefetch distance is more than one iteration, they are in
+flight until the end of the next iteration, which takes one more slot (`products_in_flight`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def software_pipeline(body: Stmt, graph: Graph, plan: Plan) -> Stmt:
 
 
 def _visit(s: Stmt, graph: Graph, stages: Mapping[str, Mapping[str, int]], scope: Scope, lets: Lets) -> Stmt:
-    """Visit a statement; `lets` are those around it."""
+    """Visit a statement. `lets` are those around it."""
     within = lets.inside(s)
     s = rebuild(s, expressions(s), tuple([_visit(c, graph, stages, inner, within) for c, inner in step(s, scope)]))
     if isinstance(s, For) and s.kind is Kind.SERIAL and s.var in stages:
@@ -81,12 +81,12 @@ class _PipelinedLoop:
         self.lets = lets
         self.s, self.graph, self.stages, self.scope = s, graph, stages, scope
         self.distance = max(stages.values())
-        # With a distance of one, the assembler makes products wait for each other: the last iteration is the one that
-        # does not prefetch, and it would keep sums of its own.
+        # With a distance of one, the assembler makes products wait for each other: the last iteration is the only one
+        # that does not prefetch, and it would keep its sums in registers of its own.
         self.stay_in_flight = self.distance > 1 and products_in_flight(s.body, s.var) is not None
         self.slots = self.distance + 1 + int(self.stay_in_flight)
-        self.slot = simplify(Var(INDEX, 1, s.var) - s.min) % self.slots  # that of the current iteration
-        self.realized: dict[str, Realize] = {}  # the original ones, by buffer
+        self.slot = simplify(Var(INDEX, 1, s.var) - s.min) % self.slots  # the slot of the current iteration
+        self.realized: dict[str, Realize] = {}  # the original allocations, by buffer
         self.multi_buffered: list[Realize] = []
 
     def loop(self) -> Stmt:
@@ -111,7 +111,7 @@ class _PipelinedLoop:
         return result
 
     def prologue(self, ahead: Stmt, end: Expr) -> Stmt:
-        """The prologue: prefetch the data of the first iterations."""
+        """Prefetch the data of the first iterations."""
         if self.distance == 1:
             return block(If(self.s.extent > 0, self.at(ahead, self.s.min)), COMMIT_GROUP)
         early = var(of_loop(self.s.var, "early"))
@@ -119,7 +119,7 @@ class _PipelinedLoop:
         return For(early.name, self.s.min, const(self.distance, INDEX), Kind.SERIAL, each)
 
     def at(self, s: Stmt, value: Expr) -> Stmt:
-        """The statement as it runs in another iteration of the loop."""
+        """Return the statement as it is in another iteration of the loop."""
         return map_exprs(s, lambda e: substitute(e, {self.s.var: value}))
 
     # Separating the prefetched part
@@ -136,7 +136,7 @@ class _PipelinedLoop:
         inside = [self.parts(c, inner) for c, inner in step(s, scope)]
         if isinstance(s, Block):
             return _Parts(block(*(p.ahead for p in inside)), block(*(p.rest for p in inside)))
-        if isinstance(s, Realize):  # a buffer that is not prefetched is used by the rest alone
+        if isinstance(s, Realize):  # only the rest uses a buffer that is not prefetched
             return _Parts(inside[0].ahead, replace(s, body=inside[0].rest))
         return _Parts(
             *(rebuild(s, expressions(s), of) for of in (tuple(p.ahead for p in inside), tuple(p.rest for p in inside)))
@@ -147,7 +147,8 @@ class _PipelinedLoop:
         return stage is not None and stage.name in self.stages
 
     def with_slots(self, s: Realize, scope: Scope) -> Realize:
-        """The allocation with a slot for each iteration in flight, of as much memory as an iteration needs at most."""
+        """Return the allocation with a slot for each iteration in flight. A slot is as large as an iteration needs at
+        most."""
         zero, sides = const(0, INDEX), list[tuple[Expr, Expr]]()
         for _, extent in s.box:
             n = most_kept(extent, scope)
@@ -159,8 +160,8 @@ class _PipelinedLoop:
     # Accesses
 
     def in_slots(self, s: Stmt, lets: Lets) -> Stmt:
-        """Redirect accesses to the slot of the iteration, with indices relative to where its values begin. In the
-        values of the lets around (`lets`), terms that all threads share cancel out."""
+        """Redirect accesses to the slot of the iteration, with indices relative to the start of its values.
+        Substituting the values of `lets` makes the terms cancel that all threads share."""
         inner = lets.inside(s)
         s = rebuild(
             s,
@@ -172,8 +173,8 @@ class _PipelinedLoop:
         return s
 
     def copied(self, ahead: Stmt) -> Stmt:
-        """Mark asynchronous copies, in buffers where no two of them have the same destination: which of two arrives
-        last is not known, and the result is undefined if both are of one group."""
+        """Mark asynchronous copies, but only in buffers where no two copies have the same destination. It is not known
+        which of two copies arrives last, and the result is undefined if both are in one group."""
         apart = {buffer for buffer in self.realized if stores_once(ahead, buffer)}
 
         def change(s: Stmt) -> Stmt | None:
@@ -184,7 +185,7 @@ class _PipelinedLoop:
         return ir.transform(ahead, change)
 
     def is_copied(self, s: Store) -> bool:
-        """Whether a store is a copy that no other prefetched statement depends on; updates depend on earlier stores."""
+        """Whether a store is a copy that no other prefetched statement depends on. Updates depend on earlier stores."""
         is_plain = s.manner is Manner.PLAIN and s.mask is None
         return is_plain and isinstance(s.value, Load) and not self.graph.producer[s.buffer].updates
 
@@ -205,7 +206,7 @@ class _PipelinedLoop:
 
 
 def _from(index: Expr, low: Expr, values: Mapping[str, Expr]) -> Expr:
-    """The index relative to the first one."""
+    """Return the index relative to `low`, the first one."""
     if isinstance(index, Ramp):
         return replace(index, base=_from(index.base, low, values))
     if index.lanes > 1:

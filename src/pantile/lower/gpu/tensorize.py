@@ -1,4 +1,4 @@
-"""Tensorize: the loops of a product of matrices become matrix instructions of a warp.
+"""Tensorize: the loops of a matrix product become matrix instructions of a warp.
 
 before:  tensor_core for i in i.min..i.min + 16:
              tensor_core for j in j.min..j.min + 8:
@@ -9,15 +9,16 @@ after:   lane for i.lane in 0..8: lane for j.lane in 0..4:
              c[i.min + i.lane + 8, ramp(j.min + 2*j.lane, 1, 2)] = shuffle(c.value, [2, 3])
 
 Each lane loads its fragments of the operands (`fragments`). With more than 16 columns, four warps execute one
-instruction, which reads the operands from shared memory (`core_matrices`) while threads go on; then they wait for it:
+instruction, which reads the operands from shared memory (`core_matrices`) while threads continue; then they wait for
+it:
 
              let c.value = wgmma(a[i.min, ...], ..., b[k.min, ...], ..., c[i.min + i.lane, ...])
              c[...] = ...
              let c.value = wgmma_wait(c[...], 0)
              c[...] = ...
 
-Where a tile is not whole, as at the end of a reduction that is no multiple of 16, each lane computes its elements of
-`c` without the instruction.
+If a tile is not whole, as at the end of a reduction whose length is not a multiple of 16, each lane computes its
+elements of `c` without the instruction.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ from .fragments import Fragment, SharedMatrices, Storage
 from .let_sums import Named
 
 _ZERO = const(0, INDEX)
-Refuse = Callable[[str, str], UserError]  # the buffer of sums, and that of a factor
+Refuse = Callable[[str, str], UserError]  # the buffer of the sums, and the buffer of a factor
 
 
 def tensorize(body: Stmt, storage: Mapping[str, Storage], refuse: Refuse, small: bool = False) -> Stmt:
-    """Replace the loops that tensor cores compute; `storage` tells how buffers lie in memory.
+    """Replace the loops that tensor cores compute. `storage` tells how buffers are stored in memory.
 
-    `refuse` is the error for a factor that does not lie as warpgroups read it. With `small`, blocks were shrunk to fit
-    small arrays; lanes then compute what instructions cannot.
+    `refuse` makes the error for a factor that is not stored as warpgroups read it. With `small`, blocks were shrunk to
+    fit small arrays; lanes then compute what instructions cannot.
     """
     has_tiles = any(isinstance(s, For) and s.kind is Kind.TENSOR_CORE for s in walk(body))
     return _Tensorizer(refuse, small).visit(body, SharedMatrices(storage, Named(), {}), None) if has_tiles else body
@@ -69,14 +70,14 @@ class _Tensorizer:
     small: bool
 
     def visit(self, s: Stmt, shared: SharedMatrices, warps: For | None) -> Stmt:
-        """A statement inside of the loop `warps`, whose iterations are adjacent warps."""
+        """Visit a statement inside of the loop `warps`, whose iterations are adjacent warps."""
         if isinstance(s, For) and s.kind is Kind.TENSOR_CORE:
             return self.tile(s, shared, warps)
         inside, warps = shared.inside(s), s if isinstance(s, For) and s.kind is Kind.WARP else warps
         return rebuild(s, expressions(s), tuple([self.visit(c, inside, warps) for c in children(s)]))
 
     def tile(self, s: Stmt, shared: SharedMatrices, warps: For | None) -> Stmt:
-        """The loops of a tile and what is in them. One of a single iteration may be missing."""
+        """Replace the loops of a tile and their body. A loop of a single iteration may be missing."""
         sides, terms = list[_Side](), None
         while isinstance(s, For) and s.kind is Kind.TENSOR_CORE:
             if s.digit is None:
@@ -93,7 +94,8 @@ class _Tensorizer:
         return _left_over(sides, terms, s, shared) if made is None else made
 
     def by_warpgroups(self, of: _Product, wgmma: Wgmma, shared: SharedMatrices, warps: For | None) -> Stmt | None:
-        """An instruction of the warpgroup that a warp belongs to; None where warps are not four by four."""
+        """Return the instruction of the warpgroup that a warp belongs to, or None if the number of warps is not a
+        multiple of four."""
         rows, columns, terms = of.rows.loop, of.columns.loop, of.terms
         if warps is None or _count(warps) == 0 or _count(warps) % WARPS:
             return None
@@ -110,7 +112,8 @@ class _Tensorizer:
 
 
 class _Side(NamedTuple):
-    """A loop over rows or columns of a tile, and the digit of a lane's number that counts what a lane has of them."""
+    """A loop over rows or columns of a tile, and the digit of a lane's number that counts the rows or columns that a
+    lane holds."""
 
     loop: For
     digit: Digit
@@ -128,7 +131,7 @@ class _Side(NamedTuple):
 
 
 def _product(sides: list[_Side], terms: For | None, s: Stmt) -> _Product | None:
-    """The product of whole fragments that the loops of a tile compute, if they do."""
+    """The product of whole fragments that the loops of a tile compute, or None if they do not."""
     value = s.value if isinstance(s, Store) and s.manner is Manner.PLAIN else None
     if not isinstance(s, Store) or not isinstance(value, Op) or value.op != "add" or len(sides) < 2 or terms is None:
         return None
@@ -149,8 +152,8 @@ def _product(sides: list[_Side], terms: For | None, s: Stmt) -> _Product | None:
 
 @dataclass(frozen=True)
 class _Product:
-    """A tile of whole fragments: the instruction of a warp or of a warpgroup that computes it, its loops, and what one
-    iteration of all of them multiplies and adds to."""
+    """A tile of whole fragments: the instruction of a warp or of a warpgroup that computes it, its loops, the factors
+    that one iteration multiplies, and the element to which it adds."""
 
     mma: Mma | None
     wgmma: Wgmma | None
@@ -175,7 +178,7 @@ class _Product:
         return body
 
     def by_instructions(self, mma: Mma, shared: SharedMatrices) -> Stmt:
-        """An instruction for each 8 columns."""
+        """Return one instruction for each 8 columns."""
         rows, columns, terms = self.rows.loop, self.columns.loop, self.terms
         lanes, begin = self.lanes, self.begin
         count = _count(columns) // COLUMNS
@@ -191,14 +194,14 @@ class _Product:
         return self.in_lanes(block(*stmts))
 
     def by_warpgroup(self, of: Wgmma, a: MatrixInSharedMemory, b: MatrixInSharedMemory, shared: SharedMatrices) -> Stmt:
-        """An instruction of four warps, and the wait for it."""
+        """Return an instruction of four warps, and the wait for it."""
         c = Fragment(of.fragment, (self.rows.loop.var, self.columns.loop.var), self.begin, self.lanes, shared)
         before = c.vector(self.c)
         begun = self.stored(warpgroup_product(of, *a, *b, before), c)
         return self.in_lanes(block(begun, self.stored(wait_matrices(before, 0), c)))
 
     def stored(self, value: Instruction, c: Fragment) -> Stmt:
-        """The stores of an instruction's result."""
+        """Return the stores of an instruction's result."""
         stores, first = list[Stmt](), 0
         result = Var(value.dtype, value.lanes, of_buffer(self.c.buffer, "value"))
         for place in c.parts(self.c):
@@ -213,12 +216,12 @@ class _Product:
 
 
 _EIGHT = COLUMNS  # rows or columns that lanes share in a turn
-_MOST = COLUMNS_OF_WARPGROUPS[-1]  # rows or columns of a tile
+_MOST = COLUMNS_OF_WARPGROUPS[-1]  # most rows or columns of a tile
 
 
 def _left_over(sides: list[_Side], terms: For | None, body: Stmt, around: SharedMatrices) -> Stmt:
-    """A tile that is not whole. Along a dim in which the sums are shorter than a fragment, the lanes of a warp do not
-    share them, and each computes all."""
+    """Compute a tile that is not whole. Along a dim in which the sums are shorter than a fragment, the lanes of a warp
+    do not share them; each lane computes all of them."""
     store = next(i for i in walk(body) if isinstance(i, Store))
     realized = around.realized.get(store.buffer)
     layout = None if realized is None else realized.layout
@@ -235,7 +238,7 @@ def _left_over(sides: list[_Side], terms: For | None, body: Stmt, around: Shared
 
 
 def _by_lanes(sides: list[_Side], terms: For | None, body: Stmt) -> Stmt:
-    """A tile that is not whole: lanes share its rows and columns as they do those of a fragment."""
+    """Compute a tile that is not whole: lanes share its rows and columns as they share those of a fragment."""
     for side in reversed(sides):
         body = _own(side, body)
     for side in reversed(sides):
@@ -247,7 +250,7 @@ def _by_lanes(sides: list[_Side], terms: For | None, body: Stmt) -> Stmt:
 
 
 def _working(side: _Side) -> Expr:
-    """The lanes that have an iteration in a turn."""
+    """The number of lanes that have an iteration in a turn."""
     count, each, lanes = _count(side.loop), _each(side), const(side.digit.size, INDEX)
     if count and count % _EIGHT == 0:
         return lanes
@@ -256,7 +259,7 @@ def _working(side: _Side) -> Expr:
 
 
 def _own(side: _Side, body: Stmt) -> Stmt:
-    """The adjacent iterations of one lane."""
+    """Return the loop over the adjacent iterations of one lane."""
     loop, each, own = side.loop, _each(side), var(of_loop(side.loop.var, "own"))
     place = _turn(side) * _EIGHT + side.lane * each
     if each == 1:
@@ -267,7 +270,7 @@ def _own(side: _Side, body: Stmt) -> Stmt:
 
 
 def _each(side: _Side) -> int:
-    """The adjacent rows or columns of a fragment that a lane has."""
+    """The number of adjacent rows or columns of a fragment that a lane holds."""
     return _EIGHT // side.digit.size
 
 
@@ -276,7 +279,7 @@ def _turn(side: _Side) -> Var:
 
 
 def _most(extent: Expr) -> int:
-    """The most iterations that a loop of a tile may have."""
+    """An upper bound of the number of iterations of a loop of a tile."""
     if isinstance(extent, Const):
         return int(extent.value)
     parts = extent.args if isinstance(extent, Op) and extent.op == "min" else ()
@@ -284,5 +287,5 @@ def _most(extent: Expr) -> int:
 
 
 def _count(loop: For) -> int:
-    """The iterations of a loop; 0 if their number is not constant."""
+    """The number of iterations of a loop, or 0 if it is not constant."""
     return int(loop.extent.value) if isinstance(loop.extent, Const) else 0

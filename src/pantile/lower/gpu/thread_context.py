@@ -1,4 +1,4 @@
-"""What is known where a statement of a thread is: the thread and lane loops around it, and indices as sums."""
+"""The context of a statement: the thread and lane loops around it, and the values of indices as sums."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from .let_sums import Named
 
 
 class Turn(NamedTuple):
-    """The progress of a loop that begins elsewhere in each thread."""
+    """The progress of a loop that starts at a different value in each thread."""
 
     value: Expr
-    most: int | None  # bound of the trip count, if it is known
+    most: int | None  # upper bound of the trip count, if known
 
 
 class ThreadLoop(NamedTuple):
@@ -50,35 +50,35 @@ class ThreadLoop(NamedTuple):
 
     @property
     def span(self) -> int:
-        """The number of threads that all of its iterations take."""
+        """The number of threads that all iterations of the loop occupy."""
         return self.lanes * self.weight
 
     @property
     def is_warp(self) -> bool:
-        """Whether it counts the threads of a warp, which lane loops inside of it share out."""
+        """Whether it counts the threads of a warp, to which the lane loops inside of it are distributed."""
         return not self.is_lane and self.digit == Digit(WARP_SIZE, Unit.THREAD)
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has an iteration for each of these threads."""
+        """Whether it has an iteration for every value of its digit."""
         return isinstance(self.extent, Const) and int(self.extent.value) == self.lanes
 
     def number(self, lane: Expr, is_outermost: bool) -> Expr:
-        """The iteration of a lane, as far as there is one."""
+        """The iteration that a lane has, if it has one."""
         number = lane if self.weight == 1 else lane // self.weight
         return number if is_outermost else number % self.lanes
 
 
 @value()
 class At:
-    """The context of a statement: the loops of the given kinds around it are those of threads."""
+    """The context of a statement. Of the loops around it, those of the given kinds are distributed to threads."""
 
     named: Named
     scope: Scope
     kinds: Collection[Kind] = (Kind.LANE,)
     loops: tuple[ThreadLoop, ...] = ()  # outermost first
     alike: bool = True  # whether control flow here is uniform
-    turns: Mapping[str, Turn] = field(default_factory=dict)  # loops that begin elsewhere in each thread
+    turns: Mapping[str, Turn] = field(default_factory=dict)  # loops that start at a different value in each thread
 
     @property
     def variables(self) -> list[str]:
@@ -86,11 +86,12 @@ class At:
 
     @property
     def all_lanes_work(self) -> bool:
-        """Whether each lane of a warp has an iteration of the lane loops around."""
+        """Whether every lane of a warp has an iteration of the lane loops around the statement."""
         return bool(self.loops) and math.prod(x.lanes if x.is_whole else 0 for x in self.loops) == WARP_SIZE
 
     def works(self, lane: Expr) -> Expr:
-        """Whether a lane has an iteration of the lane loops around; outside of them the first one works."""
+        """The condition under which a lane has an iteration of the lane loops around the statement; outside of lane
+        loops, only the first lane has."""
         if not self.loops:
             return lane < 1
         outer, *inner = self.loops
@@ -103,7 +104,7 @@ class At:
         return logical_and(*working)
 
     def inside(self, s: Stmt, scope: Scope) -> At:
-        """The context of a statement directly inside of another, in its scope."""
+        """The context of a statement directly inside of `s`, whose scope is `scope`."""
         if not isinstance(s, (For, If, Let)):
             return self
         alike = self.alike and self.decides_alike(s)
@@ -121,7 +122,7 @@ class At:
         return At(self.named.inside(s), scope, self.kinds, self.loops, alike, self.turns)
 
     def decides_alike(self, s: Stmt) -> bool:
-        """Whether control flow in a statement is uniform: all threads take the same branch and the same number of
+        """Whether control flow is uniform in a statement: all threads take the same branch and run the same number of
         iterations.
         """
         decides = s.condition if isinstance(s, If) else s.extent if isinstance(s, For) else None
@@ -136,7 +137,8 @@ class At:
         return bool(loaded(e)) or any(self.differs(var(n)) for n in names(e))
 
     def moved(self, index: Expr, low: Linear) -> tuple[dict[str, int], Linear]:
-        """How far an index moves with each loop of threads, and what remains of it behind the start of a buffer."""
+        """How far an index moves with each thread loop, and the rest of its distance from `low`, the start of a
+        buffer."""
         rest, steps = self.named.form(first_lane(index)).plus(low, -1), dict[str, int]()
         for loop in reversed(self.loops):
             steps[loop.var] = rest.coefficient(loop.var)
@@ -145,7 +147,7 @@ class At:
 
 
 def thread_digit(loop: For, extent: Expr) -> Digit | None:
-    """The digit of a thread's number that a loop counts."""
+    """The digit of a thread's number that a loop counts, if it is known."""
     inside = threads_inside(loop)
     if loop.digit is not None or not inside or not isinstance(extent, Const):
         return loop.digit
@@ -153,7 +155,7 @@ def thread_digit(loop: For, extent: Expr) -> Digit | None:
 
 
 def threads_inside(loop: For) -> int:
-    """The number of threads in each iteration of a loop; 0 if that is not one number."""
+    """The number of threads in each iteration of a loop, or 0 if it is not the same in all of them."""
 
     def of(s: Stmt) -> set[int]:
         if isinstance(s, For) and s.kind in (Kind.WARP, Kind.THREAD):
@@ -177,6 +179,6 @@ def first_lane(index: Expr) -> Expr:
 
 
 def without(form: Linear, *left_out: str) -> Linear:
-    """A sum without the terms that are these variables."""
+    """Return a sum without the terms that are the given variables."""
     terms = {k: t for k, t in form.terms.items() if not (isinstance(t[0], Var) and t[0].name in left_out)}
     return Linear(form.constant, terms)

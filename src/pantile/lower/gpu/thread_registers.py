@@ -7,9 +7,9 @@ after:   realize sums: [0..4, 0..4] in register
          thread for ti in 0..16: thread for tj in 0..16:
              sums[1, 3] = ...
 
-All thread loops that access such a buffer share it as its layout says: those at one depth have the same extents, as
-many threads inside, and move along a dim by the same steps, either each thread over elements of its own side by side,
-or all of them over neighbours.
+All thread loops that access such a buffer must distribute it as its layout says. Loops at the same depth have the same
+extents, contain the same number of threads, and move along a dim by the same steps: either each thread has adjacent
+elements, or consecutive threads do.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_CASES = 1024  # alternatives of an index made of nested minima and maxima
 
 
 class _Step(NamedTuple):
-    """How far the threads of a loop move along a dim."""
+    """The distance along a dim between the elements of consecutive threads of a loop."""
 
     distance: int
     threads: int
@@ -46,7 +46,7 @@ class _Step(NamedTuple):
 
 
 class ThreadRegisters(OwnRegisters):
-    """A buffer of a block. What no thread loop accesses is left to the one thread that owns it."""
+    """A buffer of a block. A buffer that no thread loop accesses is left to the one thread that owns it."""
 
     def __init__(self, s: Realize, at: At, refuse: Refuse) -> None:
         super().__init__(s, at)
@@ -55,8 +55,8 @@ class ThreadRegisters(OwnRegisters):
         self.memory = s.memory
         layout = s.layout or Layout(((),) * len(s.box))
         self.steps = [[_Step(n, d.size, d.weight) for n, d in layout.steps(k)] for k in range(len(s.box))]
-        self.known: dict[tuple[int, int, int], Expr] = {}  # by dim, constant index and lanes: registers
-        self.others: set[Digit] | None = None  # loops of threads that have it alike, the same around all accesses
+        self.known: dict[tuple[int, int, int], Expr] = {}  # (dim, constant index, lanes) -> register
+        self.others: set[Digit] | None = None  # loops whose threads hold the same elements; same at all accesses
 
     def note(self, access: Access) -> None:
         self.accesses.append(access)
@@ -66,7 +66,7 @@ class ThreadRegisters(OwnRegisters):
         return self.memory is self.s.memory and any(a.at.loops for a in self.accesses)
 
     def decide(self, small: bool) -> None:
-        """With `small`, use shared memory if threads cannot keep it."""
+        """With `small`, move the buffer to shared memory if threads cannot keep it in registers."""
         if small and self.is_distributed:
             try:
                 for a in self.accesses:
@@ -129,7 +129,7 @@ class ThreadRegisters(OwnRegisters):
         return moved_to(index, self.place(rest, dim, at, index.lanes if isinstance(index, Ramp) else 1))
 
     def place(self, rest: Linear, dim: int, at: At, lanes: int) -> Expr:
-        """The register of an element that the thread itself must have computed."""
+        """The register of an element, which the thread itself must have computed."""
         if not rest.terms and (dim, rest.constant, lanes) in self.known:
             return self.known[dim, rest.constant, lanes]
         place: Expr = rest.expr()
@@ -140,7 +140,7 @@ class ThreadRegisters(OwnRegisters):
             raise self.refuse(self.s, "clamps around clamps hide which thread has computed what is read")
         if not all(_is_own(case, moves, at.scope, lanes) for case in cases):
             raise self.refuse(self.s, "threads would read what others have computed")
-        for move in moves:  # each thread has so many adjacent values; its next ones follow those of all threads
+        for move in moves:  # a thread has `each` adjacent values; its next ones follow those of all threads
             each = const(move.distance, INDEX)
             place = place // (each * move.threads) * each + place % each
         place = simplify(substitute(place, {name: turn.value for name, turn in at.turns.items()}))
@@ -166,9 +166,10 @@ def _cases(form: Linear) -> Iterator[Linear]:
 
 
 def _is_own(place: Linear, moves: Iterable[_Step], scope: Scope, lanes: int) -> bool:
-    """Whether the first thread computes the value at an index, and each other thread the one as many steps later."""
+    """Whether the first thread computes the value at an index, and each other thread the value that lies its number of
+    steps later."""
     for move in moves:
-        whole = move.distance * move.threads  # adjacent elements of all threads together
+        whole = move.distance * move.threads  # number of adjacent elements that all threads together hold
         turns = {k: (atom, times // move.threads) for k, (atom, times) in place.terms.items() if not times % whole}
         inside = Linear(place.constant, {k: t for k, t in place.terms.items() if k not in turns})
         before, last = most(-inside.expr(), scope), most(inside.expr() + lanes - 1, scope)

@@ -1,9 +1,9 @@
-"""Widen indices: indices that depend on data are computed in 64 bits where they may not fit the 32 of other indices.
+"""Widen indices: indices that depend on data are computed in 64 bits where they may not fit in the usual 32 bits.
 
 before:  lut[max(min(index(b[x]) + x, n), 0)]      after:  lut[index(max(min(int64(b[x]) + int64(x), int64(n)), 0))]
 
-Coordinates and extents are those of arrays of less than 2^31 elements, and so is everything clamped to them:
-expressions of these alone stay as they are. Data may be any number of its type, unless it is clamped.
+Coordinates and extents, and all values clamped to them, are those of arrays of less than 2^31 elements, so expressions
+of these alone stay unchanged. Data may have any value of its type, unless it is clamped.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ...ir.visit import children, expressions, rebuild
 
 _Range = tuple[int, int]
 _NEAR = 1 << 30
-_PLACE: _Range = (-_NEAR, _NEAR)  # coordinates, and what stencils add to them
+_PLACE: _Range = (-_NEAR, _NEAR)  # coordinates, and the offsets that stencils add to them
 _ANY: _Range = (INT64.min, INT64.max)
 
 
 class _Ranged(NamedTuple):
-    """A rewritten expression and the range of its values; no range for a plain index, which is near."""
+    """A rewritten expression and the range of its values. The range is None for a plain index, which is near."""
 
     e: Expr
     range: _Range | None = None
@@ -50,18 +50,18 @@ class _Ranged(NamedTuple):
         return INT32.min <= self.numbers[0] and self.numbers[1] <= INT32.max
 
     def narrow(self) -> Expr:
-        """The expression as an index; the program promises that it fits."""
+        """The expression as an index. The program guarantees that it fits."""
         return cast(INDEX, self.e) if self.e.dtype is INT64 else self.e
 
 
 def widen_indices(program: Program) -> Program:
-    """Compute indices that depend on data in 64 bits, so that they are right whatever the data is."""
-    far: dict[int, bool] = {}  # whether data, or a constant of large magnitude, is part of an index of an expression
+    """Compute indices that depend on data in 64 bits, so that they are correct whatever the data is."""
+    far: dict[int, bool] = {}  # node id -> whether its indices contain data or a large constant
     return replace(program, kernels=tuple([replace(k, body=_visit(k.body, {}, far)) for k in program.kernels]))
 
 
 def _visit(s: Stmt, known: Mapping[str, _Range], far: dict[int, bool]) -> Stmt:
-    """Visit a statement; `known` has the lets of 64 bits."""
+    """Visit a statement. `known` has the lets of 64 bits."""
     visit = _Expressions(known, far)
     made = [visit.made(e) if visit.concerns(e) else _Ranged(e) for e in expressions(s)]
     if isinstance(s, Let) and s.value.dtype is INDEX and made[0].e.dtype is INT64:
@@ -143,14 +143,14 @@ class _Expressions:
 
 
 def _of_cast(e: Cast, value: Expr) -> _Ranged:
-    """Data as part of an index."""
+    """Rewrite data that is part of an index."""
     numbers = _of_data(value)
     made = _Ranged(cast(INDEX, value), numbers)
     return made if made.fits else _Ranged(cast(INT64, value), numbers)
 
 
 def _of_data(value: Expr) -> _Range:
-    """The range of data converted to an integer: that of its type, or less where it is clamped."""
+    """The range of data converted to an integer: that of its type, or a smaller one if the data is clamped."""
     t = value.dtype
     own = _ANY if t.is_float else (0, 1) if t.is_bool else (t.min, t.max)
     bounds = interval(value, {})
@@ -162,7 +162,7 @@ def _of_data(value: Expr) -> _Range:
 
 
 def _range(name: str, values: list[_Ranged]) -> _Range | None:
-    """The range of an operation's result; None for one that is near, as indices are."""
+    """The range of an operation's result, or None if it is near, as indices are."""
     rule = _RULES.get(name)
     if any(v.range is None for v in values) and all(v.is_near for v in values):
         return None
@@ -171,14 +171,14 @@ def _range(name: str, values: list[_Ranged]) -> _Range | None:
 
 
 def _range_of_any(parts: list[_Ranged]) -> _Range | None:
-    """The range of a value that is one of several."""
+    """The range of a value that is one of several values."""
     if any(p.range is None for p in parts) and all(p.is_near for p in parts):
         return None
     return min(p.numbers[0] for p in parts), max(p.numbers[1] for p in parts)
 
 
 def _range_of_steps(lanes: int, base: _Ranged, stride: _Ranged) -> _Range | None:
-    """The range of the lanes of a ramp."""
+    """The range of all lanes of a ramp."""
     far = None if stride.range is None else _times(stride.range, (0, lanes - 1))
     return _range("add", [base, _Ranged(stride.e, far)])
 

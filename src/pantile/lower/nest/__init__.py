@@ -12,17 +12,17 @@
             for out.x in 0..w:
                 out[out.y, out.x] = f[out.y - 1, out.x] + f[out.y + 1, out.x]
 
-The nest is built from consumers to producers: the required region of a stage is what the statements after it read, over
-the loops in between, so that each stage's loops are built knowing their extents. Where a stage is stored outside the
-loop it is computed in, `slide` cuts its region down to what is new. Names: loop variables are stage.loop, regions
-stage.dim.min and .max.
+The nest is built from consumers to producers. The required region of a stage is what the statements after it read, over
+the loops in between, so the extents of a stage's loops are known when they are built. If a stage is stored outside of
+the loop that computes it, `slide` reduces its region to the new part. Loop variables are named stage.loop, the ends of
+regions stage.dim.min and stage.dim.max.
 
-    build           the driver: puts stages, their memory and their versions around their consumers
+    build           the driver: places stages, their memory and their versions before and around their consumers
     context         the context in which a statement is built
-    regions         the required region of a stage, and what of it can be computed (`required`)
-    slide, early    what earlier iterations have computed; loops that start early for that, and what waits in them
+    regions         the required region of a stage, and the part of it that can be computed (`required`)
+    slide, early    reuse of what earlier iterations have computed; loops that start early for it, and predicates
     make_loops      the bounds of a definition's loops (`loops`), from its dims through splits and fuses (`rewrites`)
-    loop_builder    these loops, one inside the other
+    loop_builder    these loops, nested
     point           the stores inside all loops
 """
 

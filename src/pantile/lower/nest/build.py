@@ -1,14 +1,14 @@
 """Build the loop nest: stages where the plan computes and stores them, from consumers to producers.
 
-The memory of a stage is for its computed region, at the site that the plan says:
+The memory of a stage holds its computed region and is allocated at the site that the plan gives:
 
 before:  produce f over f.y.min..f.y.max; ...     after:  realize f: [f.y.min..f.y.max + 1] in memory of the plan's kind
                                                               produce f ...; ...
 
-The kind stays as the plan has it, AUTO too: `flatten` decides where that lies. Dims that slide become circular in
-`fold_storage`.
+The kind of memory is that of the plan, including AUTO, which `flatten` resolves. `fold_storage` makes sliding dims
+circular.
 
-A stage may have versions of its loops under conditions, in which the compared scalars are constants:
+A stage may have versions of its loops under conditions, in which the compared scalars become constants:
 
 before:  produce f: for f.x in 0..w: ...         after:  if w == 64: produce f: for f.x in 0..64: ...
                                                          else: produce f: for f.x in 0..w: ...
@@ -55,14 +55,14 @@ class LoopNest:
 
 
 def build_nest(graph: Graph, checked: Graph, plan: Plan, facts: Facts, small: bool = False) -> LoopNest:
-    """Build all loops, for small arrays if `small`; `checked` is the graph before stages were inlined."""
+    """Build all loops, for small arrays if `small`. `checked` is the graph before stages were inlined."""
     builder = _StageBuilder(graph, plan, BuildContext(facts, Required(graph, checked, facts)), small)
     body = builder.stages_at(None, Block(()))
     return LoopNest(body, builder.rows.folds(), builder.loops.ordered)
 
 
 class _StageBuilder:
-    """Puts stages around their consumers, each with its required region, its loops and its storage."""
+    """Places stages around their consumers, each with its required region, its loops and its storage."""
 
     def __init__(self, graph: Graph, plan: Plan, context: BuildContext, small: bool) -> None:
         coverage = Coverage()
@@ -84,7 +84,7 @@ class _StageBuilder:
         self.built_stages: set[str] = set()  # stages whose loops have been built or are being built
 
     def stages_at(self, site: Site | None, body: Stmt) -> Stmt:
-        """`body` with the stages that are computed and stored at `site` around it."""
+        """Return `body` together with the stages that are computed and stored at `site`."""
         for stage in self.tree.at(site):
             p = self.plan.stages[stage.name]
             if p.is_computed_at(site):
@@ -127,7 +127,7 @@ class _StageBuilder:
         return result
 
     def sliding(self, members: list[Stage], p: StagePlan, box: Box, rest: Stmt) -> Sliding | None:
-        """How the stages slide, if they are stored outside of the loop that computes them."""
+        """Decide how the stages slide if they are stored outside of the loop that computes them."""
         if p.compute == p.store:
             return None
         sliding = None
@@ -154,7 +154,7 @@ class _StageBuilder:
         conditions: list[Expr],
         rest: Stmt,
     ) -> Stmt:
-        """The stages' loops, where the conditions hold, then `rest`."""
+        """Return the stages' loops, predicated by the conditions, followed by `rest`."""
         stage = members[0]
         own_start = None if sliding is None else (sliding.loop, sliding.start)
 
@@ -168,7 +168,7 @@ class _StageBuilder:
 
 
 def realize(stage: Stage, p: StagePlan, box: Box, region: Region | None, facts: Facts, body: Stmt) -> Stmt:
-    """Allocate a box of the stage during `body`; `region` is what is computed of it at a time."""
+    """Allocate a box of the stage during `body`. `region` is the part that is computed at a time."""
     clipped = region.clipped if region is not None and p.compute == p.store else {}
     sides = tuple((side.low, _extent(side, clipped.get(k), facts)) for k, side in enumerate(box))
     for buffer, dtype in reversed(list(zip(stage.buffers, stage.dtypes, strict=True))):
@@ -177,12 +177,13 @@ def realize(stage: Stage, p: StagePlan, box: Box, region: Region | None, facts: 
 
 
 def _extent(side: Interval, before: int | None, facts: Facts) -> Expr:
-    """The extent of the memory along one dim: that before clipping if it is constant, which is simpler."""
+    """The extent of the memory along one dim. The extent before clipping is used if it is constant, since it is
+    simpler."""
     return simplify(side.high - side.low + 1, facts) if before is None else const(before, INDEX)
 
 
 def specialized(conditions: tuple[Expr, ...], context: BuildContext, build: Callable[[], Stmt]) -> Stmt:
-    """Versions of what `build` makes, one for each condition, tested in order, and the general one."""
+    """Return one version of what `build` makes for each condition, tested in order, and the general one."""
     if not conditions:
         return build()
     condition, *others = conditions

@@ -1,11 +1,11 @@
 """The context in which a statement is being built: the open loops around it, the values of the names in scope, and
 their bounds.
 
-Loops are opened, and lets bound, for as long as what is inside them is built (`with context.loop(...)`). Regions stay
-known: what follows a stage is built before it, and refers to where the stage was computed.
+Loops are open, and lets bound, only while their bodies are built (`with context.loop(...)`). Regions stay known, since
+the statements that follow a stage are built before it and refer to the region where it was computed.
 
-Some extents are never negative, though constant bounds do not show it: those of blocks that end with their loop, and of
-what slides. Others follow from them: what a stencil reads of such a block is no less.
+Some extents are never negative although constant bounds do not show it: those of blocks that end with their loop, and
+those of sliding stages. From these follow others, such as the extent of what a stencil reads of such a block.
 
     known:      min(8*k + 7, n - 1) - 8*k + 1 >= 0           the rows of a block, the last one being shorter
     follows:    min(8*k + 7, n - 1)//2 - 4*k + 2 >= 0        the rows that it reads of a stage half as high
@@ -27,11 +27,11 @@ from ..coverage import Range
 from .early import OpenLoop
 from .required import Required
 
-_EARLIEST = 1 << 20  # iterations by which a loop may start early, at most
+_EARLIEST = 1 << 20  # most iterations by which a loop may start early
 
 
 class BuildContext:
-    """The current context, which changes as statements are built; `facts` has what all calls have in common."""
+    """The current context, which changes as statements are built. `facts` has the facts that hold in all calls."""
 
     def __init__(self, facts: Facts, required: Required) -> None:
         self.facts = facts.copy()
@@ -39,18 +39,18 @@ class BuildContext:
         self.extents = Extents(self.facts)
         self.open: list[OpenLoop] = []  # outermost first
         self.values: dict[str, Expr] = {}  # lets and ends of regions -> their values in loop variables
-        self._ends: dict[str, Expr] = {}  # those that are ends of regions
-        # Variable of each loop around -> number of open loops down to it. Loops of one iteration, and those that a
-        # peeled tail does without, are not open, but stages are stored and computed there all the same.
+        self._ends: dict[str, Expr] = {}  # the subset of values that are ends of regions
+        # Variable of each loop around -> number of open loops down to it. Loops of one iteration, and loops that a
+        # peeled tail does not have, are not open, but stages may still be stored and computed there.
         self._bodies: dict[str, int] = {}
         self._floor = 0  # stages do not slide along open loops below this depth
-        self._left_over: frozenset[str] = frozenset()  # loops of which only the tail is built
+        self._left_over: frozenset[str] = frozenset()  # loops of which only the tail is being built
 
     # Entering and leaving
 
     @contextmanager
     def loop(self, loop: OpenLoop, low: Expr, extent: Expr, may_start_early: bool) -> Iterator[None]:
-        """Enter a loop. By how much it starts early is known when its body is built."""
+        """Enter a loop. How early it starts is known only when its body has been built."""
         name = loop.var.name
         last, first = self.facts.upper(simplify(low + extent - 1, self.facts)), self.facts.lower(low)
         self.facts.bounds[name] = first - _EARLIEST if may_start_early and first is not None else first, last
@@ -60,14 +60,14 @@ class BuildContext:
 
     @contextmanager
     def body_of(self, variable: str) -> Iterator[None]:
-        """Enter the body of a loop, where stages are computed and stored; the loop need not be open."""
+        """Enter the body of a loop, where stages are computed and stored. The loop need not be open."""
         self._bodies[variable] = len(self.open)
         yield
         del self._bodies[variable]
 
     @contextmanager
     def lets(self, lets: Iterable[tuple[str, Expr]]) -> Iterator[None]:
-        """Enter lets, each in terms of those before; another version may have some of the same names."""
+        """Enter lets, each in terms of the ones before it. Another version may define some of the same names."""
         bound = []
         for name, value in lets:
             self.values[name] = self.in_loop_variables(value)
@@ -78,7 +78,7 @@ class BuildContext:
 
     @contextmanager
     def left_over(self, loops: Iterable[str]) -> Iterator[None]:
-        """Enter the tail of a split, without these loops."""
+        """Enter the tail of a split, which does not have these loops."""
         before, self._left_over = self._left_over, self._left_over.union(loops)
         with self.extents.of_a_version():
             yield
@@ -86,7 +86,7 @@ class BuildContext:
 
     @contextmanager
     def version(self, bounds: Bounds) -> Iterator[None]:
-        """Enter code for a special case, with bounds of its own."""
+        """Enter code for a special case, which has its own bounds."""
         before, self.facts.bounds = self.facts.bounds, bounds
         with self.extents.of_a_version():
             yield
@@ -94,7 +94,8 @@ class BuildContext:
 
     @contextmanager
     def no_sliding_outside(self) -> Iterator[None]:
-        """Enter one of several versions of a statement, which could not agree on how early a loop around starts."""
+        """Enter one of several versions of a statement. The versions could not agree on how early a loop around them
+        starts."""
         before, self._floor = self._floor, len(self.open)
         yield
         self._floor = before
@@ -114,24 +115,25 @@ class BuildContext:
 
     @property
     def is_left_over(self) -> bool:
-        """Whether the tail of a split around is being built."""
+        """Whether the statement being built is in the tail of a split."""
         return bool(self._left_over)
 
     @property
     def variables(self) -> frozenset[str]:
-        """The variables of the loops that are not seen as wholes from context."""
+        """The variables of loops that are visible only in part: the open loops, and loops of which only the tail is
+        built."""
         return self._left_over.union(loop.var.name for loop in self.open)
 
     def is_in_body_of(self, variable: str) -> bool:
         return variable in self._bodies
 
     def loops_inside(self, variable: str | None) -> list[OpenLoop]:
-        """The open loops inside a loop, or all, that stages may slide along; outermost first."""
+        """The open loops inside of a loop (of all if None) along which stages may slide, outermost first."""
         depth = 0 if variable is None else self._bodies[variable]
         return self.open[max(depth, self._floor) :]
 
     def moving(self) -> Callable[[str], bool]:
-        """A predicate: whether a name's value depends on the iteration of a loop around."""
+        """Return a predicate: whether a name's value depends on the iteration of a loop around."""
         loops = {name for loop in self.open for name in (loop.var.name, *loop.parts)}
 
         def moves(name: str) -> bool:
@@ -142,11 +144,11 @@ class BuildContext:
     # Queries: facts
 
     def in_loop_variables(self, e: Expr) -> Expr:
-        """An expression without the names of lets and regions, simplified."""
+        """Return an expression in terms of loop variables, simplified, without the names of lets and regions."""
         return simplify(substitute(e, self.values), self.facts)
 
     def region(self, low: Var, high: Var) -> Range:
-        """The range of a dim of a region: constants where they are known, else names."""
+        """The range of a dim of a region: constants where these are known, otherwise names."""
         extent = simplify(self._ends[high.name] - self._ends[low.name] + 1, self.facts)
         first = self._ends[low.name] if isinstance(self._ends[low.name], Const) else low
         return Range(first, simplify(first + extent - 1, self.facts) if isinstance(extent, Const) else high)
@@ -156,7 +158,7 @@ class BuildContext:
         return self.is_positive(self._ends[high.name] - self._ends[low.name] + 1)
 
     def has_points(self, extent: Expr) -> bool:
-        """Whether a range of an extent in loop variables and lets is certainly not empty."""
+        """Whether a range whose extent is given in loop variables and lets is certainly not empty."""
         return self.is_positive(self.in_loop_variables(extent))
 
     def is_positive(self, extent: Expr) -> bool:
@@ -167,17 +169,17 @@ class BuildContext:
         return is_known or self.required.is_positive(extent + 1)
 
     def at_least(self, extent: Expr, n: int) -> bool:
-        """Whether an extent in terms of regions is certainly at least a number."""
+        """Whether an extent in terms of regions is certainly at least `n`."""
         return self.facts.ge(substitute(extent, self._ends), const(n, INDEX))
 
     def certainly_runs(self, extent: Expr) -> bool:
-        """Whether a loop of an extent in terms of regions certainly has iterations."""
+        """Whether a loop whose extent is given in terms of regions certainly has iterations."""
         return self.at_least(extent, 1) or self.required.is_positive(substitute(extent, self._ends))
 
 
 @dataclass(frozen=True)
 class _TermBound:
-    """A symbolic bound of a term that constants do not bound well, such as min(8*k + 7, n - 1)."""
+    """A symbolic bound of a term for which no constant is a good bound, such as min(8*k + 7, n - 1)."""
 
     term: Key
     above: bool
@@ -185,7 +187,7 @@ class _TermBound:
 
 
 class Extents:
-    """Extents known not to be negative, from which others follow."""
+    """Extents known not to be negative, from which the same is derived for others."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -200,13 +202,13 @@ class Extents:
 
     @contextmanager
     def of_a_version(self) -> Iterator[None]:
-        """Forget at the end what is learned about code for a special case."""
+        """At the end of code for a special case, forget what was learned about it."""
         count = len(self.bounds)
         yield
         del self.bounds[count:]
 
     def follows(self, extent: Expr) -> bool:
-        """Whether an extent is not negative because one of the noted ones is not."""
+        """Whether an extent is not negative because one of the noted extents is not."""
         zero = const(0, INDEX)
         for bound in self.bounds:
             least = _bounded(extent, False, bound)
@@ -216,7 +218,7 @@ class Extents:
 
 
 def _bounded(e: Expr, above: bool, bound: _TermBound) -> Expr:
-    """A bound of `e`: `e` itself, unless the bounded term occurs in it or in a quotient."""
+    """A bound of `e`. It is `e` itself unless the bounded term occurs in it or in a quotient."""
     result = e
     for k, (term, times) in linear(e).terms.items():
         side = above == (times > 0)

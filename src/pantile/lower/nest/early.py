@@ -1,8 +1,8 @@
 """Loops that start early for stages that slide along them, and statements that are predicated meanwhile.
 
-for y in 0 - 2..h:                 starts two iterations early, so that f has the rows that the first one needs
+for y in 0 - 2..h:                 starts two iterations early, so that f has the rows that iteration 0 needs
     produce f over y+1 .. y+1
-    if y >= 0: out[y] = ...        waits
+    if y >= 0: out[y] = ...        does not run in the early iterations
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .loops import IN_ORDER
 
 
 class OpenLoop:
-    """A loop being built, and by how many iterations the stages that slide along it make parts of it start early."""
+    """A loop being built. Stages that slide along it make parts of it start a number of iterations early."""
 
     def __init__(self, name: str, low: Expr, extent: Expr, kind: Kind) -> None:
         self.var = var(name)
@@ -29,28 +29,28 @@ class OpenLoop:
         self.first = var(of_loop(name, "first"))
         self.last = low + extent - 1
         self.is_in_order = kind in IN_ORDER
-        self.starts: dict[str, int] = {}  # stage computed inside -> iterations by which it starts early
-        self.current = 0  # iterations by which the stage being built inside this loop starts early
+        self.starts: dict[str, int] = {}  # stage computed inside -> number of iterations by which it starts early
+        self.current = 0  # the same for the stage that is being built inside of this loop
 
     @property
     def warm_up(self) -> int:
-        """The number of iterations before the first."""
+        """The number of iterations before the regular first one."""
         return max(self.starts.values(), default=0)
 
     def start(self, s: Stmt) -> int:
-        """By how many iterations a statement starts early: as early as the first stage computed in it."""
+        """The number of iterations by which a statement starts early: the maximum over the stages computed in it."""
         return max([self.current, *(self.starts[p.stage] for p in self._early_stages(s))])
 
     def start_of_readers(self, s: Stmt, buffers: tuple[str, ...]) -> int:
-        """By how many iterations the readers of some buffers start early: as early as the first of them."""
+        """The number of iterations by which the readers of some buffers start early: the maximum over these readers."""
         return max([self.current, *(self.starts[p.stage] for p in self._early_stages(s) if _reads(p, buffers))])
 
     def _early_stages(self, s: Stmt) -> Iterator[Produce]:
-        """The stages computed in a statement that start early; mostly none do, and nothing is walked."""
+        """The stages computed in a statement that start early. Usually there are none, and nothing is walked."""
         return (p for p in walk(s) if isinstance(p, Produce) and self.starts.get(p.stage)) if self.starts else iter(())
 
     def guarded(self, s: Stmt, start: int) -> Stmt:
-        """The statement, predicated to run from `start` iterations before the first on."""
+        """Predicate the statement so that it runs from `start` iterations before the regular first one on."""
         return If(self.var >= self.first - start, s)
 
 
@@ -65,9 +65,11 @@ def start_stages(
     rest: Stmt,
     build: Callable[[], Stmt],
 ) -> tuple[Stmt, Stmt]:
-    """The loops of some stages, as `build` makes them, and what follows them, each predicated to its first iteration.
+    """Return the loops of some stages, as `build` makes them, and the statements that follow them, both predicated to
+    their first iterations.
 
-    `own_start` is the loop along which the stages slide, and by how many iterations that starts early.
+    `own_start` is the loop along which the stages slide, and the number of iterations by which it starts early for
+    them.
     """
     buffers = tuple(b for m in members for b in m.buffers)
     starts = {loop: loop.start_of_readers(rest, buffers) for loop in open_loops}
@@ -90,7 +92,7 @@ def start_stages(
 
 
 def one_after_another(open_loops: Iterable[OpenLoop], parts: list[Stmt]) -> Stmt:
-    """The parts in sequence, each predicated where a loop around starts early for another."""
+    """Return the parts in sequence. A part is predicated if a loop around starts early for another part."""
     for loop in open_loops:
         starts = [loop.start(p) for p in parts]
         parts = [loop.guarded(p, k) if k < max(starts) else p for p, k in zip(parts, starts, strict=True)]

@@ -1,8 +1,8 @@
-"""Build the loops of a definition, one inside the other, from their ranges to the stores of one point.
+"""Build the nested loops of a definition, from their ranges to the stores of one point.
 
-for out.y in 0..h:                  loop: its kind, its bounds; a peeled split is two loops
-    let out.x.lo = ...              lets whose loops are open
-    (stages computed at out.y)      body: asked of those who place stages
+for out.y in 0..h:                  loop: its kind and its bounds; a peeled split becomes two loops
+    let out.x.lo = ...              the lets whose loops are open
+    (stages computed at out.y)      body: placed by the callback `stages_at`
     for out.x in ...:
         out[out.y, out.x] = ...     point
 """
@@ -42,9 +42,9 @@ _MOST = 64
 
 
 class LoopBuilder:
-    """Builds loops in a context; `stages_at(site, body)` is the body of a loop with the stages computed there.
+    """Builds loops in a context. `stages_at(site, body)` returns the body of a loop with the stages computed there.
 
-    `coverage`, `rows` and `ordered` are notes on loops.
+    `coverage`, `rows` and `ordered` collect notes on loops.
     """
 
     def __init__(
@@ -63,7 +63,8 @@ class LoopBuilder:
         self.ordered: set[str] = set()  # loops whose iterations depend on earlier ones
 
     def definitions(self, stage: Stage) -> Stmt:
-        """All definitions of a stage in order; those fused into the loops of the first are built there."""
+        """Return all definitions of a stage in order. Definitions that are fused into the loops of the first are built
+        there."""
         within = self._plan.stages[stage.name].within
         parts = [
             self._if_needed(stage, k, self._lets(self._loops(stage, k), 0))
@@ -81,7 +82,7 @@ class LoopBuilder:
     # Ranges
 
     def _loops(self, stage: Stage, index: int) -> DefinitionLoops:
-        """The loops of a definition over its region."""
+        """Make the loops of a definition over its region."""
         nest, facts = self._plan.stages[stage.name].nests[index], self._context.facts
         self._context.forget(loop_name(stage, index, loop.name) for loop in nest.loops)
         dims = pure_dims(stage, stage.definitions[index])
@@ -94,10 +95,10 @@ class LoopBuilder:
         return loops
 
     def _counted(self, nest: Nest, r: ReductionDim) -> Expr:
-        """The extent of a domain, not negative.
+        """The extent of a domain, clamped to 0 if needed.
 
-        A loop runs no iterations over a negative extent, but splits and fuses compute with it: the last block of -1
-        values begins 8 before the first, and -1 rows of -1 values are one.
+        A loop runs no iterations over a negative extent, but splits and fuses compute with the extent: the last block
+        of -1 values begins 8 before the first, and -1 rows of -1 values have one point.
         """
         rewritten = {n for w in nest.rewrites for n in ((w.old,) if isinstance(w, Split) else (w.outer, w.inner))}
         context = self._context
@@ -108,7 +109,7 @@ class LoopBuilder:
     # Nesting
 
     def _lets(self, loops: DefinitionLoops, depth: int) -> Stmt:
-        """The lets whose loops are open, then the loop at `depth`."""
+        """Build the lets whose loops are open, then the loop at `depth`."""
         ready, context = loops.ready(depth), self._context
         with context.lets(ready):
             for name in (name for name, _ in ready if name in loops.blocks):
@@ -124,7 +125,7 @@ class LoopBuilder:
         loop = loops.nest.loops[depth]
         if loop.name in loops.gone:
             body = self._body(loops, depth, loop.name)
-            alone = loops.kind(loop) is Kind.WARP  # one warp does what is left over
+            alone = loops.kind(loop) is Kind.WARP  # one warp executes the tail
             return For(loops.var(loop.name).name, const(0, INDEX), const(1, INDEX), Kind.WARP, body) if alone else body
         if loop.name in loops.peel:
             return self._peeled(loops, depth, loop.name)
@@ -138,8 +139,8 @@ class LoopBuilder:
         return stores.body
 
     def _is_computed_in(self, loops: DefinitionLoops, buffer: str) -> bool:
-        """Whether a stage's values are computed in one of these loops, or in one of another definition of the stage in
-        the place of which this definition has none of its own: an update runs in the block loops of the pure one."""
+        """Whether the producer of a buffer is computed in one of these loops. A loop of the same name in another
+        definition of this stage counts as well, since an update runs in the block loops of the pure definition."""
         if buffer not in self._graph.producer:
             return False
         p = self._plan.stages[self._graph.producer[buffer].name]
@@ -153,7 +154,8 @@ class LoopBuilder:
         return site_variable(self._graph, site)
 
     def _manner(self, loops: DefinitionLoops) -> Manner:
-        """How the definition stores. Threads that share an update's iterations may store to the same element."""
+        """How the definition stores. Threads to which an update's iterations are distributed may store to the same
+        element."""
         shared_out = [Kind.BLOCK, Kind.THREAD]
         if self._plan.stages[loops.stage.name].memory is Memory.SHARED:  # not registers of lanes
             shared_out.append(Kind.LANE)
@@ -162,7 +164,7 @@ class LoopBuilder:
         return Manner.NONTEMPORAL if self._plan.stages[loops.stage.name].nontemporal else Manner.PLAIN
 
     def _peeled(self, loops: DefinitionLoops, depth: int, loop: str) -> Stmt:
-        """The whole blocks of a split, and its tail."""
+        """Build the loop over the whole blocks of a split, and its tail."""
         rest, name, first = loops.tail(loop)
         context = self._context
         with context.extents.of_a_version():
@@ -201,17 +203,18 @@ class LoopBuilder:
     def _start_early(
         self, loops: DefinitionLoops, opened: OpenLoop, r: Range, extent: Expr, kind: Kind, body: Stmt
     ) -> Stmt:
-        """The bounds of a loop that starts early for stages that slide along it."""
+        """Build a loop that starts early for stages that slide along it."""
         early = opened.warm_up
         self._coverage.start_early(opened.var.name, early)
         started: Stmt = For(opened.var.name, opened.first - early, extent + early, kind, body)
-        # A block clipped at the end has an iteration. A loop without iterations does not start early, either.
+        # A block clipped at the end has at least one iteration. A loop without iterations must not start early either.
         if not (isinstance(r.low, Var) and r.low.name in loops.blocks or self._context.certainly_runs(extent)):
             started = If(extent > 0, started)
         return Let(opened.first.name, r.low, started)
 
     def _may_start_early(self, loop: OpenLoop) -> bool:
-        """Whether some stage may slide along the loop that is being opened: it is stored outside."""
+        """Whether a stage may slide along the loop that is being opened: one that is stored outside of the loop and
+        computed inside."""
         inside = self._context.is_in_body_of
         return loop.is_in_order and any(
             not inside(self._variable(computed)) and (stored is None or inside(self._variable(stored)))
@@ -219,7 +222,8 @@ class LoopBuilder:
         )
 
     def _body(self, loops: DefinitionLoops, depth: int, loop: str) -> Stmt:
-        """The body of the loop at `depth`: what is computed there, the stages fused into it, the loops inside."""
+        """Build the body of the loop at `depth`: the stages computed there, the stages fused into it, and the inner
+        loops."""
         with self._context.body_of(loops.var(loop).name):
             parts, loops = loops.taken_apart(depth + 1)
             if parts and self._context.open:
@@ -228,7 +232,7 @@ class LoopBuilder:
             alone = self._lets(loops, depth + 1)
             alone = self._with_companions(loops, loop, self._with_updates(loops, loop, alone))
             body = self._stages_at(Site(loops.stage.name, loops.index, loop), alone)
-            if guards and body is not alone:  # an empty region is not computed, either
+            if guards and body is not alone:  # do not compute empty regions either
                 body = If(logical_and(*guards), body)
             body = self._prefetched(loops, body) if depth == loops.innermost else body
         for name, value in reversed(parts):
@@ -238,7 +242,7 @@ class LoopBuilder:
     # Other statements in a loop
 
     def _with_companions(self, loops: DefinitionLoops, loop: str, body: Stmt) -> Stmt:
-        """Run the inner loops of other stages in this loop, after this stage's (compute_with)."""
+        """Run the inner loops of other stages in this loop, after this stage's loops (compute_with)."""
         for name in self._tree.companions(loops.stage.name) if loops.index == 0 else ():
             if self._plan.stages[name].with_loop == loop:
                 inner = Produce(name, self._inner(self._graph.stage[name], 0, loops, loop))
@@ -246,7 +250,8 @@ class LoopBuilder:
         return body
 
     def _with_updates(self, loops: DefinitionLoops, loop: str, body: Stmt) -> Stmt:
-        """Run the inner loops of updates here, after those of the pure definition (compute_with the stage itself)."""
+        """Run the inner loops of updates here, after those of the pure definition (compute_with of the stage
+        itself)."""
         within = self._plan.stages[loops.stage.name].within if loops.index == 0 else {}
         for k in (k for k, at in within.items() if at == loop):
             inner = self._if_needed(loops.stage, k, self._inner(loops.stage, k, loops, loop))
@@ -254,12 +259,12 @@ class LoopBuilder:
         return body
 
     def _inner(self, stage: Stage, index: int, host: DefinitionLoops, loop: str) -> Stmt:
-        """The loops of a definition inside one that it shares with others."""
+        """The loops of a definition inside of a loop that it shares with others."""
         loops = self._loops(stage, index).inside(host, loop)
         return self._lets(loops, [x.name for x in loops.nest.loops].index(loop) + 1)
 
     def _prefetched(self, loops: DefinitionLoops, body: Stmt) -> Stmt:
-        """The innermost body, after prefetches of what it will read some iterations of an outer loop later."""
+        """The innermost body, after prefetches of the data that it will read in a later iteration of an outer loop."""
         for p in self._plan.stages[loops.stage.name].prefetches:
             ahead = loops.var(p.loop)
             is_open = any(o.var.name == ahead.name for o in self._context.open)
@@ -280,7 +285,7 @@ class LoopBuilder:
 
 
 def prefetches(buffer: str, box: Box, element: int, line: int, facts: Facts) -> list[Prefetch]:
-    """Requests for the box, its last dim taken as contiguous; none where its size is unknown or large."""
+    """Prefetches of the box, whose last dim is taken as contiguous. None are made if its size is unknown or large."""
     counts = []
     for k, side in enumerate(box):
         extent = facts.upper(simplify(side.high - side.low + 1, facts))

@@ -1,19 +1,20 @@
 """The loops of one definition while they are being opened: their bounds, and how coordinates are computed from them.
 
-A split's outer loop counts blocks; its inner loop runs over coordinates, from the block's first one, called
-stage.inner.lo. Values are immutable: opening a loop gives another `DefinitionLoops` with what is left to be opened.
+A split's outer loop counts blocks. Its inner loop runs over coordinates, starting at the first one of the block, which
+is called stage.inner.lo. Objects are immutable: opening a loop gives another `DefinitionLoops`, with the loops that are
+still to be opened.
 
-Where lane loops are nested, the lanes of a warp that take an iteration are a digit of the lane's number:
+In nested lane loops, the iteration of each loop that a lane takes is a digit of the lane's number:
 
 lane for y in 0..2:          2 threads, 16 apart
     lane for x in 0..16:     16 threads
 
-Two properties of loop kinds matter where loops are built; new kinds are classified here.
+Two properties of loop kinds matter when loops are built; new kinds are classified here.
 
-    LANES     its iterations are the lanes of vectors
-    IN_ORDER  each iteration comes after the one before: stages may keep what that has computed, and slide
+    LANES     the iterations are the lanes of vectors
+    IN_ORDER  each iteration runs after the previous one: stages may keep what that one has computed, and slide
 
-Of those that are written out, whose number of iterations is a constant, `target` has a list.
+`target` lists the kinds that are written out, whose trip count is constant.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ IN_ORDER = frozenset({Kind.SERIAL, Kind.UNROLL})
 
 @dataclass(frozen=True)
 class Peel:
-    """A split whose partial last block is a loop of its own, over the coordinates `left`."""
+    """A split whose partial last block is a separate loop, over the coordinates `left`."""
 
     split: Split
     loops: SplitLoops
@@ -57,7 +58,7 @@ class Peel:
 
 @dataclass(frozen=True)
 class DefinitionLoops:
-    """One definition's loops, outermost first; names are those of the nest, variables those of the loop IR."""
+    """One definition's loops, outermost first. Names are those of the nest, variables those of the loop IR."""
 
     stage: Stage
     index: int  # the definition's number
@@ -69,7 +70,7 @@ class DefinitionLoops:
     # outermost loop over whole blocks -> its splits, outer ones first
     peel: Mapping[str, tuple[Peel, ...]] = field(default_factory=dict)
     guards: tuple[Expr, ...] = ()
-    gone: frozenset[str] = frozenset()  # loops that a peeled tail does not have
+    gone: frozenset[str] = frozenset()  # loops that this tail of a peeled split does not have
     serial: frozenset[str] = frozenset()  # loops forced to run serially
     peeled: tuple[str, ...] = ()  # splits of which this is the last block
     covered: Mapping[str, CoveredRange] = field(default_factory=dict)  # variable or let -> its range
@@ -89,7 +90,7 @@ class DefinitionLoops:
         return var(loop_name(self.stage, self.index, loop))
 
     def of_loop(self, loop: str, word: str, number: int | None = None) -> str:
-        """The name of something that belongs to a loop."""
+        """The name of something that belongs to a loop, such as its first coordinate."""
         return of_loop(self.var(loop).name, word, number)
 
     def kind(self, loop: Loop) -> Kind:
@@ -98,24 +99,24 @@ class DefinitionLoops:
 
     @property
     def lanes(self) -> list[str]:
-        """The variables whose values become lanes of vectors."""
+        """The variables whose values become the lanes of vectors."""
         return [self.var(x.name).name for x in self.nest.loops if x.name not in self.gone and self.kind(x) in LANES]
 
     @property
     def innermost(self) -> int:
-        """The depth of the innermost loop that stays a loop; -1 if there is none."""
+        """The depth of the innermost loop that remains a loop, or -1 if there is none."""
         real = [k for k, x in enumerate(self.nest.loops) if x.name not in self.gone and self.kind(x) not in WRITTEN_OUT]
         return real[-1] if real else -1
 
     def made_of(self, e: Expr) -> frozenset[str]:
-        """The variables of an expression and of the lets that it depends on."""
+        """The variables of an expression, including those of the lets that it depends on."""
         used = names(e)
         return used.union(*(self.made_of(self.made[name]) for name in used if name in self.made))
 
     # Opening
 
     def ready(self, depth: int) -> list[NamedValue]:
-        """The lets whose loops are all open, that is, above `depth`, in order of their dependences."""
+        """The lets whose loops (those above `depth`) are all open, in order of their dependences."""
         if not self.pending:
             return []
         inner = self.nest.loops[depth:]
@@ -129,7 +130,7 @@ class DefinitionLoops:
         return ready
 
     def after(self, lets: Collection[NamedValue], first: Collection[NamedValue] = ()) -> DefinitionLoops:
-        """What is still to be opened inside of these lets; `first` has those that come next."""
+        """The loops that are still to be opened inside of these lets. `first` has the lets that come next."""
         if not lets:
             return self
         moved = {name for name, _ in (*lets, *first)}
@@ -137,16 +138,16 @@ class DefinitionLoops:
         return replace(self, pending=pending, made={**self.made, **dict(lets)})
 
     def taken_apart(self, depth: int) -> tuple[list[NamedValue], DefinitionLoops]:
-        """The coordinates recovered from a fused loop above `depth`, and what is still to be opened inside.
+        """The coordinates recovered from a fused loop above `depth`, and the loops that are still to be opened.
 
-        Regions are expressed in these: their ranges are known, and those of the quotient and remainder would be far too
-        large.
+        Regions are expressed in these coordinates: their ranges are known, whereas the ranges of the quotient and the
+        remainder would be far too large.
         """
         if not self.fused:
             return [], self
         ready = self.ready(depth)
         outside = {name for name, _ in ready if name in self.fused}
-        for name, value in reversed(ready):  # and the lets that they depend on, where a fused loop was split again
+        for name, value in reversed(ready):  # and the lets that they depend on, if a fused loop was split again
             outside |= names(value) if name in outside else set()
         parts = [let for let in ready if let[0] in outside]
         return parts, self.after(parts, [let for let in ready if let[0] not in outside])
@@ -159,11 +160,11 @@ class DefinitionLoops:
     # Derived loops
 
     def one_after_another(self, loop: str) -> DefinitionLoops:
-        """These loops, with one of them run serially."""
+        """These loops, with one of them made serial."""
         return replace(self, serial=self.serial | {loop})
 
     def inside(self, host: DefinitionLoops, loop: str) -> DefinitionLoops:
-        """These loops with the ones down to `loop` replaced by the host's, of the same names and ranges."""
+        """These loops, with those down to `loop` replaced by the host's loops of the same names and ranges."""
         result = self
         for outermost in host.peeled:
             result = result.tail(outermost)[0]
@@ -174,7 +175,7 @@ class DefinitionLoops:
         return result.renamed(values)
 
     def tail(self, outermost: str) -> tuple[DefinitionLoops, str, Expr]:
-        """The loops over the tail of a peeled split, and the name and the value of its first coordinate."""
+        """The loops over the tail of a peeled split, and the name and the value of the tail's first coordinate."""
         peel = self.peel[outermost][0]
         split, of, left, run = peel.split, peel.loops, peel.left, peel.loops.rest
         gone = {*of.blocks, *of.inside} - {run}
@@ -190,7 +191,7 @@ class DefinitionLoops:
             serial=self.serial | {run},
             peeled=(*self.peeled, outermost),
         )
-        # Parts nested inside out have no contiguous range of coordinates; lets tell where they are.
+        # Parts that are nested inside out have no contiguous range of coordinates; lets give their coordinates.
         told = [self.of_loop(*let) for let in rewrites.lets(self.nest, split) if let[1] == "at"]
         return rest.renamed(dict.fromkeys((self.var(of.inside[-1]).name, *told), self.var(run))), start.name, left.low
 
@@ -219,9 +220,10 @@ class DefinitionLoops:
 
 
 def is_constant(loops: DefinitionLoops, loop: Loop, extent: Expr, is_part: bool) -> bool:
-    """Whether a vector or unrolled loop has a constant extent of a sensible size; others are refused.
+    """Whether a vector or unrolled loop has a constant extent of a reasonable size; other extents are refused.
 
-    With `is_part`, the tail of a split or a version for small arrays is built, in which such loops may run serially.
+    `is_part` tells that the tail of a split or a version for small arrays is being built, in which such loops may run
+    serially.
     """
     if not isinstance(extent, Const):
         if is_part:
@@ -241,9 +243,9 @@ def _product(loops: DefinitionLoops, kind: Kind) -> int:
 
 
 def lane_digit(loops: DefinitionLoops, depth: int, memory: Memory) -> Digit | None:
-    """The digit of a lane's number that the loop at `depth` counts; None if it is no lane loop, or if that is not
-    known and lanes may take its points in turn, since these lie in shared memory. Of the loops that tensor cores
-    compute, those over rows and columns have the digits of fragments."""
+    """The digit of a lane's number that the loop at `depth` counts. It is None if this is not a lane loop, or if the
+    digit is not known and lanes may take its points in turn because these are in shared memory. Of the loops that
+    tensor cores compute, those over rows and columns have the digits of fragments."""
     first, *inner = (x for x in loops.nest.loops[depth:] if x.name not in loops.gone)
     if loops.kind(first) is Kind.TENSOR_CORE:
         return dict(zip(loops.nest.tensor_core, (ROW_LANES, COLUMN_LANES), strict=False)).get(first.name)
@@ -261,7 +263,7 @@ def lane_digit(loops: DefinitionLoops, depth: int, memory: Memory) -> Digit | No
 
 
 def _iterations(loops: DefinitionLoops, name: str) -> int | None:
-    """The iterations of a loop in whole blocks, if that is a constant."""
+    """The trip count of a loop in whole blocks, or None if it is not constant."""
     sizes: dict[str, int] = {}
     for r in loops.nest.rewrites:
         if isinstance(r, Split):

@@ -1,5 +1,5 @@
-"""From the dims of a definition, through splits and fuses, to loops with bounds. How the last block of a split ends is
-told by `schedule/split_loops.py`."""
+"""Make loops with bounds from the dims of a definition, applying splits and fuses. `schedule/split_loops.py` decides
+how the last block of a split ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make_loops(
     facts: Facts,
     at_least: Callable[[Expr, int], bool],
 ) -> DefinitionLoops:
-    """Apply the nest's rewrites to the ranges of dims; `at_least(extent, n)` says whether extent >= n is certain."""
+    """Apply the nest's rewrites to the ranges of dims. `at_least(extent, n)` tells whether extent >= n is certain."""
     named = {dim: Range(*region_names(stage, dim)) for dim in pure_dims(stage, stage.definitions[index])}
     everywhere = {dim: named.get(dim, r) for dim, r in ranges.items()}
     draft = _Draft(stage, index, nest, dict(ranges), dict(everywhere))
@@ -72,7 +72,7 @@ class _Draft:
     index: int
     nest: Nest
     ranges: dict[str, Range]
-    dims: dict[str, Range]  # dim not rewritten yet -> its range in all versions
+    dims: dict[str, Range]  # dim that is not rewritten yet -> its range in all versions
     lets: list[NamedValue] = field(default_factory=list)
     peel: dict[str, list[Peel]] = field(default_factory=dict)
     guards: list[Expr] = field(default_factory=list)
@@ -88,7 +88,8 @@ class _Draft:
 
 
 class _Rewrite:
-    """A rewrite: forwards it replaces ranges, backwards it computes the values of the old loops from the new ones."""
+    """A rewrite. The forward pass replaces ranges; the backward pass computes the values of the old loops from the new
+    ones."""
 
     def bind(self, values: dict[str, Expr]) -> None:
         raise InternalError("abstract")
@@ -103,7 +104,7 @@ class _Split(_Rewrite):
         draft.dims.pop(self.s.old, None)
         self.extent = simplify(self.old.high - self.old.low + 1, facts)
         self.name = draft.of_loop(self.s.inner, "lo")
-        self.is_whole = known_remainder(self.extent, self.s.factor, facts.classes) == 0  # all blocks are known to be
+        self.is_whole = known_remainder(self.extent, self.s.factor, facts.classes) == 0  # all blocks certainly are
         self.tail = loops.tail(self.is_whole, lambda: at_least(self.extent, self.s.factor))
         self.set_ranges()
 
@@ -128,7 +129,7 @@ class _Split(_Rewrite):
         outer, inner = values.pop(s.outer), values.pop(s.inner)
         start = simplify(self.old.low + outer * s.factor, self.facts)
         if self.tail is Tail.PREDICATE:
-            at = var(self.draft.of_loop(s.inner, "at"))  # inner names are unique, old ones may come again
+            at = var(self.draft.of_loop(s.inner, "at"))  # inner names are unique, whereas old ones may recur
             self.draft.lets.append((at.name, start + inner))
             values[s.old] = at
             if not self.is_whole:

@@ -2,17 +2,17 @@
 
 before:  select(x > 0, f[x - 1], 0)          after:  select(x > 0, (f[x - 1] if x > 0), 0)
 
-The required region of a buffer counts only what a branch reads under its condition, so elsewhere the load could leave
-the buffer. A load gets no mask where its indices provably have the same bounds without the condition. But nothing is
-required over a region in which the condition holds nowhere: there, the mask is whether the condition holds at any
-point. Bounds over all loops say nothing about a stage that is computed inside some of them, if a condition compares
-their coordinates: for select(x > y, f[x], 0), f is computed from y + 1 on inside the loop over y. Partitioning resolves
-most masks.
+The required region of a buffer covers only what a branch reads under its condition, so without the condition the load
+could read outside of the buffer. A load gets no mask if its indices provably have the same bounds without the
+condition. However, nothing is required over a region in which the condition holds nowhere; there, the mask is whether
+the condition holds at any point. If a condition compares the coordinates of several loops, bounds over all loops say
+nothing about a stage that is computed inside of some of them: for select(x > y, f[x], 0), f is computed from y + 1 on
+inside of the loop over y. Partitioning resolves most masks.
 
-An expression that several selects share is required wherever one of the paths to it is taken. There is a copy of it for
-each of these paths, with masks of its own, except for a path that extends another one, such as the path from a
-condition on the expression to a branch that reads it. If there are too many paths, one copy serves all of them, masked
-by whether any of them is taken.
+An expression that several selects share is required wherever one of the paths to it is taken. Each of these paths gets
+a copy of the expression with its own masks, except for a path that extends another one, such as the path from a
+condition on the expression to a branch that reads it. If there are too many paths, a single copy serves all of them,
+masked by whether any of them is taken.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from ..names import of_buffer
 
 @dataclass(frozen=True)
 class LoadContext:
-    """What is known of the buffers that an expression may load from."""
+    """Facts about the buffers that an expression may load from."""
 
     inputs: Mapping[str, InputInfo]
     facts: Facts
-    missing: Callable[[str], bool]  # whether nothing may be computed of a buffer where conditions of all its loads fail
-    has_points: Callable[[Expr], bool]  # whether a range of some extent is certainly not empty
+    missing: Callable[[str], bool]  # whether a buffer may be left uncomputed where the conditions of all its loads fail
+    has_points: Callable[[Expr], bool]  # whether a range of an extent is certainly not empty
     inside: Callable[[str], bool]  # whether a buffer is computed inside of loops over the variables
 
 
 def mask_loads(e: Expr, scope: Scope, context: LoadContext) -> Expr:
-    """The expression with masks on the loads that need them. `scope` has the ranges of its variables."""
+    """Return the expression with masks on the loads that need them. `scope` has the ranges of its variables."""
     if not any(isinstance(n, Op) and n.op == "select" for n in walk(e)):
         return e
     masker = _Masker(scope, context)
@@ -56,10 +56,11 @@ def mask_loads(e: Expr, scope: Scope, context: LoadContext) -> Expr:
 def mask_lanes(
     e: Expr, scope: Scope, context: LoadContext, mask: Expr, stage: Stage, by_lane: Callable[[Expr], bool]
 ) -> Expr:
-    """The expression with its loads masked for lanes some of which are inactive: what those would read need not exist.
+    """Return the expression with its loads masked for inactive lanes, since the elements that those would read need not
+    exist.
 
-    Loads that an input certainly holds, and those of `stage` itself, get no mask. A load of another stage at one
-    index for all lanes, which reads no further than it would under the mask, needs only the uniform condition that
+    Loads that an input certainly contains, and loads of `stage` itself, get no mask. A load of another stage at the
+    same index for all lanes, which reads no further than it would under the mask, needs only the uniform condition that
     the mask holds somewhere. All other loads get the mask.
     """
     masker = _Masker(scope, context)
@@ -80,14 +81,15 @@ def mask_lanes(
 
 @dataclass(frozen=True, eq=False)
 class _Path:
-    """A path to a part of an expression: the ranges of variables there, and whether scalars alone may rule it out."""
+    """A path to a part of an expression: the ranges of variables there, and whether conditions on scalars alone may
+    exclude it."""
 
     scope: Scope
     by_scalars: bool = False
     compared: frozenset[str] = frozenset()  # variables that conditions compare with each other
-    last: tuple[_Path, Expr, bool] | None = None  # the path to a select, its condition, and whether that holds
-    any_of: tuple[_Path, ...] = ()  # if it stands for several paths, none of which narrows the scope
-    is_joined: bool = False  # or if it goes through one: less is read than the scope says
+    last: tuple[_Path, Expr, bool] | None = None  # the path to a select, its condition, and whether it holds
+    any_of: tuple[_Path, ...] = ()  # the paths that this one stands for; it does not narrow the scope
+    is_joined: bool = False  # whether it is or goes through such a path: less is read than the scope says
 
     def refined(self, condition: Expr, holds: bool) -> Scope:
         """The scope narrowed by a condition."""
@@ -108,8 +110,8 @@ class _Masker:
         self.missing, self.has_points, self.is_inside = context.missing, context.has_points, context.inside
         self.start = _Path(scope)
         self.branches: dict[tuple[int, int, bool, bool], _Path] = {}
-        self.joined: dict[int, _Path] = {}  # node with too many paths -> the one that stands for all
-        self.covered: dict[int, dict[_Path, _Path]] = {}  # node -> paths that extend others -> these
+        self.joined: dict[int, _Path] = {}  # node with too many paths -> the path that stands for all
+        self.covered: dict[int, dict[_Path, _Path]] = {}  # node -> path that extends another -> that other path
         self.conditions: dict[int, Expr | None] = {id(self.start): None}  # path -> its condition
         self.pending: set[int] = set()  # paths whose conditions are being built
         self.memo: dict[tuple[int, int], Expr] = {}
@@ -118,7 +120,7 @@ class _Masker:
     # The paths to each node, parents first
 
     def find_paths(self, e: Expr) -> None:
-        """Note the nodes to which there are too many paths, and the paths that extend others."""
+        """Note the nodes that are reached by too many paths, and the paths that extend others."""
         paths_to: dict[int, dict[_Path, None]] = {id(e): {self.start: None}}
         for node in reversed(operands_first(e)):
             paths = self.shortest(node, paths_to.pop(id(node)))
@@ -131,10 +133,10 @@ class _Masker:
                     paths_to.setdefault(id(c), {})[inner] = None
 
     def shortest(self, e: Expr, paths: Mapping[_Path, None]) -> tuple[_Path, ...]:
-        """The paths to a node that extend none of the others."""
+        """The paths to a node that do not extend any of the others."""
         if len(paths) == 1:
             return tuple(paths)
-        outermost: dict[_Path, _Path | None] = {}  # the first of these paths along each
+        outermost: dict[_Path, _Path | None] = {}  # path -> the outermost of `paths` that it extends
         for path in paths:
             way = [path]
             while way[-1] not in outermost and (last := way[-1].last) is not None:
@@ -157,7 +159,7 @@ class _Masker:
         ]
 
     def branch(self, path: _Path, condition: Expr, holds: bool, e: Expr) -> _Path:
-        """The path into a branch of a select; unchanged where its condition says nothing about what is read."""
+        """The path into a branch of a select. It is unchanged if the condition says nothing about what is read."""
         comparisons = list(_deciding(condition, holds))
         compared = union([_compared(c, self.whole) for c in comparisons])
         certain = self.perhaps_empty.isdisjoint(loaded(e)) and not (compared and any(map(self.is_inside, loaded(e))))
@@ -224,7 +226,8 @@ class _Masker:
         return result
 
     def safe(self, load: Load, path: _Path) -> bool:
-        """Whether the load reads no further without the conditions of the path, or is inside an input in any case."""
+        """Whether the load reads no further without the conditions of the path, or stays within an input in any
+        case."""
         if path.is_joined or load.buffer in self.inputs and (path.by_scalars or load.buffer in self.perhaps_empty):
             return self.holds(load)
         if self.missing(load.buffer):
@@ -240,12 +243,13 @@ class _Masker:
         )
 
     def is_so_in_parts(self, index: Expr, narrowed: Collection[str], is_inside: bool) -> bool:
-        """Whether an index that takes the same values with and without conditions over whole ranges does so over all
-        parts of them as well: it is monotonic in what is narrowed and, for a stage that is computed inside of the
-        loops, moves with nothing else.
+        """Whether an index that takes the same values over whole ranges, with and without conditions, does so over all
+        parts of these ranges as well. It does if it is monotonic in the narrowed variables and, for a stage that is
+        computed inside of the loops, moves with nothing else.
 
-        x % 4 takes all values over a whole row, with and without a condition on x, and yet fewer with it over a part of
-        one; so does max(x + y, 8) where x >= 4, in all rows together, but not in row 7.
+        x % 4 takes all values over a whole row, with or without a condition on x, but fewer values with the condition
+        over a part of a row. Likewise, max(x + y, 8) where x >= 4 takes all values over all rows together, but not in
+        row 7.
         """
         moving = {name: d for name in names(index) & self.whole.keys() if (d := directions(index, name))}
         if moving.keys().isdisjoint(narrowed):
@@ -253,8 +257,8 @@ class _Masker:
         return all(len(moving.get(name, ())) < 2 for name in narrowed) and not (is_inside and len(moving) > 1)
 
     def where_taken(self, load: Load, path: _Path) -> Expr | None:
-        """The condition that no range that the path narrows is empty, which is uniform; None where that is certain, or
-        where the load is inside an input in any case."""
+        """The condition that none of the ranges that the path narrows is empty, which is uniform. None if that is
+        certain, or if the load stays within an input in any case."""
         if self.holds(load):
             return None
         condition: Expr | None = None
@@ -269,7 +273,7 @@ class _Masker:
         return [name for name, whole in self.whole.items() if path.scope[name] is not whole]
 
     def holds(self, load: Load) -> bool:
-        """Whether an input certainly has all elements that the load may read, promised or not."""
+        """Whether an input certainly contains all elements that the load may read, even without promises."""
         return all(self.holds_along(load.buffer, k, transform(i, promised)) for k, i in enumerate(load.indices))
 
     def holds_along(self, buffer: str, k: int, index: Expr) -> bool:
@@ -279,12 +283,13 @@ class _Masker:
 
     @cached_property
     def perhaps_empty(self) -> frozenset[str]:
-        """Inputs that may have nothing to read where a condition fails, even one on data."""
+        """The inputs that may have no elements to read where a condition fails, even a condition on data."""
         full = (i.name for i in self.inputs.values() if all(self.has_pixels_along(i.name, k) for k in range(i.ndim)))
         return frozenset(self.inputs).difference(full)
 
     def has_pixels_along(self, buffer: str, k: int) -> bool:
-        """Whether an input certainly is not empty; clamped or wrapped indices are not inside an empty one."""
+        """Whether an input certainly is not empty along a dim. Clamped or wrapped indices are not within an empty
+        input."""
         return self.facts.ge(var(of_buffer(buffer, "shape", k)), const(1, INDEX))
 
     def inside(self, a: Interval, b: Interval) -> bool:
@@ -296,7 +301,7 @@ class _Masker:
 
 
 def _deciding(condition: Expr, holds: bool) -> Iterator[Op]:
-    """The comparisons that `refine` uses of a condition that holds, or does not."""
+    """Yield the comparisons that `refine` uses, given a condition and whether it holds."""
     if not isinstance(condition, Op):
         return
     if condition.op == "not":
@@ -309,7 +314,7 @@ def _deciding(condition: Expr, holds: bool) -> Iterator[Op]:
 
 
 def _is_of_scalars(comparison: Op, coordinates: Scope) -> bool:
-    """Whether a comparison is of scalars, so that no range shows where it rules out everything."""
+    """Whether a comparison involves scalars only, so that ranges do not show where it excludes everything."""
     if not comparison.args[0].dtype.is_int or loaded(comparison):
         return False
     terms = linear(comparison.args[0]).plus(linear(comparison.args[1]), -1).terms.values()
@@ -318,6 +323,7 @@ def _is_of_scalars(comparison: Op, coordinates: Scope) -> bool:
 
 
 def _compared(comparison: Op, coordinates: Scope) -> frozenset[str]:
-    """The coordinates of a comparison of several, which limits each by the others as no range of one shows."""
+    """The coordinates in a comparison of several of them. Each is limited by the others, which the range of a single
+    one does not show."""
     compared = names(comparison) & coordinates.keys()
     return compared if comparison.args[0].dtype is INDEX and len(compared) > 1 else frozenset()

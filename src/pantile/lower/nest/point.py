@@ -1,12 +1,13 @@
-"""One point of a definition, inside all of its loops: the stores, where the definition's condition holds.
+"""One point of a definition, inside of all its loops: the stores, predicated by the definition's condition.
 
-Its expressions are those of the definition with the coordinates replaced by index expressions of loops. An index that
-is data plus a constant adds the constant as an index, where the sum certainly stays within its type: in 64 bits,
-neighbours are seen to be neighbours.
+The expressions are those of the definition, with coordinates replaced by index expressions in loop variables. An index
+of the form data plus a constant adds the constant as an index if the sum certainly stays within its type: with 64-bit
+indices, adjacent elements are recognized as adjacent.
 
 before:  lut[index(b[x] + 1)]          after:  lut[index(b[out.x]) + 1]
 
-Data that is compared as an index, since the coordinate of an inlined stage was, is compared as data.
+If data is compared as an index, because it replaces a coordinate of an inlined stage, the comparison is made in the
+type of the data.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ def point(
     is_inside: Callable[[str], bool],
     manner: Manner,
 ) -> Point:
-    """The stores of one point, masked where the definition's condition varies among lanes.
+    """Return the stores of one point, masked if the definition's condition varies among vector lanes.
 
-    `is_missing` tells whether a call may need nothing of the stage that computes a buffer, `is_inside` whether that
+    `is_missing` tells whether a call may require nothing of the stage that computes a buffer, `is_inside` whether that
     stage is computed inside of these loops.
     """
     d, lanes = loops.definition, loops.lanes
@@ -63,7 +64,7 @@ def point(
     indices = tuple(simplify(masked(i), context.facts) for i in d.indices)
     along_lanes = [k for k, i in enumerate(indices) if not loops.made_of(i).isdisjoint(lanes)]
     condition = None if d.condition is None else masked(d.condition)
-    mask = None  # where the condition differs between the lanes of a vector, at indices that do not
+    mask = None  # the condition, if it differs between vector lanes and neither it nor the indices load data
     if condition is not None and depends(condition, lanes) and not any(map(loaded, (condition, *d.indices))):
         mask = condition
     values = [masked(v) for v in d.values]
@@ -74,7 +75,7 @@ def point(
     body = _stores(loops, indices, values, mask, manner)
     guards = list(loops.guards)
     if condition is not None and mask is None:
-        if loaded(condition):  # what it reads need not exist where guards do not hold
+        if loaded(condition):  # the elements that it reads need not exist where guards do not hold
             body = If(condition, body)
         else:
             guards.append(condition)
@@ -82,7 +83,7 @@ def point(
 
 
 def _everywhere(loops: DefinitionLoops) -> dict[str, Interval]:
-    """The coordinates of a definition, each over its whole range."""
+    """Map the coordinates of a definition to their whole ranges."""
     ranges = {dim: Interval(*region_names(loops.stage, dim)) for dim in loops.stage.dims}
     for r in loops.definition.domain:
         ranges[r.name] = Interval(r.min, r.min + r.extent - 1)
@@ -104,7 +105,7 @@ def _stores(
 
 
 class LoweredExpressions:
-    """Expressions of one definition with its coordinates replaced (`at` maps dim names to index expressions)."""
+    """Expressions of one definition with its coordinates replaced. `at` maps dim names to index expressions."""
 
     def __init__(self, at: Mapping[str, Expr]) -> None:
         self.at = at
@@ -127,7 +128,8 @@ class LoweredExpressions:
 
 
 def _compared_as_data(e: Op) -> Expr | None:
-    """The comparison in the common type of both sides, if that is a small one."""
+    """Return the comparison in the common type of both sides, or None if that type has 64 bits or does not hold all
+    constants."""
     types = [a.value.dtype for a in e.args if isinstance(a, Cast)]
     if not types or any(t.bits == 64 for t in types):
         return None
@@ -139,7 +141,7 @@ def _compared_as_data(e: Op) -> Expr | None:
 
 
 def _never_wraps(e: Op) -> bool:
-    """Whether this is data plus a constant that stays within its type."""
+    """Whether this is data plus a constant, and the sum stays within its type."""
     if e.op not in ("add", "sub") or not isinstance(e.args[1], Const):
         return False
     data, shift = interval(e.args[0], {}), int(e.args[1].value) * (1 if e.op == "add" else -1)

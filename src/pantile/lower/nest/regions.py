@@ -1,10 +1,10 @@
 """Bounds inference: the required region of a stage is the box that the statements after it read, over the loops
 between.
 
-    out[y, x] = f[y - 1, x] + f[y + 1, x], inside the loop over out.y, needs of f: [out.y - 1..out.y + 1, 0..w - 1]
+    out[y, x] = f[y - 1, x] + f[y + 1, x], inside the loop over out.y, requires f: [out.y - 1..out.y + 1, 0..w - 1]
 
-In a tile at an edge, conditions may leave less than that box, or nothing: then it is clipped to what a call needs of
-the stage at all (`required`), since there may be no input for more.
+In a tile at an edge, conditions may leave less than this box, or nothing. The box is then clipped to the region of the
+stage that the whole call requires (`required`), since there may be no input for more.
 """
 
 from __future__ import annotations
@@ -37,27 +37,28 @@ _LONGEST_TILE = 1 << 13  # longer constant extents come from a type rather than 
 
 @dataclass(frozen=True)
 class Region:
-    """The region of a stage that is computed; `clipped` maps clipped dims to their extent before, if constant."""
+    """The region of a stage that is computed. `clipped` maps clipped dims to their extents before clipping, if
+    constant."""
 
     box: Box
     clipped: dict[int, int | None]
 
 
 class Regions:
-    """Queries about the regions that statements read and compute; `context` is their context."""
+    """Queries about the regions that statements read and compute in a context."""
 
     def __init__(self, graph: Graph, context: BuildContext, coverage: Coverage, contents: Contents) -> None:
         self._graph, self._context, self._required = graph, context, context.required
         self._coverage, self._contents = coverage, contents
 
     def loop_ranges(self) -> LoopRanges:
-        """The ranges of whole loops, where the open ones are not whole."""
+        """The full ranges of loops for footprints. Open loops are not seen as wholes."""
         return LoopRanges(self._coverage, self._context.variables, self._contents)
 
     # Footprints
 
     def required_box(self, members: Sequence[Stage], rest: Stmt) -> Box | None:
-        """The required region of the stages in `rest` (or of the caller); None if inlining left no reads."""
+        """The region of the stages that `rest` (or the caller) requires, or None if inlining left no reads."""
         boxes: list[tuple[Stage, Box]] = []
         loop_ranges = self.loop_ranges()
         for m in members:
@@ -76,8 +77,8 @@ class Regions:
         return tuple(self._few_places(members, k, side) for k, side in enumerate(first))
 
     def _few_places(self, members: Sequence[Stage], k: int, side: Interval) -> Interval:
-        """Widen a side that floats decide to all of its few possible places, if the stages can be computed there:
-        computing the exact ends would save too little.
+        """Widen a side whose position floats decide to all of its few possible positions, if the stages can be computed
+        there. Computing the exact ends would save too little.
         """
         all_of_them = few_places(side, self._context.facts)
         if (
@@ -99,7 +100,7 @@ class Regions:
         return None if box is None else self.tidy(reader, box)
 
     def tidy(self, stage: Stage, box: Box) -> Box:
-        """The box in loop variables."""
+        """The box in terms of loop variables."""
         return tuple(self._tidy_side(stage, k, side) for k, side in enumerate(box))
 
     def _tidy_side(self, stage: Stage, k: int, side: Interval) -> Interval:
@@ -116,14 +117,15 @@ class Regions:
     # Conditions
 
     def conditions(self, members: Sequence[Stage], rest: Stmt) -> list[Expr]:
-        """The conditions under which `rest` reads the stages, apart from those on when a loop around it starts."""
+        """The conditions under which `rest` reads the stages, apart from those on where a loop around it starts."""
         conditions = read_when(rest, tuple(b for m in members for b in m.buffers), self._contents) or []
         return [c for c in conditions if not depends(c, [loop.first.name for loop in self._context.open])]
 
     def pixel_conditions(self, stage: Stage) -> list[Expr]:
         """The conditions under which an input has the pixels that a stage copies.
 
-        Readers require no pixel that does not exist; but a clamped index is one, even of an empty input.
+        Readers require no pixel that does not exist, except that a clamped index requires a pixel even of an empty
+        input.
         """
         if stage.updates or not self._required.is_conditional:
             return []
@@ -134,10 +136,10 @@ class Regions:
         return [size >= 1 for size in sizes if not self._context.facts.ge(size, const(1, INDEX))]
 
     def needed_when(self, stage: Stage, index: int) -> list[Expr] | None:
-        """The conditions under which a definition's loops run; None if they never do.
+        """The conditions under which a definition's loops run, or None if they never do.
 
-        Loops of an update run over its domain, even where nothing of the stage is required: there is no memory for its
-        stores then.
+        The loops of an update run over its domain even where nothing of the stage is required, but then there is no
+        memory for its stores.
         """
         along = pure_dims(stage, stage.definitions[index])
         ends = [region_names(stage, dim) for dim in stage.dims if dim not in along]
@@ -148,10 +150,10 @@ class Regions:
         return None if not isinstance(missing, Expr) and missing else some
 
     def _never_runs(self, stage: Stage, index: int) -> Expr | int:
-        """1 where a definition's domain has no points, else 0.
+        """1 if a definition's domain has no points, else 0.
 
-        If it scatters, there may be no memory for its elements then, and accumulators are held in registers around its
-        loops.
+        In that case, there may be no memory for the elements to which it scatters or for accumulators that are held in
+        registers around its loops.
         """
         d = stage.definitions[index]
         box = tuple(Interval(*region_names(stage, dim)) for dim in stage.dims)
@@ -170,10 +172,10 @@ class Regions:
     # Clipping
 
     def clipped(self, members: Sequence[Stage], box: Box, rest: Stmt, granted: Sequence[Expr]) -> dict[str, Region]:
-        """The box of each stage without what only iterations whose condition fails would read: there may be no input
-        for it.
+        """The box of each stage, without the part that is read only by iterations whose condition fails, for which
+        there may be no input.
 
-        Neither the conditions `granted` nor those on when a loop starts count.
+        The conditions `granted` and those on where a loop starts do not count.
         """
         reduced = self._is_reduced(members, rest, granted)
         sides: list[Interval] = []
@@ -192,7 +194,7 @@ class Regions:
         return {m.name: Region(tuple(sides), clipped[m.name]) for m in members}
 
     def _is_reduced(self, members: Sequence[Stage], rest: Stmt, granted: Sequence[Expr]) -> bool:
-        """Whether some iterations may require less of the stages than the ends of their footprints say."""
+        """Whether some iterations may require less of the stages than the ends of the footprints suggest."""
         if self._required.is_loose or any(map(self._required.is_limited, members)):
             return True
         starts, moves = {loop.first.name for loop in self._context.open}, self._context.moving()
@@ -204,15 +206,15 @@ class Regions:
         return read_if(rest, tuple(b for m in members for b in m.buffers), counts, self._contents)
 
     def _may_be_empty(self, side: Interval) -> bool:
-        """Whether conditions may leave nothing: its ends, and what is read for it, may then be anywhere."""
+        """Whether conditions may leave the side empty. Its ends, and what is read for it, may then be anywhere."""
         extent = side.high - side.low + 1
         return self._required.is_conditional and not self._context.never_negative(simplify(extent, self._context.facts))
 
     def _may_be_too_much(self, members: Sequence[Stage], k: int, side: Interval) -> bool:
         """Whether a side, outside of all loops, may exceed what is required.
 
-        For nested blocks of varying length, the last ones are assumed as far out and as long as any. Of outputs, all
-        that the caller has room for is computed.
+        For nested blocks of varying length, the last block is assumed to be as far out and as long as any block can be.
+        Outputs do not count: all of the caller's room is computed.
         """
         if self._context.open or all(m.name in self._graph.output for m in members):
             return False
@@ -229,7 +231,7 @@ class Regions:
         )
 
     def _most(self, stage: Stage, side: Interval) -> int | None:
-        """The extent of a side before it is clipped, if it is a constant worth keeping."""
+        """The extent of a side before it is clipped, or None if it is not a constant worth keeping."""
         most = None if self._required.is_limited(stage) else self._context.facts.upper(side.high - side.low + 1)
         return None if most is None or most > _LONGEST_TILE else most
 
@@ -240,10 +242,10 @@ class Regions:
         return Interval(simplify(first, self._context.facts), simplify(last, self._context.facts))
 
     def _not_negative(self, side: Interval) -> Interval:
-        """The side with an extent that is not negative.
+        """Return the side with an extent that is not negative.
 
-        Conditions, and loops inside without iterations, may leave nothing to compute: the extent is 0 then, on which
-        loops and their splits rely. A read at 2*x over no values of x would have an extent of -1.
+        Conditions, and inner loops without iterations, may leave nothing to compute. The extent is then 0, on which
+        loops and their splits rely. A read at 2*x over no values of x would otherwise have an extent of -1.
         """
         extent = simplify(side.high - side.low + 1, self._context.facts)
         if self._context.never_negative(extent):

@@ -1,8 +1,9 @@
-"""The required region of every stage for a whole call, which the check of a call examines, in terms of extents and
-params.
+"""The region of every stage that a whole call requires, in terms of extents and params. The check of a call examines
+it.
 
-No tile computes more, unless that can be done anywhere. A call may need nothing of a stage, for instance if an image is
-too small for `select(x < w - 3, g[x + 3], 0)` to read g at all: then what g reads need not be there.
+No tile computes more than this, unless the stage can be computed anywhere. A call may require nothing of a stage: an
+image may be too small for `select(x < w - 3, g[x + 3], 0)` to read g at all, for example. The elements that g reads
+need not exist then.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ from ...expr.types import INDEX
 from ...expr.visit import Key, has_floats, key, loaded, names, same, walk
 from ...graph.nodes import Definition, Graph, InputInfo, Stage
 
-_BEHIND = 1 << 31  # all coordinates
+_BEHIND = 1 << 31  # larger than all coordinates
 _FEW_PLACES = 64
-_LARGEST = 64  # bound of the search for the least extents with which an output has a pixel
+_LARGEST = 64  # limit of the search for the smallest extent with which an output has a pixel
 
 
 def output_box(graph: Graph, stage: Stage) -> Box:
-    """All of an output: what the caller has room for."""
+    """The box of a whole output, for which the caller provides room."""
     return tuple(Interval(const(0, INDEX), n - 1) for n in graph.output[stage.name].shape)
 
 
 def few_places(side: Interval, facts: Facts) -> Interval | None:
-    """All of the positions that floats choose from, such as the tiles of an image, if they are few in any case."""
+    """All positions of a side that floats choose from, such as the tiles of an image, or None if these are not
+    certainly few."""
     low, high = _ends(side)
     if not has_floats(low) and not has_floats(high):
         return None
@@ -42,10 +44,10 @@ def few_places(side: Interval, facts: Facts) -> Interval | None:
 
 
 class Required:
-    """The required regions of a pipeline, computed on demand. `facts` has what all calls have in common.
+    """The required regions of a pipeline, computed on demand. `facts` has the facts that hold in all calls.
 
-    `checked` is the graph before stages were inlined, as the check of a call sees it. Inlining combines conditions of
-    several stages, and where they are too many to be kept, that graph's regions are smaller.
+    `checked` is the graph before stages were inlined, as the check of a call sees it. Inlining combines the conditions
+    of several stages. If these are too many to be kept, the regions of `checked` are smaller.
     """
 
     def __init__(self, graph: Graph, checked: Graph, facts: Facts) -> None:
@@ -53,22 +55,23 @@ class Required:
         self.checked = checked
         self.outputs = outputs = {name: output_box(graph, graph.stage[name]) for name in graph.output}
         self.facts = facts.copy()
-        self._steps: list[Expr] = []  # extents of an output's dims, not negative
+        self._steps: list[Expr] = []  # extents - 1 of an output's dims, which are not negative
         for side in _never_empty(outputs):
             low, high = _ends(side)
             self._steps.append(high - low)
             self._learn(self._steps[-1])
         self._limited: set[str] = set()
-        self._few: set[tuple[Key, Key]] = set()  # sides of boxes with few possible positions, at least one
+        self._few: set[tuple[Key, Key]] = set()  # sides of boxes with few, but at least one, possible positions
         self._is_loose = False
 
     def of(self, stage: Stage) -> Box:
-        """The region of a stage that may be computed; EVERYTHING if it is unlimited or nothing reads the stage."""
+        """The region of a stage that may be computed. It is EVERYTHING if it is unlimited or nothing reads the
+        stage."""
         return self._boxes.get(stage.name, (EVERYTHING,) * stage.ndim)
 
     def is_computable(self, stage: Stage, k: int) -> bool:
-        """Whether the stage can be computed at any position along dim k, and its positions are never far apart, as
-        those required by stages of which nothing is required would be.
+        """Whether the stage can be computed at any position along dim k and its positions are never far apart. They
+        would be far apart if they were required by stages of which nothing is required.
         """
         return self._is_computable_dim(stage, k) and not self.is_limited(stage)
 
@@ -78,7 +81,8 @@ class Required:
         return stage.name not in self._reading_pixels or not self.is_conditional
 
     def is_limited(self, stage: Stage) -> bool:
-        """Whether some calls require less of the stage, perhaps nothing, than the ends of what reads it say."""
+        """Whether some calls require less of the stage, possibly nothing, than the ends of its readers' footprints
+        suggest."""
         return self.is_conditional and bool(self._boxes) and stage.name in self._limited
 
     @cached_property
@@ -89,8 +93,8 @@ class Required:
     def _reading_pixels(self) -> set[str]:
         """The stages that depend on inputs that may be empty.
 
-        Where something of such a stage is required, the check of a call ensures that there are pixels; otherwise even a
-        clamped index is not inside.
+        If such a stage is required anywhere, the check of a call ensures that there are pixels; otherwise, even a
+        clamped index would be out of bounds.
         """
         sources = {i.name for i in self.graph.inputs if not self._has_pixels(i)}
         for stage in self.graph.stages:
@@ -126,11 +130,11 @@ class Required:
         self._is_loose = True
 
     def _note_few(self, box: Iterable[Interval]) -> None:
-        extents = {_keys(side) for of_output in self.outputs.values() for side in of_output}  # which may be 0
+        extents = {_keys(side) for of_output in self.outputs.values() for side in of_output}  # these may be 0
         self._few |= {_keys(side) for side in box if side.bounded and few_places(side, self.facts)} - extents
 
     def _limit(self, buffer: str) -> None:
-        """Note that nothing may be required of a stage, which then is not computable anywhere."""
+        """Note that a call may require nothing of a stage. The stage is then not computable anywhere."""
         if buffer in self.graph.producer:
             self._limited.add(self.graph.producer[buffer].name)
 
@@ -138,7 +142,8 @@ class Required:
         return Interval(*(simplify(e, self.facts) for e in _ends(side))) if side.bounded else side
 
     def _computed(self, stage: Stage, box: Box) -> Box:
-        # Readers, which come before it, may limit it. No more of an output is computed than the caller has room for.
+        # Its readers, which are visited before it, may limit it. No more of an output is computed than fits the
+        # caller's room.
         free = stage.name not in self._limited and stage.name not in self.outputs
         sides = [
             EVERYTHING if free and self._is_computable_dim(stage, k) else self._simple(s) for k, s in enumerate(box)
@@ -154,7 +159,7 @@ class Required:
 
     @property
     def running(self) -> Rules:
-        """The updates that count: those that certainly never run require nothing."""
+        """Rules for updates that count: updates that certainly never run require nothing."""
         return Rules(self._certainly_missing)
 
     def _certainly_missing(self, ranges: Iterable[Interval]) -> int:
@@ -162,7 +167,7 @@ class Required:
         return missing if isinstance(missing, int) else 0
 
     def missing(self, ranges: Iterable[Interval]) -> Expr | int:
-        """1 where one of the ranges has no values, else 0."""
+        """1 if one of the ranges is empty, else 0."""
         short: Expr = const(0, INDEX)
         for r in ranges:
             if not self._has_values(r):
@@ -184,7 +189,7 @@ class Required:
         return self.facts.ge(steps, const(0, INDEX)) or any(self.facts.ge(steps, step) for step in self._steps)
 
     def _learn(self, steps: Expr) -> None:
-        """Derive a bound of the only extent in an expression that is not negative: h - 3 >= 0 is h >= 3."""
+        """Derive a bound of the only extent in an expression that is not negative: h - 3 >= 0 implies h >= 3."""
         extents = names(steps)
         if len(extents) != 1:
             return
@@ -196,19 +201,20 @@ class Required:
         self.facts.bounds[name] = (least, high)
 
     def _below(self, steps: Expr, name: str, most: int) -> bool:
-        """Whether an expression is negative wherever an extent is at most `most`."""
+        """Whether an expression is negative for all values of an extent up to `most`."""
         upper = Facts({**self.facts.bounds, name: (0, most)}).upper(steps)
         return upper is not None and upper < 0
 
     @cached_property
     def is_conditional(self) -> bool:
-        """Whether nothing may be required of some stage: an output may be empty, or there are conditions."""
+        """Whether there may be a stage of which nothing is required, because an output may be empty or there are
+        conditions."""
         if not all(self._has_values(side) for box in self.outputs.values() for side in box):
             return True
         return any(self._reads_if(d) for s in self.graph.stages for d in s.definitions)
 
     def _reads_if(self, d: Definition) -> bool:
-        """Whether a definition reads a stage conditionally, depending on its coordinates."""
+        """Whether a definition reads a stage under a condition on its coordinates."""
         if not any(self._reads_stage(e) for e in expressions(d)):
             return False
         if d.condition is not None or not all(isinstance(r.extent, Const) and r.extent.value > 0 for r in d.domain):
@@ -226,27 +232,27 @@ class Required:
 
 
 def _is_of_coordinates(condition: Expr) -> bool:
-    """Whether it compares coordinates, so that it limits what is read."""
+    """Whether the condition compares coordinates and thus limits what is read."""
     compared = (c for c in walk(condition) if isinstance(c, Op) and c.op in COMPARISON and c.args[0].dtype is INDEX)
     return any(isinstance(atom, Var) for c in compared for side in c.args for atom, _ in linear(side).terms.values())
 
 
 def _is_far(side: Interval) -> bool:
-    """Whether an end marks where something may be missing."""
+    """Whether an end contains a far coordinate, which marks that something may be missing."""
     return side.bounded and any(
         isinstance(e, Const) and e.dtype.is_int and abs(int(e.value)) >= FAR for e in walk(side.low, side.high)
     )
 
 
 def _near(side: Interval) -> Interval:
-    """The side; if all of it may be missing, its start is not before 0, since reads of nothing far away, at x and at
-    2*x, would span a large box.
+    """Return the side with a start that is not before 0 if the whole side may be missing. Otherwise reads at x and at
+    2*x of elements that are far away would span a large box.
     """
     if not side.bounded:
         return side
     form = linear(side.low)
     far = [term for term in form.terms.values() if abs(term[1]) >= FAR]
-    if len(far) == 1 and abs(far[0][1]) == FAR:  # what `Required.missing` counts, and not a sum of several
+    if len(far) == 1 and abs(far[0][1]) == FAR:  # a single count of `Required.missing`, not a sum of several
         (missing,) = (atom * (times // FAR) + (form.constant + FAR // 2) // FAR for atom, times in far)
         nearest, is_there = simplify(side.low - missing * FAR), missing < 1
     else:
@@ -256,7 +262,7 @@ def _near(side: Interval) -> Interval:
 
 
 def _never_empty(outputs: Mapping[str, Box]) -> Iterator[Interval]:
-    """The sides of outputs that are not empty whenever code runs; it does not run where all are empty."""
+    """Yield the sides of outputs that are not empty whenever code runs. Code does not run if all outputs are empty."""
     first, *others = outputs.values()
     ends = [_ends(side) for side in first]
     for box in others:

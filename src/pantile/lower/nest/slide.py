@@ -1,12 +1,12 @@
-"""Slide: a stage stored outside the loop that computes it need not compute again what earlier iterations did.
+"""Slide: a stage stored outside of the loop that computes it need not recompute what earlier iterations have computed.
 
 before:  for y in 0..h:                        after:   for y in 0 - 2..h:
              produce f over y-1 .. y+1                      produce f over y+1 .. y+1
              out[y] = f[y-1] + f[y] + f[y+1]                if y >= 0: out[y] = f[y-1] + f[y] + f[y+1]
 
-The loop starts early enough that every row is computed exactly once, always the same number per iteration, with no
-first iteration of its own (Halide computes the whole window in the first one instead). The rows in use at one time
-are `window` many: `fold_storage` makes the buffer circular with that many.
+The loop starts early enough that every row is computed exactly once, with the same number of rows in each iteration and
+no special first iteration (Halide computes the whole window in the first one instead). At most `window` rows are live
+at a time; `fold_storage` makes the buffer circular with that number of rows.
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ from ...ir.nodes import Stmt
 from ..footprint import LoopRanges, read_by
 from .early import OpenLoop
 
-# Iterations by which a loop may start early where their number is not known: more would cost more than they save.
+# The most iterations by which a loop may start early if their number is not constant. More would cost more than they
+# save.
 _MOST_EARLY = 4096
 
 
 @dataclass
 class Sliding:
-    """A stage that slides: the box still to compute, the live rows, and how early it must start.
+    """A stage that slides: the box that is still to be computed, the number of live rows, and how early it must start.
 
-    All of the dims in `swept` that loops inside `loop` have run over stays live until its next iteration.
+    In the dims in `swept`, everything that the loops inside of `loop` have covered stays live until the next iteration
+    of `loop`.
     """
 
     loop: OpenLoop
@@ -45,13 +47,13 @@ class Sliding:
     box: Box
     window: int
     start: int
-    never_negative: bool  # the extent of the box along `dim`, in any iteration
+    never_negative: bool  # whether the extent along `dim` is not negative in any iteration
     swept: frozenset[int]
 
 
 @dataclass(frozen=True)
 class SlideRequest:
-    """Stages that are computed together, the box that is required of them, and the statements after them."""
+    """Stages that are computed together, the box of them that is required, and the statements after them."""
 
     members: list[Stage]
     box: Box
@@ -63,10 +65,11 @@ class SlideRequest:
 
 
 def slide(request: SlideRequest, between: list[OpenLoop]) -> Sliding | None:
-    """How the stages slide along one of the loops between their storage and their computation, or None.
+    """Decide how the stages slide along one of the loops between their storage and their computation; None if they do
+    not.
 
-    The innermost loop along which iterations overlap is taken. Loops inside it may move the other dims: all of their
-    iterations have run before its next one.
+    The innermost loop whose iterations overlap is chosen. Loops inside of it may move the other dims, since all of
+    their iterations have run before its next one.
     """
     for depth in range(len(between) - 1, -1, -1):
         sliding = _slide_along(request, between[depth], between[depth + 1 :])
@@ -105,11 +108,12 @@ def _slide_along(request: SlideRequest, loop: OpenLoop, inner: list[OpenLoop]) -
         return None
     start, exact = plan
     begins = substitute(first, {loop.first.name: loop.low})
-    if start == 0:  # a loop that does not start early does not name its early start
+    if start == 0:  # a loop that does not start early does not define its early start
         first = begins
     fresh = simplify(before + 1, facts)
     sides = [Interval(fresh if exact else maximum(fresh, first), high) if j == k else s for j, s in enumerate(box)]
-    # The number of rows is constant, except for fewer in the first iteration, from `first` on, and in the last.
+    # The number of rows is constant, except that the first iteration, which begins at `first`, and the last may have
+    # fewer.
     even = isinstance(gap, Const) and isinstance(advance, Const) and int(gap.value) >= 0
     never_negative = even and facts.ge(_at_the_end(high, v), begins - 1)
     swept = frozenset(j for j, side in enumerate(box) if _moves(side, inner))
@@ -124,10 +128,11 @@ def _moves(side: Interval, loops: list[OpenLoop]) -> bool:
 def _start(
     gap: Expr, advance: Expr, rate: Fraction, facts: Facts, is_computable: Callable[[], bool]
 ) -> tuple[int, bool] | None:
-    """By how many iterations to start early so that `gap` rows exist after iteration 0, and whether that is exact.
+    """The number of iterations by which to start early so that `gap` rows exist after iteration 0, and whether this is
+    exact.
 
-    It is exact if the first iteration, too, may compute all of its rows, because they are required or because they can
-    be computed.
+    It is exact if the first iteration may also compute all of its rows, because they are required or because the stage
+    can be computed anywhere.
     """
     if isinstance(gap, Const) and isinstance(advance, Const):
         iterations, left = divmod(int(gap.value), int(advance.value))
@@ -139,35 +144,35 @@ def _start(
 
 
 def _updates_along(members: list[Stage], k: int) -> bool:
-    """Whether an update runs along the dim itself (a scan or scatter), so that its rows depend on each other."""
+    """Whether an update runs along the dim itself (a scan or a scatter), so that its rows depend on each other."""
     indices = ((m.dims[k], d.indices[k]) for m in members for d in m.updates)
     return any(not (isinstance(i, Var) and i.name == dim) for dim, i in indices)
 
 
 def _late(low: Expr, v: Var) -> Expr:
-    """The first live row once all readers have started: a where `low` says max(a, b), with b invariant in `v`.
+    """The first live row once all readers have started: `a` if `low` is max(a, b) with b invariant in `v`.
 
-    It is no later than `low`, so that windows counted from it are large enough.
+    It is no later than `low`, so windows counted from it are large enough.
     """
     return _replaced("max", low, v, lambda moving, _: moving)
 
 
 def _unclipped(e: Expr, v: Var) -> Expr:
-    """`e` without the clamp that keeps a last, partial tile inside its domain: a in place of min(a, b), with b
+    """`e` without the clamp that keeps a partial last tile inside of its domain: `a` in place of min(a, b) with b
     invariant in `v`.
 
-    Neither ever decreases, and they are equal wherever b is not reached, which is not before the first live row.
+    Neither expression ever decreases. They are equal until b is reached, which is not before the first live row.
     """
     return _replaced("min", e, v, lambda moving, _: _unclipped(moving, v))
 
 
 def _at_the_end(e: Expr, v: Var) -> Expr:
-    """`e` where the last tile ends: b in place of min(a, b), with b invariant in `v`."""
+    """`e` where the last tile ends: `b` in place of min(a, b) with b invariant in `v`."""
     return _replaced("min", e, v, lambda _, end: end)
 
 
 def _replaced(op: str, e: Expr, v: Var, chosen: Callable[[Expr, Expr], Expr]) -> Expr:
-    """`e` with each positive term op(a, b) of which only a depends on `v` replaced by chosen(a, b)."""
+    """`e` with each positive term op(a, b), in which only a depends on `v`, replaced by chosen(a, b)."""
     result = e
     for atom, c in linear(e).terms.values():
         if c > 0 and isinstance(atom, Op) and atom.op == op:
@@ -187,10 +192,10 @@ def _window(low: Expr, high: Expr, v: Var, facts: Facts) -> int | None:
 
 
 def _most_at_once(e: Expr, v: Var) -> int:
-    """The greatest increase, in one step of `v`, of an expression that `_rate` has shown to be non-decreasing.
+    """The largest increase of an expression in one step of `v`. `_rate` has shown that it never decreases.
 
-    It may exceed the live rows: v//2*2 is one row, and moves by two. Those between are computed as well, and updates
-    that follow need memory for each.
+    It may exceed the number of live rows: v//2*2 is one row, and moves by two. The rows in between are computed as
+    well, and updates that follow need memory for each of them.
     """
     total = 0
     for atom, c in linear(e).terms.values():
@@ -218,19 +223,19 @@ def _rate(e: Expr, v: Var) -> Fraction | None:
 
 
 class LiveRows:
-    """Notes on live rows taken while the loop nest is built, per buffer and dim."""
+    """Collects notes on live rows, by buffer and dim, while the loop nest is built."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self._slid: dict[str, dict[int, int]] = {}
-        self._whole: dict[str, dict[int, int | None]] = {}  # those computed without sliding
+        self._whole: dict[str, dict[int, int | None]] = {}  # extents computed without sliding
         self._in_lanes: set[tuple[str, int]] = set()
 
     def computed(self, members: list[Stage], box: Box, sliding: Sliding | None) -> None:
-        """Note that the stages compute a box inside the loop that stores them.
+        """Note that the stages compute a box inside of the loop that stores them.
 
-        A part that does not slide (a peeled tail) needs all of its rows, and one that slides along another dim all that
-        it sweeps meanwhile.
+        A part that does not slide (a peeled tail) needs all of its rows. A part that slides along another dim needs all
+        rows that it sweeps meanwhile.
         """
         for buffer in (b for m in members for b in m.buffers):
             if sliding is not None:
@@ -245,11 +250,11 @@ class LiveRows:
                     whole[k] = None if needed is None or known is None else max(known, needed)
 
     def in_lanes(self, stage: Stage, k: int) -> None:
-        """Note that vectors of the stage are stored along dim k: a circular buffer may be too short for one."""
+        """Note that vectors of the stage are stored along dim k. A circular buffer may be too short for a vector."""
         self._in_lanes.update((buffer, k) for buffer in stage.buffers)
 
     def folds(self) -> dict[str, dict[int, int]]:
-        """Per buffer the circular extent of each dim along which its stage slides."""
+        """For each buffer, the circular extent of each dim along which its stage slides."""
         result: dict[str, dict[int, int]] = {}
         for buffer, dims in self._slid.items():
             for k, window in dims.items():
