@@ -15,7 +15,7 @@
        tiles that are copied first (`search.transposes`), and groups that wait for memory prefetch what they read next
        (`search.prefetch`).
 
-On a GPU, step 3 follows step 1 (`search.on_gpus`).
+On a GPU, step 3 follows step 1, and expensive kernels get other thread tiles (`search.on_gpus`, `search.thread_tiles`).
 
 If the plain schedule takes hardly longer than an empty call, it is taken at once, since nothing could be gained. A
 change must promise more than the error of the cost model for similar schedules (`worth`). The search ends after
@@ -76,7 +76,7 @@ LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes
 # What can be left out, by module of `search`.
 INGREDIENTS = (
     "crossover", *LOOPS, "resizing", "strips", "siblings", "slanted_reads", "transposes", "prefetch", "rolling",
-    "descent", *(s.name for s, _ in _SOURCES),
+    "descent", "thread_tiles", *(s.name for s, _ in _SOURCES),
 )  # fmt: skip
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 

@@ -7,7 +7,8 @@ from ...dataclass import dataclass
 from ...graph.nodes import Graph, Stage
 from ...schedule.schedule import Schedule, is_inlined
 
-# The directives by which stages affect each other in more ways than by where they are computed.
+# Directives by which stages affect each other in more ways than by where they are computed. compute_with can also place
+# an update in the loops of its own pure definition, which affects no other stage.
 OF_SEVERAL = ("compute_with", "clone_in", "copy_in", "copy_out", "panels", "rfactor", "strips")
 
 
@@ -50,7 +51,7 @@ def _owners(graph: Graph, schedule: Schedule) -> dict[str, str | None]:
     """The root stage of the group that each stage belongs to; None if it belongs to no group or to several."""
     owners: dict[str, str | None] = {}
     for s in reversed(graph.stages):
-        if not schedule.on(s.name).verbs.isdisjoint(OF_SEVERAL):
+        if any(d.verb in OF_SEVERAL and d.args[:1] != (s.name,) for d in schedule.on(s.name).directives):
             owners[s.name] = None
         elif is_inlined(schedule.on(s.name)):
             readers = {owners[c] for c in graph.consumers[s.name]}

@@ -1,13 +1,13 @@
 """The search of `auto` on GPUs, where kernels are lowered to predict their cost, which takes longer than for CPUs.
 
-The cheapest of the proposals, one of which is the plain schedule, takes over cheaper parts of the others; there are no
-further steps. For pipelines of many stages nothing is predicted: they have the schedule that `greedy` finds.
+The cheapest of the proposals, one of which is the plain schedule, takes over cheaper parts of the others. Then the most
+expensive kernels get other thread tiles (`thread_tiles`), as long as that is cheaper. For pipelines of many stages,
+`greedy` alone proposes a schedule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 from ...schedule.schedule import Schedule
 from ..autogpu import AutoGpu
@@ -15,19 +15,22 @@ from ..greedy import Greedy
 from ..posttile import PostTile
 from ..strategy import Found, Problem, Strategy
 from .candidates import Candidate
-from .proposals import ProposalSearch
+from .groups import groups
+from .proposals import ProposalSearch, seconds_by_stage
+from .thread_tiles import MOST_OPERATIONS, Kernel, ThreadTile, scheduled
 
-MOST_LOWERED = 32  # stages whose kernels are lowered several times to compare schedules
-LEAST_WORTH = 0.07  # of a change: predictions err by more than on CPUs
+FEW_STAGES = 32  # of more than that, only the schedule of `greedy` is lowered to predict its cost
+LEAST_WORTH = 0.07  # the part by which a change must be cheaper: predictions err by more than on CPUs
+EFFORT, EFFORT_OF_EACH = 8000, 150  # of lowering thread tiles: unrolled operations in all, and what each costs anyway
+OF_KERNELS = 0.1  # the least part of the time of a pipeline that kernels take whose thread tiles are searched
+LAUNCHES = 3  # the least time of each of them, in times of an empty launch
+PROMISING = 1.2  # times as long as before: from tiles that take longer no descent begins
+SMALLEST_STEP = 0.02  # the part by which each step of a descent must be cheaper
 _SOURCES: tuple[type[Strategy], ...] = (Greedy, AutoGpu, PostTile)
 
 
 def find(problem: Problem, strategy: str, worth: float, without: Collection[str]) -> Found:
-    """Return the schedule for a GPU, found in the name of `strategy`."""
-    if len(problem.graph.stages) > MOST_LOWERED:
-        found = Greedy().find(problem)
-        why = f"more than {MOST_LOWERED} stages, so that no times were predicted: the schedule of {Greedy.name}"
-        return replace(found, report=replace(found.report, strategy=strategy, remarks=(why, *found.report.remarks)))
+    """The schedule for a GPU, in the name of `strategy`."""
     problem.check_predicted()
     worth = max(worth, LEAST_WORTH)
     return _Search(problem, [s for s in _SOURCES if s.name not in without], worth, without).found(
@@ -36,13 +39,76 @@ def find(problem: Problem, strategy: str, worth: float, without: Collection[str]
 
 
 class _Search(ProposalSearch):
+    effort: float = EFFORT
+
     def schedules(self, sources: Sequence[type[Strategy]]) -> Iterator[tuple[str, Schedule]]:
+        if len(self.problem.graph.stages) > FEW_STAGES:
+            yield from super().schedules([Greedy])
+            return
         yield "plain", Schedule()
         yield from super().schedules(sources)
 
     def best(self) -> Candidate:
-        """The cheapest proposal, unless an earlier one is nearly as cheap, with cheaper parts of the others."""
+        """The cheapest proposal, unless an earlier one is nearly as cheap, with cheaper parts of the others, and with
+        cheaper thread tiles."""
         best = self.proposed[0]
         for c in self.proposed[1:]:
             best = c if c.seconds < best.seconds * (1 - self.worth) else best
-        return self.take_parts(self.proposed, best)
+        best = self.take_parts(self.proposed, best)
+        for kernels in self._expensive(best) if "thread_tiles" not in self.without else ():
+            best = self._in_other_tiles(best, kernels)
+        return best
+
+    def _expensive(self, best: Candidate) -> list[list[Kernel]]:
+        """The kernels that take a good part of the time, those of a kind together, the most expensive ones first."""
+        seconds, kinds = seconds_by_stage(best), dict[Hashable, list[Kernel]]()
+        for group in groups(self.problem.graph, best.schedule):
+            kernel = Kernel(self.problem, group)
+            if seconds.get(group.output, 0.0) >= LAUNCHES * self.problem.gpu.costs.launch_s and kernel.has_tiles:
+                kinds.setdefault(kernel.kind, []).append(kernel)
+        shares = [(self._seconds(best, kernels), kernels) for kernels in kinds.values()]
+        some = [(s, kernels) for s, kernels in shares if s >= OF_KERNELS * best.cost.seconds]
+        return [kernels for _, kernels in sorted(some, key=lambda s: -s[0])]
+
+    def _in_other_tiles(self, best: Candidate, kernels: Sequence[Kernel]) -> Candidate:
+        """The schedule with another thread tile for kernels of a kind, if that is worth it for the first of them."""
+        took = seconds_by_stage(best)[kernels[0].output.name]
+        found = self._descend(best, kernels[0], took)
+        if found is None or found[0].seconds > best.seconds - self.worth * took:
+            return best
+        tiled, tile = found
+        schedule = tiled.schedule
+        for kernel in kernels[1:]:
+            schedule = scheduled(kernel, schedule, tile)
+        return self.if_cheaper(tiled, f"{tiled.name}, and {len(kernels) - 1} like it", schedule, 0.0)
+
+    def _descend(self, best: Candidate, kernel: Kernel, took: float) -> tuple[Candidate, ThreadTile] | None:
+        """Search from the cheapest of the tiles to begin with, by one change at a time. A kind of change that was of no
+        use once is not tried again."""
+        starts = [(c, tile) for tile in kernel.starts() if (c := self._in_tile(best, kernel, tile)) is not None]
+        (now, tile), useless = min(starts, key=lambda s: s[0].seconds, default=(best, None)), set[Hashable]()
+        if tile is None or now.seconds > best.seconds + (PROMISING - 1) * took:
+            return None
+        while True:
+            for kind, other in kernel.moves(tile):
+                if kind not in useless:
+                    c = self._in_tile(best, kernel, other)
+                    if c is not None and c.seconds < now.seconds - SMALLEST_STEP * took:
+                        now, tile = c, other
+                        break
+                    useless.add(kind)
+            else:
+                return now, tile
+
+    def _in_tile(self, candidate: Candidate, kernel: Kernel, tile: ThreadTile) -> Candidate | None:
+        """A candidate with another thread tile for a kernel; None if it is not legal, or too much to lower."""
+        operations = kernel.operations(tile)
+        if operations > MOST_OPERATIONS or EFFORT_OF_EACH + operations > self.effort:
+            return None
+        self.effort -= EFFORT_OF_EACH + operations
+        name = f"{candidate.name}, {kernel.output.name}: {tile}"
+        return self.candidates.candidate(name, scheduled(kernel, candidate.schedule, tile))
+
+    def _seconds(self, best: Candidate, kernels: Sequence[Kernel]) -> float:
+        seconds = seconds_by_stage(best)
+        return sum(seconds[k.output.name] for k in kernels)
