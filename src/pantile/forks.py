@@ -24,7 +24,7 @@ PATIENCE = 30.0  # seconds that a fork waits for LLVM; only enormous kernels tak
 
 
 class Lock:
-    """A reentrant lock that a forked child finds open, unless the thread that forked holds it."""
+    """A reentrant lock that is open in a forked child, unless the thread that forked holds it."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -58,7 +58,7 @@ def check_llvm() -> None:
 
 importing = threading.RLock()  # held during late imports, because Python's import locks stay locked in a child
 
-# ---- llvmlite has a lock around every call into LLVM; whoever holds it knows that nobody else is inside.
+# ---- llvmlite has a lock around every call into LLVM. While a thread holds it, no other thread is inside LLVM.
 
 _llvm_is_broken = False
 _forking = threading.local()
@@ -66,8 +66,8 @@ _team = threading.local()
 
 
 class _LlvmLock:
-    """llvmlite's lock. Its holder may have other threads work in LLVM, which pass without locking: LLVM needs no lock
-    if each thread has a context of its own."""
+    """llvmlite's lock. Its holder may let other threads work in LLVM, which then pass without locking. LLVM needs no
+    lock if each thread has its own context."""
 
     def __init__(self, lock: Any) -> None:
         self.lock = lock
@@ -107,7 +107,7 @@ def is_in_llvm() -> bool:
 
 
 def _wait_for_others() -> None:
-    importing.acquire()  # before LLVM, which modules may call
+    importing.acquire()  # before LLVM's lock, since modules may call LLVM while they are imported
     _forking.holds_llvm = _llvm_lock.lock.acquire(timeout=PATIENCE)
 
 
