@@ -1,9 +1,10 @@
-"""Forks: a child has the memory of all threads, but only the thread that forked continues in it.
+"""Support for forks. A child process has the memory of all threads, but only the thread that forked continues in it.
 
-The state of other threads is frozen in the child, even in the middle of an operation. Three remedies, in this order:
-- Data guarded by a `Lock` is consistent at every moment, so the child just opens the lock.
-- LLVM has locks and caches of its own, so a fork waits until no thread is inside of it. It also waits for late imports.
-- If waiting takes longer than a fork may take, the child runs existing code and refuses to compile more.
+The state of the other threads is frozen in the child, even in the middle of an operation. There are three remedies, in
+this order:
+- Data guarded by a `Lock` is always consistent, so the child simply opens the lock.
+- LLVM has its own locks and caches, so a fork waits until no thread is inside LLVM. It also waits for late imports.
+- If that takes longer than a fork may wait, the child runs existing code but refuses to compile more.
 """
 
 from __future__ import annotations
