@@ -36,7 +36,7 @@ class Task:
         self.part: Task | None = None
 
     def __str__(self) -> str:
-        part = self.part  # another thread may end it meanwhile
+        part = self.part  # a local copy, since another thread may end the task
         return self.what + (f": {self.step}" if self.step else "") + (f"; {part}" if part is not None else "")
 
 

@@ -37,7 +37,7 @@ def pixels(w: Writer) -> None:
 
 
 def stencil(w: Writer) -> None:
-    """A weighted sum of a source's neighbourhood."""
+    """A weighted sum over a source's neighborhood."""
     source = w.source(least=1)
     dims = DIMS[source.ndim]
     value = source.values[0]

@@ -218,7 +218,7 @@ def test_a_simulation_that_takes_long_is_no_failure(monkeypatch: pytest.MonkeyPa
             if step >= skip:
                 tell(StepStarted(step, label, f"# {label}", simulates=label == "default"))
                 while label == "default":
-                    pass  # until it reaches the limit of what is simulated
+                    pass  # until it reaches the time limit for simulation
                 if label == "random 1":
                     die_of(signal.SIGPROF)
                 tell(StepEnded(step, label, RIGHT))

@@ -47,7 +47,7 @@ def check_regions(
             check.storage(stage)
         check.check_symbolic(stage, stored)
     if not is_known:
-        for name, shape in shapes.items():  # last, since callers can handle this error if all else is in order
+        for name, shape in shapes.items():  # after the checks above: if they pass, a caller can drop writes outside
             check.updates(graph.stage[name], shape)
         for stage in reversed(graph.stages):
             check.reads(stage)

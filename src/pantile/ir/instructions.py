@@ -61,7 +61,7 @@ class ThreadGroup(Enum):
 
 
 class Effect(Enum):
-    """What an instruction does besides computing a value."""
+    """The effect of an instruction, in addition to the value that it computes."""
 
     NONE = "none"
     BARRIER = "barrier"

@@ -1,4 +1,4 @@
-"""Which buffers may share memory: scratch or shared buffers of one arena with disjoint lifetimes."""
+"""Finds buffers that may share memory: scratch or shared buffers of one arena with disjoint lifetimes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What schedulers and cost models know about a machine: a frozen value, detected (`detect`) or given by name (`named`).
+"""Machines as schedulers and cost models see them: frozen values, detected (`detect`) or given by name (`named`).
 
 A machine is a `Cpu` or a `Gpu` (`multiprocessor.py`). Rates of a CPU are those of one core that runs alone, unless
 stated otherwise; sizes are in bytes, bandwidths in bytes per second.
@@ -45,7 +45,7 @@ class Costs:
     row: Rate = 6.0  # to begin an innermost loop
     stage: Rate = 20.0  # to begin a stage
     line: Rate = 65.0  # until a line arrives from the shared cache, if it is not prefetched
-    far_line: Rate = 150.0  # until a line arrives from memory, likewise
+    far_line: Rate = 150.0  # until a line arrives from memory, if it is not prefetched
     stream: Rate = 40.0  # to begin a long contiguous run of elements from the shared cache
     far_stream: Rate = 80.0  # to begin one from memory
     store_line: Rate = 4.0  # to store to a line that is in L2

@@ -1,4 +1,4 @@
-"""What schedulers and cost models know about a GPU and its multiprocessors: frozen values.
+"""GPUs and their multiprocessors as schedulers and cost models see them: frozen values.
 
 A GPU is known by name (`named`) or from the driver, a multiprocessor by compute capability (`capabilities`) or from the
 driver. Terms are those of the CUDA programming guide. Sizes are in bytes, registers have 32 bits, and `bandwidth` is in

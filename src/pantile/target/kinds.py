@@ -12,7 +12,7 @@ class Kind(str, Enum):
     PARALLEL = "parallel"
     BLOCK = "block"  # each iteration is a block of threads; they run in any order or concurrently
     THREAD = "thread"  # the iterations are distributed round-robin over the threads of a block
-    WARP = "warp"  # the iterations are distributed round-robin over the warps of a block
+    WARP = "warp"  # the iterations are distributed round-robin over the warps of a block, of 32 threads each
     LANE = "lane"  # each thread of a warp executes one iteration
     TENSOR_CORE = "tensor_core"  # a warp executes three nested loops of this kind by matrix instructions
     VECTOR = "vector"

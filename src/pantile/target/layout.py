@@ -25,7 +25,7 @@ from .gpu import WARP_SIZE
 
 
 class Unit(Enum):
-    """What a digit of an index counts."""
+    """The unit that a digit of an index counts."""
 
     REGISTER = "register"
     THREAD = "thread"
