@@ -1,4 +1,4 @@
-"""Backends, which share one interface: it says how kernels are made, emitted, compiled and launched."""
+"""Backends, which implement one interface: they make, emit, compile and launch kernels."""
 
 from __future__ import annotations
 

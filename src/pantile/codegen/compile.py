@@ -4,8 +4,8 @@ LLVM's own vectorizers are off: vectors, unrolled loops, steady loops without br
 explicit in the text. For CPUs, LLVM only runs the function simplification pipeline of its first level. The module
 passes of that level took a fifth of LLVM's time. Run times without them, measured on 27 apps: temporal_denoise -7 %,
 max_filter -4 %, tpm +5 %, bicubic_resize +3 %, the others within 3 %. Some module passes are quadratic in the length of
-a function, and some parts of the highest level of instruction selection in the length of a basic block. For very long
-ones, functions are therefore only simplified on GPUs, too, and instructions are selected one level lower.
+a function, and some parts of the highest level of instruction selection in the length of a basic block. If there are
+very long ones, functions are therefore only simplified for GPUs, too, and instructions are selected one level lower.
 
 Code for debugging, in which every access is checked, is not optimized at all, which takes a tenth of LLVM's time.
 

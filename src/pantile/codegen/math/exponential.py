@@ -45,7 +45,7 @@ def _reduce_exp(x: Expr) -> tuple[Expr, Expr]:
 def tanh(x: Expr) -> Expr:
     """Compute q / (q + 2) with q = e**(2|x|) - 1, which stays accurate relative to its size near zero."""
     fmt = format_of(x)
-    limit = minimum(abs(x), 10.0 if fmt.bias == 127 else 20.0)  # tanh rounds to 1 for smaller arguments already
+    limit = minimum(abs(x), 10.0 if fmt.bias == 127 else 20.0)  # tanh already rounds to 1 below this limit
     r, n = _reduce_exp(limit + limit)
     power = power_of_two(n, fmt)
     q = fma(fma(r * r, poly(r, fmt.of(table.EXP)), r), power, power - 1.0)
@@ -67,7 +67,7 @@ def erf(x: Expr) -> Expr:
     fmt = format_of(x)
     size = abs(x)
     near = fma(size, poly(size * size, fmt.of(table.ERF)), size)
-    t = minimum(size, 4.0 if fmt.bias == 127 else 6.0)  # erf rounds to 1 for smaller arguments already
+    t = minimum(size, 4.0 if fmt.bias == 127 else 6.0)  # erf already rounds to 1 below this limit
     r, n = _reduce_exp(t * poly(t, fmt.of(table.LOG_ERFC)))
     rest = fma(r, poly(r, (1.0, *fmt.of(table.EXP))), 1.0)
     far = fma(-rest, power_of_two(n, fmt), 1.0)
