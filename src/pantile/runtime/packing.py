@@ -1,7 +1,7 @@
 """The argument block of a kernel: 8-byte slots, as `codegen.emit` describes them.
 
-The address of an array's elements is `a.ctypes.data`, which takes two microseconds; here it is found in a tenth of
-them. In CPython, an array is a structure whose first field, after those of every object, is the address of its
+The address of an array's elements is `a.ctypes.data`, which takes two microseconds; here it is found in a tenth of that
+time. In CPython, an array is a structure whose first field, after those of every object, is the address of its
 elements. That is part of NumPy's binary interface, which all extensions rely on; it is nevertheless tested here.
 """
 
