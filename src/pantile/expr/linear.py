@@ -496,8 +496,7 @@ class Simplifier:
         return quotient.plus(linear(remainder)).expr()
 
     def divide_known(self, e: Op, form: Linear, d: int) -> Expr:
-        """Simplify a quotient or remainder by d if the remainder of its atoms is known: (even + 1) // 2 == even //
-        2."""
+        """Simplify a quotient or remainder by d of atoms with a known remainder: (even + 1) // 2 == even // 2."""
         atoms = form.plus(Linear(form.constant), -1).expr()
         left = known_remainder(atoms, d, self.facts.classes)
         if left is None:
