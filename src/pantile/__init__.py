@@ -1,4 +1,4 @@
-"""Pantile: describe an image pipeline as functions of pixel coordinates, run it as fast as an expert's code.
+"""Pantile: describe an image pipeline as functions of pixel coordinates, and run it as fast as an expert's code.
 
     import pantile as pt
 
@@ -9,13 +9,13 @@
     pipeline = pt.Pipeline(blur, shape=(img.shape[0], img.shape[1] - 2))
     result = pipeline(img=picture)
 
-Indices are in NumPy's order, the last one contiguous. Some names are those of Python's built-ins (`pt.sum`,
-`pt.min`, `pt.abs`, ...), as in NumPy: import the package under a name, not its contents.
+Indices are in NumPy's order: the last one is contiguous. Some names are those of Python's built-ins (`pt.sum`,
+`pt.min`, `pt.abs`, ...), as in NumPy, so import the package under a name, not its contents.
 """
 
 import sys
 
-if sys.platform != "linux":  # whose system calls threads make; modules would fail in ways of their own
+if sys.platform != "linux":  # threads use Linux system calls; elsewhere, modules would fail with obscure errors
     raise ImportError(
         f"Pantile runs on Linux, and this is {sys.platform}; on Windows use WSL, elsewhere a container or a virtual "
         "machine"
@@ -87,9 +87,9 @@ from .schedule.schedule import Schedule
 __version__ = "0.2.0"
 
 __all__ = [
-    # what a pipeline is made of
+    # the parts of a pipeline
     "Expr", "Func", "Input", "Param", "RDom", "Var", "funcs", "iterate", "table", "vars",
-    # boundary conditions, and places between pixels
+    # boundary conditions, and positions between pixels
     "constant", "edge", "mirror", "reflect", "sample", "wrap",
     # conversions
     "bits", "cast", "rounding_cast", "saturating_cast",
@@ -103,7 +103,7 @@ __all__ = [
     "saturating_sub",
     # reductions
     "all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "sum",
-    # how it runs
+    # scheduling and running
     "Pipeline", "Rounding", "Schedule", "StageSchedule", "autoschedule", "cache", "get_num_threads", "machine",
     "on", "set_num_threads",
     # errors

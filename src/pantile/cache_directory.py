@@ -17,7 +17,7 @@ from pathlib import Path
 DIRECTORY_VARIABLE = "PANTILE_CACHE_DIR"
 UNFINISHED = ".part"  # suffix of files that are being written
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-# Opening never blocks, even on a pipe in the place of a file, and follows no link.
+# Opening never blocks, even if there is a pipe instead of a file, and follows no link.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -28,7 +28,7 @@ def directory() -> Path | None:
 
 
 def is_ours(status: os.stat_result) -> bool:
-    """Whether only this user can have written it."""
+    """Whether only this user can have written to a file or directory, given its status."""
     return status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS
 
 

@@ -1,7 +1,7 @@
-"""The calls of one scheduled pipeline: checked and compiled once per kind of call, then only packed and run.
+"""The calls of one scheduled pipeline. They are checked and compiled once per kind of call, then only packed and run.
 
-Calls are of one kind if their arrays agree in shape, strides and type, and their params in everything that decides
-regions. All checks of a kind are made before its first call; only the overlap of `out=` arrays is checked at each
+Calls are of one kind if their arrays agree in shape, strides and type, and if the params that regions depend on have
+equal values. All checks are made before the first call of a kind; only the overlap of `out=` arrays is checked at each
 call.
 """
 
@@ -52,7 +52,7 @@ from .schedule.schedule import Schedule
 from .scheduled_pipeline import CallClass, Known, ScheduledPipeline, Timings
 from .variant import Variant
 
-_MOST_KINDS = 256  # a param that decides regions may make any number of them
+_MOST_KINDS = 256  # a param that regions depend on may make any number of them
 Kind = tuple[object, ...]
 _NO_NUMBERS: list[bool | int | float] = []
 Find = Callable[[Mapping[str, Any]], None]
@@ -67,8 +67,8 @@ class MeasuredTime(NamedTuple):
 
 
 class CallClock:
-    """Measures the times of one kind of call. There is no lock, which would cost a tenth of a small call: the numbers
-    are only shown to people, and when threads race, a call may be missing."""
+    """Measures the times of one kind of call. There is no lock, because it would cost a tenth of a small call. The
+    numbers are only for display, and if threads race, a call may be missing."""
 
     def __init__(self) -> None:
         self._threads, self._calls, self._seconds = MeasuredTime()
@@ -136,7 +136,7 @@ class Calls:
         self.latest: Call | None = None
 
     def _rewritten(self) -> RewrittenGraph:
-        """The stages to compute: the user's own if a hand-written schedule names them, otherwise the rewritten ones."""
+        """The stages to compute: the user's own if a hand-written schedule names some, otherwise the rewritten ones."""
         changed = rewritten(self.graph, self.options.strict) if self.options.algebra else RewrittenGraph(self.graph)
         for_users_stages = self._by_hand and self._requested and changed.made.isdisjoint(self._requested)
         return RewrittenGraph(self.graph) if for_users_stages else changed
@@ -177,7 +177,8 @@ class Calls:
         return self._results(self.outputs, filled, out, given)
 
     def _run_like(self, latest: Call, given: Mapping[str, Any], out: Any, threads: int) -> list[Any] | None:
-        """Run a call whose arrays are like those of the latest call; None if they are not, or may overlap."""
+        """Run a call whose arrays are like those of the latest call. Return None if they are not, or if they may
+        overlap."""
         if self._deciding or not self._known_names.issuperset(given):
             return None
         arrays = list(map(given.get, self._input_names, self._tables))
@@ -196,8 +197,8 @@ class Calls:
         return given | {n.name: v for n, v in zip(self.arguments.numbers, numbers, strict=True)}
 
     def known(self, given: Mapping[str, Any]) -> Known:
-        """The extents that are fixed for such calls: a small number of channels or planes. Shapes may stand for
-        arrays."""
+        """The extents that are constant in the code for this call: small numbers of channels or planes. Shapes may
+        stand for arrays."""
         return self._known(self.arguments.arrays_of(self._with_stand_ins(given)))
 
     def _known(self, inputs: Sequence[AnyArray]) -> Known:
@@ -222,13 +223,14 @@ class Calls:
 
     @memoized
     def graph_for(self, known: Known) -> Graph:
-        """The stages to compute for these extents, as one graph, because much is memoized with its expressions."""
+        """The stages to compute for these known extents. Equal extents yield the same graph, because much is memoized
+        with its expressions."""
         return with_extents(self.rewritten.graph, dict(known))
 
     def adopt(
         self, call_class: CallClass, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False
     ) -> ScheduledPipeline:
-        """Run calls of a class by a schedule, which somebody has written or a strategy has found."""
+        """Use a schedule, written by hand or found by a strategy, for the calls of a class."""
         scheduled = ScheduledPipeline(
             self.graph_for(call_class[0]), schedule, self.options, self.timings, like, by_hand
         )
@@ -236,7 +238,7 @@ class Calls:
         return scheduled
 
     def serves(self, call_class: CallClass, given: Mapping[str, Any]) -> bool:
-        """Whether the code for a class of calls can run such a call, which may be of another class."""
+        """Whether the code for a class of calls can run this call, which may be of another class."""
         inputs, numbers = self._match(given)
         try:
             self._checked(inputs, numbers, self.scheduled(call_class))
@@ -245,7 +247,7 @@ class Calls:
         return True
 
     def share(self, call_class: CallClass, other: CallClass) -> None:
-        """Run calls of class `other` by the schedule, and the existing code, of class `call_class`."""
+        """Use the schedule and the existing code of class `call_class` for calls of class `other`."""
         self._scheduled[other] = self.scheduled(call_class)
 
     def scheduled(self, call_class: CallClass) -> ScheduledPipeline:
@@ -253,7 +255,7 @@ class Calls:
         scheduled = self._scheduled.get(call_class)
         if scheduled is not None:
             return scheduled
-        # Directives for some stages rely on which of the others are inlined, and on the loops of some.
+        # Directives for some stages rely on which other stages are inlined, and on the loops of some of them.
         like = self.general.whole if self._requested else None
         try:
             return self.adopt(call_class, self._requested, like, by_hand=self._by_hand)
@@ -309,14 +311,14 @@ class Calls:
         return {name: getattr(value, "shape", value) for name, value in self._by_name(inputs, numbers).items()}
 
     def work(self, given: Mapping[str, Any], graph: Graph | None = None) -> Work:
-        """The amount of work of such a call, by default of the user's stages; a shape may stand for an array."""
+        """The amount of work of this call, by default for the user's stages. A shape may stand for an array."""
         inputs, numbers = self._match(given)
         self._runner_of(inputs, numbers, self.general)
         scalars = self._scalars(inputs, numbers)
         return count_work(graph or self.graph, self._shapes(scalars), scalars)
 
     def predict_cost(self, given: Mapping[str, Any], machine: Cpu, threads: int) -> Cost:
-        """The predicted cost of such a call on this number of threads of a machine; a shape may stand for an array."""
+        """The predicted cost of this call on a number of threads of a machine. A shape may stand for an array."""
         inputs, numbers = self._match(given)
         by, _ = self._runner_of(inputs, numbers)
         scheduled, scalars = by._scheduled_for(inputs), by._scalars(inputs, numbers)
@@ -325,7 +327,7 @@ class Calls:
         return predict_cost(scheduled.graph, scheduled.schedule, sizes, machine, strict=strict, threads=threads)
 
     def launched(self, given: Mapping[str, Any]) -> LaunchedCall:
-        """Such a call on a GPU, after its arguments have been checked; a shape may stand for an array."""
+        """This call on a GPU, after its arguments have been checked. A shape may stand for an array."""
         inputs, numbers = self._match(given)
         by, shapes = self._runner_of(inputs, numbers)
         outputs = [_stand_in(o, s) for o, s in zip(by.outputs, shapes, strict=True)]
@@ -339,7 +341,7 @@ class Calls:
     # ---- one kind of call
 
     def _kind(self, inputs: Kind, numbers: Values, outputs: Sequence[AnyArray | None] | None) -> Kind:
-        """The key of a kind of call: layouts of inputs, layouts of `out=`, and params that decide regions."""
+        """The key of a kind of call: layouts of inputs, layouts of `out=`, and the params that regions depend on."""
         given = () if outputs is None else self._layouts(outputs)
         return (*inputs, *given, *[numbers[k] for k in self._deciding])
 
@@ -352,7 +354,7 @@ class Calls:
     def _prepare(
         self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None] | None, far: bool = False
     ) -> Call:
-        """Check everything, then compile. `far`: memory between stages has more elements than 32 bits can count."""
+        """Check everything, then compile. `far` says that memory between stages needs indices wider than 32 bits."""
         by, shapes = self._runner_of(inputs, numbers)
         if by is not self:
             return by._prepare(inputs, numbers, outputs, far)
@@ -373,7 +375,7 @@ class Calls:
     def _variant(
         self, scheduled: ScheduledPipeline, inputs: Sequence[AnyArray], arrays: Sequence[AnyArray], far: bool
     ) -> Variant:
-        """The variant of the code for such arrays, as the code will see them."""
+        """The variant of the code for these arrays; `arrays` are inputs and outputs as the code will see them."""
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
         strides = tuple((name, known_strides(a)) for name, a in zip(names, arrays, strict=True))
         aligned = self.arrays.aligned(arrays)
@@ -387,10 +389,11 @@ class Calls:
     def _runner_of(
         self, inputs: Sequence[AnyArray], numbers: Values, scheduled: ScheduledPipeline | None = None
     ) -> tuple[Calls, list[Shape]]:
-        """The calls that run this one, and its output shapes, after all arguments have been checked.
+        """Check all arguments. Return the `Calls` object that runs this call, and the output shapes.
 
-        If updates may write outside of an output, the Func is computed as far as they write, if that is known, and the
-        output is a part of it. If the rewritten stages are refused, the user's stages are checked instead."""
+        If updates may write outside of an output, and the bounds of these writes are known, the Func is computed within
+        these bounds and the output is a part of it. If the checks reject the rewritten stages, the user's stages are
+        checked instead."""
         scheduled = scheduled or self._scheduled_for(inputs)
         try:
             return self, self._checked_shapes(inputs, numbers, scheduled)
@@ -415,12 +418,12 @@ class Calls:
         return Calls(self.graph, Schedule(), replace(self.options, algebra=False), self._by_hand, self.timings)
 
     def _checked_shapes(self, inputs: Sequence[AnyArray], numbers: Values, scheduled: ScheduledPipeline) -> list[Shape]:
-        """The shapes of the outputs, after all arguments have been checked."""
+        """Check all arguments, and return the shapes of the outputs."""
         by_stage = self._checked(inputs, numbers, scheduled)
         return [by_stage[o.stage] for o in self.graph.outputs for _ in self.graph.stage[o.stage].buffers]
 
     def _checked(self, inputs: Sequence[AnyArray], numbers: Values, scheduled: ScheduledPipeline) -> dict[str, Shape]:
-        """The shapes of the outputs by stage, after all arguments have been checked."""
+        """Check all arguments, and return the shapes of the outputs by stage."""
         for wanted, a in zip(self.arguments.arrays, inputs, strict=True):
             check_array(wanted, a)
         scalars = self._scalars(inputs, numbers)

@@ -1,4 +1,5 @@
-"""From a graph and a schedule to code: the only place that knows all the stages. It reads as the architecture."""
+"""Compiles a graph and a schedule to code. This is the only module that knows all steps, and it mirrors the
+architecture."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class Options:
 
 
 def trace_of(options: Options) -> Trace:
-    """The trace of the steps of compiling; with `debug`, each pass is verified."""
+    """The trace of the compilation steps. With `debug`, the result of each pass is verified."""
     return Trace(check=options.debug or verification.is_enabled())
 
 
@@ -56,13 +57,13 @@ def to_plan(graph: Graph, schedule: Schedule, options: Options) -> tuple[Graph, 
 def to_loops(
     graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace, asked: Collection[str] | None = None
 ) -> Program:
-    """Lower a plan to loops; those of some stages at root alone, if only these are asked for."""
+    """Lower a plan to loops. If `asked` is given, return only the loops of these stages at root."""
     built = _built(graph, plan, variant, options, trace)
     return lower(built if asked is None else built.of_root_stages(asked), trace)
 
 
 def _built(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> Built:
-    """The loops of a plan, before passes change them."""
+    """The loops of a plan, before any pass changes them."""
     strides, aligned = dict(variant.strides), dict(variant.aligned)
     return build(graph, plan, strides, variant.facts(), trace, variant.small, options.strict, aligned)
 
@@ -70,7 +71,7 @@ def _built(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: 
 @on_deep_stack
 @rare_collections()
 def to_kernels(program: Program, options: Options, trace: Trace) -> Program:
-    """Turn parallel loops into kernels, which listings for people show in place."""
+    """Outline parallel loops as kernels. Listings for users show them in place instead."""
     return backend_of(options.target).kernels(program, trace, options.debug)
 
 
@@ -108,7 +109,7 @@ def compile_kernel(graph: Graph, plan: Plan, variant: Variant, options: Options,
 def lowered(
     graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace, asked: Collection[str] | None = None
 ) -> Program:
-    """Lower one variant of a pipeline to kernels; those of some stages at root alone, if only these are asked for."""
+    """Lower one variant of a pipeline to kernels. If `asked` is given, return only those of these stages at root."""
     options = _with_index_bits(options, variant)
     plan = replace(plan, target=options.target)
     return to_kernels(to_loops(graph, plan, variant, options, trace, asked), options, trace)
@@ -119,8 +120,8 @@ def lowered(
 def memory_of_blocks(
     graph: Graph, plan: Plan, variant: Variant, options: Options, asked: Collection[str]
 ) -> dict[str, int | UserError]:
-    """The bytes of shared memory that blocks need where others are stored in them, by the stage that they compute, or
-    why they cannot have it, of those that are asked about."""
+    """The bytes of shared memory per block, for the blocks that compute the stages in `asked` and hold other stages'
+    buffers, by stage. An error says why a block cannot have its memory."""
     return dict(block_memory(_built(graph, plan, variant, options, trace_of(options)), asked))
 
 

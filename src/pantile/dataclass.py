@@ -1,14 +1,14 @@
-"""`dataclass` as in Python, but quick to define: there are hundreds, and each import of Pantile makes them.
+"""A `dataclass` like Python's that is faster to define, since each import of Pantile defines hundreds of them.
 
-Python's `dataclass` generates and compiles the source of six methods per class. Here `__init__`, `__eq__` and
-`__hash__` are generated on first use, which for most classes is never, and the other methods are the same for all. The
-class is a dataclass to `replace`, `fields`, `asdict` and type checkers. A frozen one may not derive from another; a
-field that is not a parameter of `__init__` has a default.
+Python's `dataclass` generates and compiles the source of six methods per class. Here, `__init__`, `__eq__` and
+`__hash__` are generated on first use, which for most classes is never, and the other methods are shared by all classes.
+The class is a dataclass to `replace`, `fields`, `asdict` and type checkers. A frozen dataclass must not derive from
+another one, and a field that is not a parameter of `__init__` must have a default.
 
-`cached_property` is that of Python 3.12: without the lock of earlier versions, which all objects of a class share. A
-child that was forked while another thread computed such a property would wait for that lock forever, and threads that
-schedule different pipelines would wait for each other. Without it, two threads may compute the same value twice, which
-is harmless.
+`cached_property` is that of Python 3.12, which has no lock. In earlier versions, all objects of a class share a lock: a
+child process that was forked while another thread computed such a property would wait for that lock forever, and
+threads that schedule different pipelines would wait for each other. Without it, two threads may compute the same value
+twice, which is harmless.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     @dataclass_transform(frozen_default=True)
     def value(*, eq: bool = True) -> Callable[[type[T]], type[T]]:
-        """A frozen dataclass for objects that are made often."""
+        """A frozen dataclass for objects that are created often."""
 else:
 
     def dataclass(cls=None, /, *, init=True, repr=True, eq=True, frozen=False, slots=False):
-        """The class with the methods that Python's `dataclass` would write for it."""
+        """Add the methods to a class that Python's `dataclass` would add."""
 
         def defined(cls: type) -> type:
             return _define(cls, init, repr, eq, frozen, slots)
@@ -39,14 +39,15 @@ else:
         return defined if cls is None else defined(cls)
 
     def value(*, eq=True):
-        # Frozen for the type checker only: enforcing it at run time makes construction three to seven times as slow.
+        # Only the type checker treats it as frozen: enforcement at run time makes construction three to seven times as
+        # slow.
         return partial(_define, init=True, repr=True, eq=eq, frozen=True, slots=False, enforced=False)
 
 
 Fields = Sequence[dataclasses.Field[Any]]
 C = TypeVar("C", bound=type)
 T = TypeVar("T")
-Source = tuple[str, dict[str, Any]]  # of a method, and its globals
+Source = tuple[str, dict[str, Any]]  # the text of a method, and its globals
 F = TypeVar("F", bound=Callable[..., Any])
 _UNKNOWN = object()
 
@@ -71,7 +72,7 @@ def _define(cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slots: bo
 
 
 class _LazyMethod:
-    """A placeholder for a method of `cls`, which is generated and put in its place on first use."""
+    """A placeholder for a method of `cls`. On first use, the method is generated and replaces it."""
 
     def __init__(self, cls: type, name: str, source: Callable[[Fields], Source]) -> None:
         self._cls, self._name, self._source = cls, name, source
@@ -90,8 +91,8 @@ class _LazyMethod:
 
 
 def hashed_once(cls: C) -> C:
-    """Cache the hash in each value of a frozen dataclass: for large values that are often looked up. Pickles leave it
-    out, because another process hashes text differently."""
+    """Cache the hash in each value of a frozen dataclass, for large values that are often looked up. Pickles omit it,
+    because another process hashes text differently."""
     compared = attrgetter(*(f.name for f in dataclasses.fields(cls) if f.compare))
 
     def hash_once(self: Any) -> int:
@@ -181,7 +182,7 @@ if TYPE_CHECKING:
 else:
 
     class cached_property:
-        """A property that is computed on first use, and then is an ordinary attribute."""
+        """A property that is computed on first use and becomes an ordinary attribute."""
 
         def __init__(self, compute: Callable[[Any], Any]) -> None:
             self._compute = compute
@@ -199,8 +200,7 @@ else:
 
 
 def memoized(method: F) -> F:
-    """A method whose answer for each of its arguments, which are positional, is computed once and kept in the object;
-    nobody changes the answers."""
+    """Memoize a method in each object, by its positional arguments. Callers must not modify its results."""
     place = f"_answers_of_{method.__name__}"
 
     @wraps(method)

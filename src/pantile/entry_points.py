@@ -1,7 +1,7 @@
-"""Entry points: every function of `pt` and every method of its classes. User and run errors leave through them, with a
-traceback that shows the user's lines and ends at the entry point, without Pantile's own lines.
+"""Entry points: every function of `pt` and every method of its classes. The traceback of a user or run error that an
+entry point raises shows the user's lines and ends at the entry point, without Pantile's own lines.
 
-PANTILE_VERIFY=1 keeps all lines, for debugging Pantile. Internal errors always have them.
+PANTILE_VERIFY=1 keeps all lines, for debugging Pantile. Internal errors always keep them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .errors import RunError, UserError, is_ours
 
 F = TypeVar("F", bound=Callable[..., Any])
 USER_ERRORS = (UserError, RunError)
-# These are called by Python itself, or never raise a user error.
+# Methods that Python itself calls, or that never raise a user error.
 _INSIDE = frozenset((
     "__class_getitem__", "__delattr__", "__getstate__", "__hash__", "__init_subclass__", "__new__", "__post_init__",
     "__reduce__", "__repr__", "__setattr__", "__setstate__", "__str__",
@@ -25,7 +25,7 @@ _MARK = "is_entry"
 
 
 def of_user(error: BaseException) -> BaseException:
-    """The error and its causes with tracebacks of the user's lines only, and without their contexts."""
+    """Reduce the tracebacks of an error and of its causes to the user's lines, and suppress their contexts."""
     if not verification.is_enabled():
         cause: BaseException | None = error
         while cause is not None:
@@ -62,7 +62,7 @@ def entry(function: F) -> F:
 
 
 def marked(function: F) -> F:
-    """Mark a function that calls `of_user` itself, because another function around it would take too long."""
+    """Mark a function that calls `of_user` itself, because wrapping it in another function would make it too slow."""
     setattr(function, _MARK, True)
     return function
 

@@ -1,9 +1,10 @@
-"""Forks: a child has the memory of all threads, but only the thread that forked continues in it.
+"""Support for forks. A child process has the memory of all threads, but only the thread that forked continues in it.
 
-The state of other threads is frozen in the child, even in the middle of an operation. Three remedies, in this order:
-- Data guarded by a `Lock` is consistent at every moment, so the child just opens the lock.
-- LLVM has locks and caches of its own, so a fork waits until no thread is inside of it. It also waits for late imports.
-- If waiting takes longer than a fork may take, the child runs existing code and refuses to compile more.
+The state of the other threads is frozen in the child, even in the middle of an operation. There are three remedies, in
+this order:
+- Data guarded by a `Lock` is always consistent, so the child simply opens the lock.
+- LLVM has its own locks and caches, so a fork waits until no thread is inside LLVM. It also waits for late imports.
+- If that takes longer than a fork may wait, the child runs existing code but refuses to compile more.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PATIENCE = 30.0  # seconds that a fork waits for LLVM; only enormous kernels tak
 
 
 class Lock:
-    """A reentrant lock that a forked child finds open, unless the thread that forked holds it."""
+    """A reentrant lock that is open in a forked child, unless the thread that forked holds it."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -58,7 +59,7 @@ def check_llvm() -> None:
 
 importing = threading.RLock()  # held during late imports, because Python's import locks stay locked in a child
 
-# ---- llvmlite has a lock around every call into LLVM; whoever holds it knows that nobody else is inside.
+# ---- llvmlite has a lock around every call into LLVM. While a thread holds it, no other thread is inside LLVM.
 
 _llvm_is_broken = False
 _forking = threading.local()
@@ -66,8 +67,8 @@ _team = threading.local()
 
 
 class _LlvmLock:
-    """llvmlite's lock. Its holder may have other threads work in LLVM, which pass without locking: LLVM needs no lock
-    if each thread has a context of its own."""
+    """llvmlite's lock. Its holder may let other threads work in LLVM, which then pass without locking. LLVM needs no
+    lock if each thread has its own context."""
 
     def __init__(self, lock: Any) -> None:
         self.lock = lock
@@ -107,7 +108,7 @@ def is_in_llvm() -> bool:
 
 
 def _wait_for_others() -> None:
-    importing.acquire()  # before LLVM, which modules may call
+    importing.acquire()  # before LLVM's lock, since modules may call LLVM while they are imported
     _forking.holds_llvm = _llvm_lock.lock.acquire(timeout=PATIENCE)
 
 

@@ -1,5 +1,5 @@
-"""What schedules of a pipeline cost on a GPU, for strategies that compare many: kernels that another schedule has, too,
-are neither lowered nor looked at again.
+"""Predicts the costs of a pipeline's schedules on a GPU, for strategies that compare many. Kernels that an earlier
+schedule also has are neither lowered nor analyzed again.
 
     blur_x, blur_y at root               two kernels are lowered
     blur_x inlined, blur_y at root       one
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class LaunchPredictions:
-    """The predictions for such a call of a graph that is already rewritten."""
+    """The predictions for a call with these arguments, for a graph that is already rewritten."""
 
     graph: Graph
     options: Options
     gpu: Gpu
     arguments: Mapping[str, Any]
-    known: dict[Hashable, LaunchReport] = field(default_factory=dict)  # the launches of a stage at root
+    known: dict[Hashable, LaunchReport] = field(default_factory=dict)  # launches of a stage at root, by kernel key
 
     def cost(self, schedule: Schedule) -> Cost:
-        """The predicted cost of a schedule; an error if it is not legal."""
+        """The predicted cost of a schedule. Raises an error if the schedule is illegal."""
         call = Calls(self.graph, schedule, replace(self.options, algebra=False)).launched(self.arguments)
         keys = call.scheduled.kernel_keys
         new = {name for name, key in keys.items() if key not in self.known}

@@ -1,4 +1,4 @@
-"""A call on a GPU: its launches, and how long they take, without running them."""
+"""A call on a GPU: its launches and their predicted times, without running them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .variant import Variant
 
 @dataclass(frozen=True)
 class LaunchedCall:
-    """A call whose arguments have been checked. `variant` has the variant of the code for its arrays, given whether
-    memory between stages has more elements than 32 bits can count."""
+    """A call whose arguments have been checked. `variant` returns the variant of the code for its arrays, given whether
+    memory between stages needs indices wider than 32 bits."""
 
     name: str
     scheduled: ScheduledPipeline
@@ -28,7 +28,7 @@ class LaunchedCall:
     is_empty: bool  # whether no output has an element
 
     def report(self, gpu: machines.Gpu, asked: Collection[str] | None = None) -> backends.LaunchReport:
-        """The report of the launches, or of those of some stages at root."""
+        """The report on the launches or, if `asked` is given, only on those of these stages at root."""
         plan = LaunchPlan((), ())
         if not self.is_empty:
             try:

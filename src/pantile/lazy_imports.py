@@ -1,4 +1,4 @@
-"""Names of a package that few programs need: their modules are imported on first use.
+"""Lazy imports of names that few programs need: their modules are imported on first use.
 
     if TYPE_CHECKING:
         from .page import as_page, write_page
@@ -19,7 +19,7 @@ from .forks import importing
 
 
 def imported_later(package: str, **names: str) -> tuple[Callable[[str], Any], Callable[[], Iterable[str]]]:
-    """`__getattr__` and `__dir__` for a package; `names` are those of each module."""
+    """`__getattr__` and `__dir__` for a package. `names` maps each module to the names that it provides."""
     modules = {name: module for module, of in names.items() for name in of.split()}
 
     def find(name: str) -> Any:

@@ -1,6 +1,6 @@
-"""LLVM in this process: initialized once, and unoptimized code for this machine that stays loaded.
+"""Initializes LLVM in this process, and compiles and loads code for this machine without optimizing it.
 
-This is for the thread pool and for the loops that measure the machine. Kernels are optimized (`codegen/compile.py`) and
+Such code is the thread pool and the loops that measure the machine. Kernels are optimized (`codegen/compile.py`) and
 may be unloaded, so they have a linker of their own (`codegen/engine.py`).
 """
 
@@ -14,13 +14,13 @@ _lock = Lock()
 _is_set_up = False
 _is_set_up_for_gpus = False
 PTX = "nvptx64-nvidia-cuda"
-# This version of LLVM checks for overflow wherever an index could be derived from an earlier one. That takes most of
-# the time for kernels with many addresses, and our indices never overflow.
+# This version of LLVM checks for overflow wherever an index could be derived from an earlier one. For kernels with many
+# addresses, these checks take most of the time, and our indices never overflow.
 _GUARDS_REUSE = 22
 
 
 def set_up_llvm() -> None:
-    """Initialize LLVM, before any target is used."""
+    """Initialize LLVM. Must be called before any target is used."""
     global _is_set_up
     check_llvm()
     with _lock:
@@ -31,7 +31,8 @@ def set_up_llvm() -> None:
 
 
 def set_up_gpus() -> None:
-    """Set options for PTX before any target machine exists: addresses in shared memory have 32 bits."""
+    """Set options for PTX, which must happen before any target machine exists: addresses in shared memory have 32
+    bits."""
     global _is_set_up_for_gpus
     set_up_llvm()
     llvm.Target.from_triple(
@@ -46,13 +47,13 @@ def set_up_gpus() -> None:
 
 
 def object_code(text: str, level: int) -> bytes:
-    """The object code for this machine. `level` is that of instruction selection; nothing else is optimized."""
+    """Compile LLVM text for this machine. `level` is that of instruction selection; nothing else is optimized."""
     machine = _code_generator(level)
     return bytes(machine.emit_object(llvm.parse_assembly(text)))
 
 
 def loaded(code: bytes) -> llvm.ExecutionEngine:
-    """The object code, linked into this process; it stays loaded as long as the result."""
+    """Link object code into this process. It stays loaded as long as the result lives."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _code_generator(0))
     engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
     engine.finalize_object()

@@ -1,4 +1,4 @@
-"""Validation of the parameters of strategies and machines, by their annotations, where a value is made.
+"""Validates the parameters of strategies and machines by their annotations, when a value is created.
 
     @dataclass(frozen=True)
     class Example:
@@ -49,13 +49,13 @@ SLOWEST, FASTEST = 1e-9, 1e18
 Count = Annotated[int, Between(1, 2**31 - 1)]  # of loop iterations, lanes, stages
 Amount = Annotated[int, Between(0, 2**31 - 1)]
 Bytes = Annotated[int, Between(1, 2**50)]
-Rate = Annotated[float, Between(SLOWEST, FASTEST)]  # measured rates are inside, even on a machine that stalls
+Rate = Annotated[float, Between(SLOWEST, FASTEST)]  # contains all measured rates, even on a machine that stalls
 Weight = Annotated[float, Between(0, 1e12)]
 
 
 def check_fields(value: Any) -> None:
-    """Raise a UserError for the first field of a dataclass that violates its annotation. NumPy's numbers become
-    Python's. Annotations of other kinds are ignored."""
+    """Raise a UserError for the first field of a dataclass that violates its annotation. NumPy numbers become Python
+    numbers. Annotations of other kinds are ignored."""
     owner: Any = type(value)
     for name, wanted in _annotations(owner).items():
         given = getattr(value, name)
@@ -67,7 +67,7 @@ def check_fields(value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Convert NumPy's numbers to Python's, also in tuples."""
+    """Convert NumPy numbers to Python numbers, also in tuples."""
     if isinstance(value, tuple):
         numbers = tuple(plain(v) for v in value)
         return value if all(a is b for a, b in zip(numbers, value, strict=True)) else numbers

@@ -1,4 +1,4 @@
-"""`Pipeline`: built from output Funcs, and called with NumPy arrays, which it also returns."""
+"""`Pipeline`, which is built from output Funcs, takes NumPy arrays, and returns them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Pipeline:
               `pantile.target.NAMED`, to look at the code.
     """
 
-    _counts: _StepCounts | None  # if calls give numbers of steps
+    _counts: _StepCounts | None  # set if the numbers of steps are arguments of calls
 
     def __init__(
         self,
@@ -99,9 +99,9 @@ class Pipeline:
         algebra: bool = True,
         target: str | None = None,
     ) -> Pipeline:
-        """The pipeline of a graph from another front end; the other parameters are those of `Pipeline`.
+        """Build a pipeline from the graph of another front end. The other parameters are those of `Pipeline`.
 
-        `docs/design.md` has an example. A graph that violates an invariant of `graph.verify` is refused.
+        `docs/design.md` has an example. A graph that violates an invariant of `graph.verify` is rejected.
         """
         if not isinstance(graph, Graph):
             raise UserTypeError(
@@ -149,7 +149,7 @@ class Pipeline:
         return pipeline
 
     def _member(self, arguments: Mapping[str, Any]) -> tuple[Pipeline, Mapping[str, Any]]:
-        """The pipeline that runs a call, which may be one for given numbers of steps, and its arguments."""
+        """The pipeline that runs a call, which may be one for certain numbers of steps, and the arguments for it."""
         if self._counts is None:
             return self, arguments
         counts, scheduling = self._counts, self._scheduling
@@ -169,8 +169,8 @@ class Pipeline:
         self._usual_size: Pipeline | None = None  # this pipeline for pictures of a usual size, once it is shown
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the graph and the schedule; the copy is compiled, or found in the cache, where it is used. A target
-        that is this machine becomes the machine where the pipeline is unpickled."""
+        """Pickle the graph and the schedule. The copy is compiled, or found in the cache, in the process that uses it.
+        If the target is this machine, it becomes the machine where the pipeline is unpickled."""
         if self._counts is not None:
             raise UserError(
                 f"the number of steps of {self.graph.name} is Param {self._counts.params[0].name!r}, so that it cannot "
@@ -208,7 +208,7 @@ class Pipeline:
         return results[0] if len(results) == 1 else tuple(results)
 
     def reference(self, /, *positional: Any, **arguments: Any) -> Any:
-        """Evaluate the pipeline's definition in plain NumPy: slow, and right."""
+        """Evaluate the pipeline's definition in plain NumPy, which is slow but always correct."""
         _by_name(positional)
         member, given = self._member(arguments)
         return _single(evaluate(member.graph, *member._calls.check(given)))
@@ -270,17 +270,17 @@ class Pipeline:
 
     @property
     def rewritten(self) -> Graph:
-        """The stages that are computed instead, with fewer operations, unless a schedule is hand-written."""
+        """The stages that are actually computed, with fewer operations, unless a schedule is hand-written."""
         return self._calls.rewritten.graph
 
     @property
     def options(self) -> Options:
-        """The target, and whether code is strict, checked, and of rewritten formulas."""
+        """The target, and whether code is strict, checked, and computed from rewritten formulas."""
         return self._calls.options
 
     @property
     def rounding(self) -> tuple[Rounding, ...]:
-        """The effect of rounding on each output, and so the possible differences between schedules."""
+        """The effect of rounding on each output, which bounds the differences between schedules."""
         graph = self.graph
         roundings_of = {} if self.options.strict else roundings(graph)
         return tuple(roundings_of.get(o.stage, EXACT) for o in graph.outputs for _ in graph.stage[o.stage].dtypes)
@@ -307,7 +307,7 @@ class Pipeline:
 
     @property
     def estimates(self) -> Mapping[str, Any] | None:
-        """The expected arguments of calls."""
+        """The expected arguments of calls, for which a strategy optimizes."""
         return self._scheduling.estimates
 
     def explain(self, /, html: str | os.PathLike[str] | None = None, **arguments: Any) -> str:
@@ -328,7 +328,7 @@ class Pipeline:
             return self._for_display.explain(html)
         shown, report, timing = self._scheduled(), self.report, self._timing(given)
         call_class = None if timing is None else self._calls.class_of(timing.arguments)
-        if call_class in self._scheduling.results:  # other sizes may have another schedule
+        if call_class in self._scheduling.results:  # other sizes may have other schedules
             shown, report = self._calls.scheduled(call_class), self._scheduling.results[call_class].report
         return self._explain(Explanation(self.graph.name, shown, report, self._calls.rewritten, timing), html)
 
@@ -468,7 +468,7 @@ def _options(strict: bool, debug: bool, algebra: bool, target: str | None) -> Op
 
 
 class _StepCounts:
-    """The numbers of steps of `pt.iterate`, by Params, and the pipelines that were made for such numbers."""
+    """The numbers of steps of `pt.iterate` that Params give, and the pipelines that were made for such numbers."""
 
     def __init__(self, params: Sequence[Param], build: Callable[[Mapping[str, int]], Graph]) -> None:
         self.params = params
@@ -515,14 +515,15 @@ def _build_graph(outputs: Any, shape: Any, name: str | None, counts: Mapping[str
 
 
 def _prepare(graph: Graph) -> Graph:
-    """The graph as all later steps expect it."""
+    """Prepare a graph as all later steps expect it."""
     return verified(with_ranges(separate_outputs(graph)), "build")
 
 
 def _unpickled(
     kind: type[Pipeline], graph: Graph, target: Target | None, flags: tuple[bool, ...], scheduled: tuple[Any, ...]
 ) -> Pipeline:
-    """A pipeline from its graph, its target, None for the machine where it is unpickled, and what it was made with."""
+    """Restore a pipeline from its graph, its target (None for this machine), and the other arguments that it was made
+    with."""
     return kind._of(Scheduling(graph, Options(target or host(), *flags), *scheduled))
 
 
@@ -531,7 +532,7 @@ def _shapes(graph: Graph) -> str:
 
 
 def _usual_shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
-    """The shapes of usual pictures: 1080 x 1920 x 3, for all extents that are unknown."""
+    """The shapes of inputs for a typical picture, in which unknown extents are those of 1080 x 1920 x 3."""
 
     def shape(known: tuple[int | None, ...]) -> tuple[int, ...]:
         usual = iter((1080, 1920, 3, *(4,) * len(known)))

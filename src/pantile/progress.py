@@ -2,9 +2,9 @@
 
     pantile: compiling blend: nest, stage 31 of 45, 3 s
 
-Nothing is shown for the first two seconds, nor if standard error is not a terminal or PANTILE_PROGRESS is 0. Working
-threads only record their state; a thread that runs while there is work, and only if there is a terminal, checks the
-clock and writes. Of several tasks, the one that started first is shown.
+Nothing is shown during the first two seconds, or if standard error is not a terminal or PANTILE_PROGRESS is 0. Working
+threads only record their state. A separate thread, which runs only while there is work and a terminal, checks the clock
+and writes. If there are several tasks, the one that started first is shown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Task:
         self.part: Task | None = None
 
     def __str__(self) -> str:
-        part = self.part  # another thread may end it meanwhile
+        part = self.part  # a local copy, since another thread may end the task
         return self.what + (f": {self.step}" if self.step else "") + (f"; {part}" if part is not None else "")
 
 
@@ -54,7 +54,7 @@ class Progress:
 
     @contextmanager
     def doing(self, what: str) -> Iterator[None]:
-        """Show a task while it runs, if it takes long."""
+        """Show a task while it runs, if it takes a long time."""
         if _terminal() is None:
             yield
             return

@@ -1,8 +1,9 @@
-"""Schedules found by strategies, cached on disk with the code: the next process neither searches nor compiles.
+"""A cache on disk of schedules that strategies have found, next to the code, so that the next process neither searches
+nor compiles.
 
 The key is the pipeline, the strategy with its parameters, the sizes, the machine and the version of Pantile. Strategies
-that measure are not cached, nor are users' strategies, whose source may change. An entry is text as a user could have
-saved it, and is validated as strictly.
+that measure are not cached, nor are users' strategies, whose source may change. An entry is text, which is validated as
+strictly as if a user had written it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from .schedule import Schedule
 
 
 def find_schedule(strategy: Strategy, problem: Problem) -> Found:
-    """The schedule that the strategy finds, or that is cached."""
+    """The schedule that the strategy finds, or a cached one."""
     if isinstance(strategy, Tuned):
         return _find_tuned(problem)
     if strategy.measures or STRATEGIES.get(strategy.name) is not type(strategy):
@@ -80,7 +81,7 @@ class NotFound(UserWarning):
 
 
 def plain_instead(strategy: Strategy, problem: Problem, failure: Exception) -> Found:
-    """The plain schedule, with a warning, instead of one that a strategy failed to find."""
+    """The plain schedule, with a warning, in place of one that a strategy failed to find."""
     where, name = here(), problem.graph.name
     hint = (
         f"{name} runs under the plain schedule, because {strategy.name} failed ({type(failure).__name__}: {failure}), "
@@ -113,7 +114,7 @@ def _to_bytes(result: Found) -> bytes:
 
 
 def _number(value: Any) -> Any:
-    """Convert NumPy's numbers, which costs may be, to Python's."""
+    """Convert a NumPy number, which a cost may be, to Python's."""
     return value.item()
 
 

@@ -1,9 +1,9 @@
-"""Reuse of a schedule for larger calls by a smaller one: it needs no search, and no compilation either if the code
-takes arrays that small.
+"""Reuse of the schedule of larger calls for a smaller call. That saves the search and, if the code accepts such small
+arrays, the compilation.
 
-A schedule is reused if it is predicted to take little longer than the schedule that a search is expected to find. That
-expectation is the lower of two predicted costs: of the plain schedule at these sizes, and of the larger call, scaled
-down in proportion to its elements except for overhead, which does not depend on them.
+A schedule is reused if it is predicted to take little longer than the schedule that a search is expected to find. The
+expected cost is the lower of two predicted costs: that of the plain schedule at these sizes, and that of the larger
+call, scaled down in proportion to the number of elements except for overhead, which does not depend on it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .runtime import cache
 from .schedule.schedule import Schedule
 from .scheduled_pipeline import ScheduledPipeline
 
-Costs = tuple[float, float]  # seconds of a smaller call: by the existing schedule, and by what a search would find
+Costs = tuple[float, float]  # seconds of a smaller call: with the existing schedule, and with one that a search finds
 
 
 def reuse_schedule(larger: Found, scheduled: ScheduledPipeline, problem: Problem, within: float) -> Found | None:
-    """The schedule of larger calls, if its predicted time is at most `within` times that expected of a search."""
+    """The schedule of larger calls, if its predicted time is at most `within` times the time expected from a search."""
     costs = None if larger.sizes is None else _known_costs(larger.sizes, scheduled, problem)
     if larger.sizes is None or costs is None or costs[0] > within * costs[1]:
         return None
@@ -45,13 +45,13 @@ def reuse_schedule(larger: Found, scheduled: ScheduledPipeline, problem: Problem
         before,
         counts={**before.counts, "predicted seconds": seconds},
         remarks=(*before.remarks, remark),
-        alternatives=(),  # the runners-up at other sizes may be others
+        alternatives=(),  # at other sizes, the runners-up may differ
     )
     return Found(larger.schedule, report)
 
 
 def _known_costs(larger: Sizes, scheduled: ScheduledPipeline, problem: Problem) -> Costs | None:
-    """The predicted costs, cached like schedules; None if they cannot be predicted."""
+    """The predicted costs, which are cached like schedules; None if they cannot be predicted."""
     sizes = [(sorted(s.shapes.items()), sorted(s.scalars.items())) for s in (larger, problem.sizes)]
     key_parts = (fingerprint(problem.graph), scheduled.schedule, sizes, problem.cpu, problem.strict)
     name = cache.key("reused", *map(repr, key_parts))
@@ -86,7 +86,7 @@ def _predicted_costs(larger: Sizes, scheduled: ScheduledPipeline, problem: Probl
 
 
 def _overhead(cost: Cost, machine: Cpu) -> float:
-    """The seconds for starting a call and its loops, the latter on all threads in parallel."""
+    """The seconds for starting a call and its loops. Loops are started on all threads in parallel."""
     call = machine.costs.call_s
     return call + (cost.causes.overhead - call) / machine.threads
 

@@ -1,7 +1,8 @@
-"""A pipeline under its schedule, and its kernels: one per variant, compiled when a call first needs it.
+"""A pipeline with its schedule and its kernels: one per variant, compiled when a call first needs it.
 
-If the last axis of a picture is short, the number of channels is known at a call. Such calls have a pipeline with that
-number as a constant, and so a schedule and kernels of their own, with unrolled loops over channels.
+If the last axis of a picture is short, its extent, the number of channels, is treated as known. Calls with such a
+picture have a pipeline in which it is a constant, so they have their own schedule and kernels, with unrolled loops over
+channels.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from .variant import Variant, Variants
 
 TIMINGS_VARIABLE = "PANTILE_TIMINGS"
 Known = tuple[tuple[str, int], ...]  # extents by name, such as ("img.shape.2", 3)
-CallClass = tuple[Known, int]  # calls with one schedule: their known extents, and their size class
+CallClass = tuple[Known, int]  # calls that share a schedule: their known extents, and their size class
 Timings = dict[str, float]
 
 
 class ScheduledPipeline:
-    """A graph, its schedule, completed for the target and checked, and the compiled kernels."""
+    """A graph, its schedule (completed for the target and checked), and the compiled kernels."""
 
     def __init__(
         self,
@@ -48,21 +49,21 @@ class ScheduledPipeline:
     ) -> None:
         completed = complete(graph, requested, options.target, strict=options.strict, like=like)
         self.graph, self.options = graph, options
-        # Copies and stages of partial results are not in the graph yet; unknown names are refused below.
+        # Copies and stages of partial results are not in the graph yet; unknown names are rejected below.
         later = {**places_like(requested, like), **requested}
         self.schedule = Schedule(*completed.values(), *(s for name, s in later.items() if name not in completed))
         self._resolved, self._plan = to_plan(graph, self.schedule, options)
-        # Panels and strips extend beyond the required region, and copies may need limits where their source, if it is
-        # not stored, does not: then calls are also checked on the resolved graph.
+        # Panels and strips extend beyond the required region, and copies may need bounds that their source, if it is
+        # not stored, does not need. In these cases, calls are also checked on the resolved graph.
         changed = self.schedule.has("panels", "strips", "clone_in", "copy_in", "copy_out")
         self.computed = self._resolved if changed else None
         self.requested, self._written = requested, requested if by_hand else Schedule()
         self.stored = frozenset(self._plan.stages)
-        self._timings = timings  # of the last compilation, here or by others that share it
+        self._timings = timings  # of the last compilation, by this object or others that share the dict
 
     @cached_property
     def whole(self) -> Schedule:
-        """The schedule including the defaults of copies and of stages of partial results."""
+        """The schedule, including the defaults for copies and for stages of partial results."""
         made = (s for name, s in self._plan.schedule.items() if name not in self.schedule)
         return Schedule(*self.schedule.values(), *made)
 
@@ -95,7 +96,7 @@ class ScheduledPipeline:
         return loaded
 
     def predict_cost(self, sizes: Sizes, machine: Cpu) -> Cost:
-        """The predicted cost of a call of these sizes."""
+        """The predicted cost of a call with these sizes."""
         return plan_cost(self._resolved, self._plan, sizes, machine)
 
     def program(self) -> Program:
@@ -103,18 +104,18 @@ class ScheduledPipeline:
         return to_loops(self._resolved, self._plan, self.variants.usual, self.options, trace_of(self.options))
 
     def kernels(self, variant: Variant, asked: Collection[str] | None = None) -> Program:
-        """The host part and the kernels of a variant, or of some of its stages at root."""
+        """The host part and the kernels of a variant or, if `asked` is given, only of these stages at root."""
         return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options), asked)
 
     @cached_property
     def kernel_keys(self) -> dict[str, Hashable]:
-        """What the kernels of each stage at root follow from."""
+        """For each stage at root, a key of everything that determines its kernels."""
         return kernel_keys(self._resolved, self._plan)
 
     def memory_of_blocks(self, scalars: Mapping[str, Number], asked: Collection[str]) -> dict[str, int | UserError]:
-        """The bytes of shared memory that blocks need, or why they cannot have them, by the stage that they compute, of
-        those that are asked about, for inputs of these extents; registers of blocks also for large ones, where there
-        may be more of them."""
+        """The bytes of shared memory per block, for the blocks that compute the stages in `asked`, by stage, for inputs
+        with these extents. An error says why a block cannot have its memory. Registers of blocks are also checked for
+        large inputs, which may need more of them."""
         variant, known = self.variants.in_c_order(scalars), (self._resolved, self._plan)
         kept = {p.compute.stage for p in self._plan.stages.values() if p.compute and p.memory is Memory.REGISTER}
         more = kept.intersection(asked)

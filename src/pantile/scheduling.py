@@ -1,9 +1,9 @@
-"""The schedule of a pipeline: the one that was written, or the one that a strategy finds when a call first needs it.
+"""The schedule of a pipeline: a hand-written one, or one that a strategy finds when a call first needs it.
 
-What is requested is a schedule, a strategy, or the name of one. The default is named by PANTILE_SCHEDULE, or else is
+A user requests a schedule, a strategy, or the name of one. The default is the value of PANTILE_SCHEDULE, or else
 `auto`. "plain" is the schedule that names no stage (`schedule.default`): it needs no search, and is the same for all
-sizes. A strategy schedules for CPUs, for GPUs or for both; the variable does not concern targets that the strategy it
-names does not know.
+sizes. A strategy schedules for CPUs, for GPUs or for both. The variable has no effect on targets for which the strategy
+that it names cannot schedule.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PLAIN = "plain"
 
 
 class Scheduling:
-    """The requested schedule or strategy, the schedules that were found so far, and the calls that run by them."""
+    """The requested schedule or strategy, the schedules that were found so far, and the calls that use them."""
 
     @rare_collections()
     def __init__(
@@ -62,7 +62,7 @@ class Scheduling:
         self.estimates, self.machine = checked_estimates(estimates), _checked_machine(machine, options.target)
         self.results: dict[CallClass, Found] = dict(results or {})  # in the order in which they were found
         self._lock = Lock()
-        # Until a strategy has found a schedule, the default one is used for everything except running.
+        # Until a strategy has found a schedule, the default schedule is used for everything except running.
         by_hand = isinstance(self.requested, Schedule)
         by_size = isinstance(self.requested, Strategy) and self.requested.by_size and self.estimates is None
         first = self.requested if isinstance(self.requested, Schedule) else Schedule()
@@ -73,9 +73,9 @@ class Scheduling:
             self.find(self.estimates)
 
     def find(self, arguments: Mapping[str, Any]) -> None:
-        """Find a schedule for such arguments, unless the schedule is hand-written or already found. Each number of
-        channels is a pipeline of its own. All sizes share one schedule; if the strategy is by size and there are no
-        estimates, only those of one size class, and smaller ones if the schedule serves them."""
+        """Find a schedule for these arguments, unless the schedule is hand-written or already found. Each number of
+        channels is a pipeline of its own. All sizes share one schedule. However, if the strategy is by size and there
+        are no estimates, only the sizes of one class share it, and smaller ones if the schedule serves them."""
         if isinstance(self.requested, Schedule):
             return
         call_class = self.calls.class_of(arguments)
@@ -105,7 +105,8 @@ class Scheduling:
     def _reuse(
         self, call_class: CallClass, strategy: Strategy, problem: Problem, arguments: Mapping[str, Any]
     ) -> Found | None:
-        """The schedule of larger calls, the nearest first, if it serves this class of calls, which then runs by it."""
+        """Use the schedule of larger calls, trying the nearest size first, for this class of calls if it serves them.
+        Return it, or None."""
         if not strategy.reuse_within or self.calls.options.target.has_blocks:
             return None
         extents, size = call_class
@@ -119,7 +120,7 @@ class Scheduling:
         return None
 
     def _adopt(self, call_class: CallClass, strategy: Strategy, problem: Problem) -> Found:
-        """Find a schedule for a class of calls; the plain schedule if the default strategy fails."""
+        """Find a schedule for a class of calls and use it. If the default strategy fails, it is the plain schedule."""
         try:
             result = replace(schedule_cache.find_schedule(strategy, problem), sizes=problem.sizes)
             self.calls.adopt(call_class, result.schedule)
@@ -137,7 +138,7 @@ class Scheduling:
 
     @property
     def for_gpu(self) -> Gpu:
-        """The GPU to schedule for: the given one, or else the one at hand, or one of the target."""
+        """The GPU to schedule for: the given one, or else that of this machine, or else a known one for the target."""
         given = self.machine
         is_missing = given is None or isinstance(given, Cpu)
         return _gpu_for(self.calls.options.target) if is_missing else cast("Gpu", given)
@@ -169,8 +170,8 @@ def refusals(
     schedule: Schedule,
     asked: Collection[str],
 ) -> dict[str, str]:
-    """Why blocks of a GPU cannot have the memory that a schedule wants of them, by the stage that they compute, of
-    those that are asked about, for inputs of these extents in C order."""
+    """The reasons why blocks of a GPU cannot have the memory that a schedule requires, by the stage that they compute,
+    for the stages in `asked` and for inputs with these extents in C order."""
     most = machine.multiprocessor.shared_per_block if isinstance(machine, machines.Gpu) else MOST_SHARED
     refused = {}
     for stage, needed in ScheduledPipeline(graph, schedule, options, {}).memory_of_blocks(scalars, asked).items():
@@ -183,15 +184,15 @@ def refusals(
 
 
 def _predictions(graph: Graph, options: Options, gpu: Gpu, arguments: Mapping[str, Any]) -> Callable[[Schedule], Cost]:
-    """The predicted cost of schedules, of a graph that is already rewritten."""
-    with importing:  # what programs without a GPU do not need
+    """A function that predicts the cost of a schedule, for a graph that is already rewritten."""
+    with importing:  # programs without a GPU do not need this module
         predictions = import_module("pantile.launch_predictions").LaunchPredictions
     cost: Callable[[Schedule], Cost] = predictions(graph, options, gpu, arguments).cost
     return cost
 
 
 def checked_estimates(estimates: Any) -> dict[str, Any] | None:
-    """The expected arguments of calls; an error if they are not arguments by name."""
+    """Check the expected arguments of calls. Raise an error if they are not arguments by name."""
     if estimates is None:
         return None
     if not isinstance(estimates, Mapping) or not all(isinstance(name, str) for name in estimates):
@@ -208,8 +209,8 @@ def _this_machine() -> Cpu:
 
 
 def _gpu_for(target: Target) -> Gpu:
-    """The GPU at hand, or else one that is known by name and has the target's compute capability."""
-    with importing:  # what programs without a GPU do not need
+    """The GPU of this machine, or else one that is known by name and has the target's compute capability."""
+    with importing:  # programs without a GPU do not need these modules
         gpus = import_module("pantile.machine.capabilities")
         described = import_module("pantile.runtime.cuda.machine")
     found: Gpu | None = described.at_hand() if target.architecture == CUDA else None
@@ -249,7 +250,7 @@ def requested(schedule: Schedule | Strategy | str | None, target: Target) -> Sch
 
 
 def _check_target(strategy: Strategy, target: Target) -> None:
-    """Refuse a strategy that does not know machines of the target's kind."""
+    """Raise an error for a strategy that cannot schedule for machines of the target's kind."""
     if target.has_blocks and not strategy.for_gpus:
         raise UserError(
             f"schedule={strategy.name!r} finds schedules for CPUs, and the pipeline is for {target}; pass "

@@ -1,7 +1,7 @@
 """Winners of `pantile tune`: the schedules that were measured to be fastest, saved in the cache directory.
 
-The key is the pipeline, its size class, the number of threads and the machine. A file is text as a user could have
-saved it, and is validated as strictly: a damaged file, or an illegal schedule, counts as missing.
+The key is the pipeline, its size class, the number of threads and the machine. A file is text, which is validated as
+strictly as if a user had written it: a damaged file, or an illegal schedule, counts as missing.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _FIELDS = {
 
 
 class NotTuned(UserWarning):
-    """schedule="tuned" runs the schedule of auto, because nothing was measured."""
+    """schedule="tuned" uses the schedule of auto, because nothing was measured."""
 
 
 @dataclass(frozen=True)
 class Winner:
-    """The fastest schedule, its origin, and the seconds of its best call and of that of `auto`."""
+    """The fastest schedule, its origin, and the seconds of its best call and of the best call with `auto`."""
 
     schedule: Schedule
     name: str
     seconds: float
     auto_seconds: float
-    tried: int  # schedules that were measured
+    tried: int  # the number of schedules that were measured
 
 
 def read(problem: Problem, threads: int) -> Winner | None:
@@ -76,7 +76,7 @@ def write(problem: Problem, threads: int, winner: Winner) -> Path:
 
 
 def writable() -> Path:
-    """The directory for winners; an error if it cannot be written to."""
+    """The directory for winners. Raises an error if it cannot be written to."""
     place = cache_directory.directory()
     if place is None or not os.access(place, os.W_OK):
         where = f"{place} cannot be written" if place else "there is no folder for it that only you can write"
@@ -92,7 +92,7 @@ def files() -> list[Path]:
 
 def _file(place: Path, problem: Problem, threads: int) -> Path:
     m = problem.cpu
-    machine = (m.name, m.architecture, m.cores, m.vector_bits)  # not its rates, which are sometimes measured again
+    machine = (m.name, m.architecture, m.cores, m.vector_bits)  # without its rates, which may be measured again
     key = (fingerprint(problem.graph), problem.strict, problem.size_class, threads, machine)
     return place / (hashlib.sha256(repr(key).encode()).hexdigest() + SUFFIX)
 

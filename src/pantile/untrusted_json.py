@@ -1,4 +1,4 @@
-"""Validation of JSON from untrusted sources: its structure and types are checked before anything else is read.
+"""Validates JSON from untrusted sources: its structure and types are checked before its content is used.
 
 fits(fields, {"name": str, "seconds": NUMBER, "levels": [{...: int}]})
 """
@@ -15,13 +15,13 @@ from typing import Any
 from . import cache_directory
 from .errors import shown
 
-NUMBER = (int, float)  # bool is a kind of its own
+NUMBER = (int, float)  # but not bool
 _LARGEST_FILE = 1 << 20  # bytes
-_MOST_BITS = 64  # of integers: larger ones do not become floats
+_MOST_BITS = 64  # of integers, since larger ones may not fit a float
 
 
 def loads(text: str | bytes, infinite: bool = False) -> Any:
-    """The parsed text; a ValueError for invalid JSON, duplicate names, NaN and, unless `infinite`, infinity."""
+    """Parse JSON. Raise a ValueError for invalid JSON, duplicate names, NaN and, unless `infinite`, infinity."""
     try:
         return json.loads(
             text,
@@ -34,8 +34,8 @@ def loads(text: str | bytes, infinite: bool = False) -> Any:
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of a kind: a type or several; `[kind]`, a list of one kind; `{"name": kind}`, an object with
-    exactly these names; or `{...: kind}`, an object with any names."""
+    """Whether a value is of a kind: a type, or a tuple of types; `[kind]`, a list of one kind; `{"name": kind}`, an
+    object with exactly these names; or `{...: kind}`, an object with any names."""
     if isinstance(kind, list):
         return type(value) is list and all(fits(v, kind[0]) for v in value)
     if isinstance(kind, dict):

@@ -1,8 +1,9 @@
-"""Variants: what code may assume about the arrays of a call. A pipeline has a few, each compiled on first use.
+"""Variants of the code, which differ in their assumptions about the arrays of a call. A pipeline has a few, each
+compiled on first use.
 
-Code is specialized on strides that are small constants (which axis of each array is contiguous, and the distance
-between pixels of interleaved channels), and on inputs large enough that every split of the outputs has whole blocks.
-Smaller inputs get variants of their own, one per power of two, with smaller blocks (`schedule/fit_splits.py`).
+Code is specialized on strides that are small constants (the contiguous axis of each array, and the distance between
+pixels with interleaved channels), and on inputs large enough that every split of the outputs has whole blocks. Smaller
+inputs get variants of their own, one per power of two, with smaller blocks (`schedule/fit_splits.py`).
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ Aligned = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Variant:
-    """The known strides of buffers and minimum extents of inputs; `small` if some are smaller than the blocks."""
+    """The known strides of buffers and minimum extents of inputs. `small` says that some are smaller than the
+    blocks."""
 
     strides: tuple[tuple[str, Strides], ...]
     least: tuple[tuple[str, int], ...] = ()
     small: bool = False
-    aligned: Aligned = ()  # alignment in bytes of addresses and strides of buffers, on GPUs
+    aligned: Aligned = ()  # on GPUs: alignment in bytes of addresses and strides of buffers
     far: bool = False  # indices are wider than usual for the target, because some array has too many elements
-    # Extents of inputs along contiguous axes that are multiples of a number: whole longest accesses, on GPUs.
+    # On GPUs: extents of inputs along contiguous axes that are multiples of the elements of a longest access.
     multiples: tuple[tuple[str, int], ...] = ()
 
     def facts(self) -> Facts:
-        """The variant as bounds and residue classes, for proofs."""
+        """The assumptions as bounds and residue classes, for proofs."""
         return Facts({name: (n, None) for name, n in self.least}, {name: (n, 0) for name, n in self.multiples})
 
 
@@ -59,8 +61,8 @@ class Variants:
         aligned: Aligned = (),
         far: bool = False,
     ) -> Variant:
-        """The variant for arrays of this layout and inputs of these extents. `far`: 32 bits cannot count the
-        elements."""
+        """The variant for arrays with this layout and inputs with these extents. `far` says that 32 bits cannot count
+        the elements."""
         small = any(extents[e] < large for e, large in self._large.items())
         least = tuple(least_extents(self._large, {e: extents[e] for e in self.extents}).items())
         whole = tuple((e, n) for e, n in self._rows(strides) if extents[e] % n == 0)
@@ -73,7 +75,7 @@ class Variants:
         return Variant(self._c_order, least, aligned=self._of_new_arrays, multiples=tuple(self._rows(self._c_order)))
 
     def in_c_order(self, scalars: Mapping[str, Number]) -> Variant:
-        """The variant for arrays in C order and inputs of these extents."""
+        """The variant for arrays in C order and inputs with these extents."""
         return self.of(self._c_order, {e: int(scalars[e]) for e in self.extents}, self._of_new_arrays)
 
     @property
@@ -85,7 +87,7 @@ class Variants:
         return tuple((name, self._aligned) for name in self._shapes if self._aligned)
 
     def _rows(self, strides: tuple[tuple[str, Strides], ...]) -> Iterator[tuple[str, int]]:
-        """Extents of inputs along contiguous axes, and the number of elements of a longest access."""
+        """The extents of inputs along contiguous axes, each with the number of elements of a longest access."""
         for i in self._inputs:
             elements = self._aligned // i.dtype.bytes
             if elements > 1:

@@ -1,4 +1,4 @@
-"""Whether the results of passes are verified: in tests, and for pipelines with debug=True."""
+"""Whether to verify the results of passes. They are verified in tests and for pipelines with debug=True."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays as the text that makes them: contents of every kind, in every memory layout."""
+"""Random arrays, as the source text that creates them: contents of every kind, in every memory layout."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pantile.expr.types import DType
 from .extremes import extremes
 from .grammar import Grammar
 
-# Bits of bfloat16 values of moderate size: 0, 1, -1, 2, 0.1, -12.5, 50
+# The bits of bfloat16 values of moderate size: 0, 1, -1, 2, 0.1, -12.5, 50
 _TAME_BFLOATS = [0x0000, 0x3F80, 0xBF80, 0x4000, 0x3DCC, 0xC148, 0x4248]
 _WILD = "[0.0, -0.0, 1.0, -1.5, 0.1, 255.5, -300.0, 1e-40, 3e38, float('inf'), -float('inf'), float('nan')]"
 
 
 def array(g: Grammar, t: DType, shape: tuple[int, ...], tame: bool) -> str:
-    """The text of an array of `shape`."""
+    """The text of an array with this shape."""
     made, view = g.pick(_LAYOUTS)(shape)
     return view.format(a=_contents(g, t, made, tame))
 

@@ -43,7 +43,7 @@ FAILURES = (MISMATCH, EXCEPTION, "crash", "timeout")
 
 @dataclass
 class _Child:
-    """A process that runs a case, and what it has said so far."""
+    """A process that runs a case, and the messages that it has sent so far."""
 
     process: int
     seed: int
@@ -59,19 +59,19 @@ class _Child:
 
 
 class Campaign:
-    """Runs cases, `jobs` at a time, and counts how each way of each case ends."""
+    """Runs cases, `jobs` at a time, and counts the outcomes of each way to run them."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self.jobs, self.out, self.verbose = given.jobs, given.out, given.case is not None
         self.limit, self.simulation_limit = given.limit, given.simulation_limit
         self.ways = (given.schedules, given.strategies, given.target, given.debug)
         self.cases = 0
-        self.outcomes: Counter[tuple[str, str]] = Counter()  # of what way, and how it ended
-        self.children: dict[int, _Child] = {}  # by the end of the pipe to read
+        self.outcomes: Counter[tuple[str, str]] = Counter()  # by the label of a way and its outcome
+        self.children: dict[int, _Child] = {}  # by the read end of their pipe
         self.selector = selectors.DefaultSelector()
 
     def run(self, seeds: Iterator[int], until: float) -> None:
-        """Until there are no more seeds, or so much time has passed."""
+        """Run cases until there are no more seeds, or until this time."""
         begun = shown = time.monotonic()
         try:
             while True:
@@ -119,7 +119,8 @@ class Campaign:
         self.count(child, *ended(child.process))
 
     def count(self, child: _Child, end: str, death: str | None) -> None:
-        """Count what a child said; another goes on behind the step that ended it, or was its last."""
+        """Count the outcomes that a child reported. If it ended before the last step, start another child that
+        continues after the step at which it ended."""
         begun: StepStarted | None = None
         last: StepEnded | None = None
         for message in child.messages():
@@ -161,7 +162,7 @@ class Campaign:
         return f"{self.cases} cases; ways: " + ", ".join(f"{total[k]} {k}" for k in sorted(total))
 
     def table(self) -> str:
-        """What came of each way, one line each."""
+        """A table of the outcomes, with a line for each way."""
         labels = sorted({label for label, _ in self.outcomes})
         outcomes = sorted({outcome for _, outcome in self.outcomes})
         rows = [["", *outcomes], *([n, *(str(self.outcomes[n, o]) for o in outcomes)] for n in labels)]
@@ -192,7 +193,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("failures"), help="folder for failures (%(default)s)")
     parser.add_argument("--case", type=int, help="run the case of this seed only, and show how each way ended")
     given = parser.parse_args()
-    os.environ["PANTILE_CACHE_DIR"] = os.devnull  # each case is new
+    os.environ["PANTILE_CACHE_DIR"] = os.devnull  # each case is new, so a cache would be useless
     warm_up(given.target)
     seeds = range(given.seed, given.seed + given.cases) if given.case is None else [given.case]
     campaign = Campaign(given)
@@ -207,8 +208,8 @@ def main() -> int:
 
 
 def warm_up(target: str) -> None:
-    """What every child would do once: load the compiler, the strategies and what draws cases. The driver of GPUs is
-    left alone: no child could use it."""
+    """Load the compiler, the strategies and the generators of cases, which otherwise each child would do. The GPU
+    driver is not touched, because no child could use it afterwards."""
     seeded(0)(cases())
     for name in MODELS:
         STRATEGIES[name]()

@@ -1,4 +1,4 @@
-"""Random conditions: on coordinates, on data, on Params, and what combines them."""
+"""Random conditions: on coordinates, on data, on Params, and combinations of these."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COMPARISONS = ["<", "<=", ">", ">=", "==", "!="]
 
 
 def condition(g: Grammar, scope: Scope) -> Term:
-    """A comparison, of coordinates more often than not: piecewise definitions over intervals and triangles."""
+    """A comparison, usually of coordinates, for piecewise definitions over intervals and triangles."""
     if g.chance(12):
         return _combined(g, scope)
     if len(scope.coordinates) > 1 and g.chance(20):
@@ -41,7 +41,7 @@ def _comparison(g: Grammar, a: Term, b: Term, scope: Scope) -> Term:
 
 
 def _combined(g: Grammar, scope: Scope) -> Term:
-    """Several conditions in one, or a comparison of what a condition selects."""
+    """A combination of several conditions, or a comparison of a value that a condition selects."""
     a, b = condition(g, scope).text, condition(g, scope).text
     if g.chance(30):
         near = replace(scope, depth=min(scope.depth, 1))

@@ -1,4 +1,4 @@
-"""Random copies of stages and inputs, of some or all of the reads of a consumer, and dims that are cut into panels."""
+"""Random copies of stages and inputs, for some or all of a consumer's reads, and random splits of dims into panels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERBS = ("clone_in", "copy_in")
 
 
 def copies(drawer: Drawer, graph: Graph, verbs: Sequence[str] = VERBS) -> Schedule:
-    """Directives that make copies, and nothing else."""
+    """A schedule with only directives that make copies."""
     asked = Schedule()
     for source in reversed([*graph.inputs, *graph.stages]):
         current = clone_stages(graph, asked)[0]
@@ -53,12 +53,12 @@ def _copy(
 
 
 def changed(graph: Graph, made: Schedule) -> Graph:
-    """What strips, copies and panels make of a graph."""
+    """The graph with the strips, copies and panels of a schedule."""
     return make_panels(*clone_stages(*cut_scans(graph, made, strict=False)))[0]
 
 
 def in_strips(drawer: Drawer, graph: Graph) -> Schedule:
-    """Some scans of integers in strips, as far as that is legal: those of floats round otherwise."""
+    """Put some integer scans in strips, as far as that is legal. Float scans would round differently."""
     made = Schedule()
     for stage in graph.stages:
         for k, update in enumerate(stage.updates):
@@ -75,7 +75,7 @@ def in_strips(drawer: Drawer, graph: Graph) -> Schedule:
 
 
 def in_panels(drawer: Drawer, graph: Graph, made: Schedule) -> Schedule:
-    """The copies, and some stages in panels, as far as that is legal."""
+    """Add panels for some stages to a schedule with copies, as far as that is legal."""
     for stage in changed(graph, made).stages:
         for k, dim in enumerate(stage.dims):
             if drawer.chance(30):
@@ -90,16 +90,16 @@ def in_panels(drawer: Drawer, graph: Graph, made: Schedule) -> Schedule:
 
 
 def with_copies(graph: Graph, made: Schedule, schedule: Schedule, strict: bool, target: Target) -> Schedule:
-    """The copies, scheduled as a schedule of what they make of the graph says."""
+    """Combine the directives that make copies with a schedule for the graph with these copies."""
     asked = [StageSchedule(c.name, (*schedule.on(c.name).directives, *c.directives)) for c in made.values()]
     both = schedule.replace(*asked)
-    # Else something is asked of a stage all readers of which read copies, or of a loop that its host has by default in
-    # the graph with copies only.
+    # The combination is illegal if it schedules a stage whose readers all read copies, or a loop that a stage has by
+    # default only in the graph with copies.
     return both if is_legal(graph, both, strict, target) else made
 
 
 def is_legal(graph: Graph, schedule: Schedule, strict: bool, target: Target) -> bool:
-    """Whether a pipeline may have it, beside the defaults of the stages that it does not name."""
+    """Whether a schedule is legal, with the defaults for the stages that it does not name."""
     try:
         completed = complete(graph, schedule, target, strict=strict)
         others = [schedule.on(n) for n in schedule if n not in completed]

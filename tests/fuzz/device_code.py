@@ -1,4 +1,4 @@
-"""Simulated kernels become code of a device, too: what code generation gets wrong, no simulator sees."""
+"""Compiles simulated kernels to device code as well, since the simulator does not exercise code generation."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pantile.target.description import CUDA
 
 from ..codegen.nvptx.assembler import assembled, has_assembler
 
-RESIDENT = 3  # blocks that the simulated GPU holds
-_QUICKLY = "-O1"  # nobody runs it: what is refused is refused at every level
+RESIDENT = 3  # resident blocks of the simulated GPU
+_QUICKLY = "-O1"  # the code is not run, and all levels accept the same code
 _simulated = SimulatedCuda.artifact
-_taken: set[str] = set()  # PTX that the assembler has taken in this process
+_taken: set[str] = set()  # PTX that the assembler has accepted in this process
 
 
 @contextmanager
 def compiled_for_devices() -> Iterator[None]:
-    """Inside, what is compiled for the simulator is compiled to PTX from the same kernels, for the same variant, and
-    assembled where there is an assembler. The simulated GPU holds few blocks, so that persistent ones loop."""
+    """Inside this context, kernels that are compiled for the simulator are also compiled to PTX, for the same variant,
+    and assembled if there is an assembler. The simulated GPU has few resident blocks, so that persistent ones loop."""
     with patch.object(SimulatedCuda, "artifact", _artifact), patch.object(cuda_sim, "resident_blocks", _few):
         yield
 

@@ -1,4 +1,4 @@
-"""Choices, as all generators here make them."""
+"""Random choices, as all generators here make them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 @dataclass
 class Drawer:
-    """Something that makes choices."""
+    """Makes random choices by a function that draws from strategies."""
 
     draw: Draw
 
@@ -25,5 +25,5 @@ class Drawer:
         return int(self.draw(st.integers(low, high)))
 
     def chance(self, percent: int) -> bool:
-        """True that often; shrinks towards False."""
+        """True with this probability; shrinks towards False."""
         return self.number(0, 99) >= 100 - percent

@@ -1,4 +1,4 @@
-"""The kinds of random expressions, each one function of grammar and scope."""
+"""The kinds of random expressions. Each is a function of the grammar and the scope."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _arithmetic(g: Grammar, scope: Scope) -> Term:
 
 
 def _with_number(g: Grammar, scope: Scope) -> Term:
-    """A Python number takes the type of what it meets."""
+    """An operation with a Python number, which takes the type of the other operand."""
     a = g.term(scope)
     if a.dtype.is_float:
         c = g.pick([2, 3, 0.5, 0.25, -1, 1.5])
@@ -123,7 +123,7 @@ def _fixed_point(g: Grammar, scope: Scope) -> Term:
 
 
 def undone(g: Grammar, scope: Scope) -> Term:
-    """What would be simple if nothing wrapped: a change and its inverse, or a value beside a changed one."""
+    """An expression that would be simple if nothing wrapped: a change and its inverse, or a value and a changed one."""
     a = g.exact_int(scope)
     t = a.dtype if g.chance(60) else g.pick([INT32, INT64, INT64])
     a = g.cast(a, t, scope)
@@ -191,7 +191,7 @@ def _promise(g: Grammar, scope: Scope) -> Term:
     return integer(f"pt.within({a.text} & 31, 0, 31)", a.dtype)
 
 
-# function, text of its tamed argument, bound of its result, bound of its slope
+# function, text of its tamed argument, bound of its result, bound of its derivative
 _MATH = [
     ("exp", "pt.clamp({a}, -3, 3)", 20.1, 20.1),
     ("log", "pt.abs({a}) + 1", 100.0, 1.0),
@@ -209,7 +209,7 @@ _MATH = [
 
 
 def _transcendental(g: Grammar, scope: Scope) -> Term:
-    """Only in the tame regime: each function stays where its slope is bounded."""
+    """A transcendental function, only in the tame regime: arguments stay where the derivative is bounded."""
     t = g.pick(g.floats())
     a = g.float_term(scope, t)
     moved = a.slack + 2 * unit(t) * (a.size + 1)  # the argument's own arithmetic

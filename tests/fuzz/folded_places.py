@@ -1,4 +1,4 @@
-"""Random reads at places that turn, repeat or join coordinates, under conditions on these."""
+"""Random reads at indices that reflect, repeat or combine coordinates, under conditions on these."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .conditions import condition
 from .grammar import Scope
 from .writer import DIMS, Writer
 
-# Of a coordinate {v}, another one {w} and numbers {c} and {n}.
+# Indices made of a coordinate {v}, another coordinate {w}, and numbers {c} and {n}.
 _FORMS = [
     "pt.select({v} < {c}, {v}, {n} - {v})", "pt.select({w} > {c}, {v}, {v} // 2)", "pt.maximum({v} + {w}, {n})",
     "pt.minimum({v} + {w}, {n})", "pt.maximum({v} - 3, {w} - {c})", "pt.minimum({v}, {n} - {v})", "pt.abs({v} - {c})",
@@ -19,7 +19,7 @@ _FORMS = [
 
 
 def folded_place(w: Writer) -> None:
-    """A choice of reads of stages, summed over a small domain now and then."""
+    """A selection among reads of stages, sometimes summed over a small domain."""
     source = w.source(least=1)
     dims = DIMS[source.ndim]
     domain, loops, _ = w.small_domain() if w.chance(30) else ("", (), 1)

@@ -20,24 +20,24 @@ INTS = [dtype(n) for n in ("int32", "uint8", "int16", "uint16", "int8", "uint32"
 
 @dataclass(frozen=True)
 class Source:
-    """Something to read: a Func that is defined everywhere."""
+    """A readable Func, which is defined everywhere."""
 
     name: str
     values: tuple[Term, ...]  # without text
     ndim: int
-    growth: int = 1  # how much its region widens what the inputs must give
+    growth: int = 1  # the factor by which its region widens the required regions of inputs
     table: bool = False  # one-dimensional, small, meant to be indexed by data
-    channels: int = 0  # of one that is defined by pixels, where a constant index must be one of these
+    channels: int = 0  # if it is defined by pixels: a constant index must be below this number
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What an expression may mention: coordinates (pure and of reductions) and how many of each."""
+    """The names that an expression may use: pure coordinates, those of reductions, and other terms."""
 
     pure: tuple[str, ...]
     reduction: tuple[str, ...] = ()
     depth: int = 3
-    # Other things in scope, such as a stage's own value in an update.
+    # Other terms in scope, such as a stage's own value in an update.
     extra: tuple[Term, ...] = ()
     reads: bool = True
 
@@ -49,7 +49,7 @@ class Scope:
         return replace(self, depth=self.depth - 1)
 
 
-SCALAR = Scope((), depth=2, reads=False)  # Params and numbers alone
+SCALAR = Scope((), depth=2, reads=False)  # only Params and numbers
 
 
 @dataclass
@@ -62,12 +62,12 @@ class Grammar(Drawer, ABC):
     sources: list[Source] = field(default_factory=list)
     params: list[Term] = field(default_factory=list)
     extents: list[str] = field(default_factory=list)
-    consumed: set[str] = field(default_factory=set)  # names of the sources that something reads
-    _growth: int = 1  # of the definition being written: the largest of its reads
+    consumed: set[str] = field(default_factory=set)  # names of the sources that are read
+    _growth: int = 1  # the largest growth of the reads of the current definition
 
     @abstractmethod
     def kinds(self) -> Sequence[Callable[[Grammar, Scope], Term]]:
-        """What an expression may be; `read` among it."""
+        """The kinds of expressions, including `read`."""
 
     @abstractmethod
     def read(self, scope: Scope) -> Term:
@@ -78,19 +78,19 @@ class Grammar(Drawer, ABC):
         """An integer that would be simple if nothing wrapped."""
 
     def source(self, least: int = 0) -> Source:
-        """Something to read of at least so many dims, the latest more often, so that pipelines are deep rather than
-        wide."""
+        """A source with at least this number of dims. Recent sources are picked more often, so that pipelines are deep
+        rather than wide."""
         known = [s for s in self.sources if s.ndim >= least]
         found = self.pick([*known, *known[-2:] * 2])
         self.consumed.add(found.name)
         return found
 
     def grow(self, growth: int) -> None:
-        """The definition being written reads something that widens its region this much."""
+        """Record a read in the current definition that widens its region by this factor."""
         self._growth = max(self._growth, growth)
 
     def taken_growth(self) -> int:
-        """The growth of the definition just written; starts the next."""
+        """Return the growth of the current definition, and begin the next one."""
         growth, self._growth = self._growth, 1
         return growth
 
@@ -107,7 +107,7 @@ class Grammar(Drawer, ABC):
         return self.cast(self.term(scope), t, scope)
 
     def exact(self, scope: Scope) -> Term:
-        """An expression that compiled code computes without any difference."""
+        """An expression that compiled code computes exactly like the reference."""
         found = self.term(scope)
         return found if found.exact else self.exact_leaf(scope)
 
@@ -117,7 +117,7 @@ class Grammar(Drawer, ABC):
         return found if found.dtype.is_int else self.cast(found, self.pick(INTS), scope)
 
     def float_term(self, scope: Scope, t: DType | None = None) -> Term:
-        """A float, in `t` if given."""
+        """A float, of type `t` if given."""
         found = self.term(scope)
         if t is None and found.dtype.is_float:
             return found
@@ -129,7 +129,7 @@ class Grammar(Drawer, ABC):
     def leaf(self, scope: Scope) -> Term:
         """A read, a coordinate, a param or a number."""
         choice = self.number(0, 9)
-        if choice <= 5 and self.sources and scope.reads and scope.depth > -2:  # indices of data nest only so far
+        if choice <= 5 and self.sources and scope.reads and scope.depth > -2:  # limits the nesting of data indices
             return self.read(scope)
         if choice == 6 and scope.extra:
             return self.pick(scope.extra)
@@ -162,7 +162,8 @@ class Grammar(Drawer, ABC):
     # ---- conversions
 
     def cast(self, e: Term, t: DType, scope: Scope) -> Term:
-        """`e` in type `t`, if that is continuous there; something else of that type otherwise."""
+        """Convert `e` to type `t`, if the conversion is continuous; otherwise, return another expression of that
+        type."""
         if e.dtype == t:
             return e
         text = f"pt.cast({t.name!r}, {e.text})"
@@ -174,7 +175,7 @@ class Grammar(Drawer, ABC):
         return self.regime.converted(text, t, e)
 
     def unified(self, a: Term, b: Term, scope: Scope) -> tuple[Term, Term, DType]:
-        """Two terms that may meet in an operation, and the type in which they do."""
+        """Make two terms valid operands of one operation. Return them and their common type."""
         if a.dtype.is_bool and b.dtype.is_bool:
             a = self.cast(a, INT32, scope)
         try:
@@ -182,7 +183,7 @@ class Grammar(Drawer, ABC):
         except UserError:
             t = a.dtype
             b = self.cast(b, t, scope)
-        if t.is_float:  # what overflows half precision is brought down first, which promotion alone would not
+        if t.is_float:  # terms that overflow half precision are scaled down first, which promotion would not do
             a, b = (e if e.dtype.is_float or self.regime.fits(e, t) else self.cast(e, t, scope) for e in (a, b))
         return a, b, t
 

@@ -1,5 +1,5 @@
-"""Random legal schedules of GPUs: blocks, threads, warps and their lanes, what is computed in them and where its values
-live."""
+"""Random legal schedules for GPUs: blocks, threads, warps and their lanes, the stages that are computed in them, and
+the memory of these stages."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _BLOCKS = [8, 4, 16, 32, 2, 1, 3, 5, 7, 64]
 _LANES = [8, 32, 5, 4, 30, 31, 16, 2, 1]
 _WARPS = [(2, 16), (4, 8), (16, 2), (3, 10), (2, 5), (1, 32)]  # rows and columns of lanes
 _WHOLE_WARPS = [(1, 32), (2, 16), (4, 8), (16, 2)]
-_THREADS = [32, 64, 256, 512, 1024]  # of a block
+_THREADS = [32, 64, 256, 512, 1024]  # per block
 _MEMORIES = ["shared", "shared", "register", "register", "stack", "heap"]
 
 
 @st.composite
 def grids(draw: Draw, graph: Graph, strict: bool, target: Target) -> Schedule:
-    """Directives for some of the stages of `graph`, the default for the others; at times copies of some."""
+    """Directives for some stages of `graph` and defaults for the others; sometimes copies of some stages."""
     return scheduled(draw, graph, GridScheduler, strict, target)
 
 
 class GridScheduler(Scheduler):
-    """Consumers in blocks of threads; producers beside them, in blocks or in threads."""
+    """Schedules consumers in blocks of threads, and producers at root or in the blocks or threads of consumers."""
 
     def schedule_stage(self, stage: Stage) -> None:
-        """Where it is computed, then its loops, then its memory."""
+        """Schedule a stage: where it is computed, then its loops, then its memory."""
         if self.may_be_of_tensor_cores(stage) and self.chance(75) and _tensor_cores(self, stage):
             return
         if self.number(0, 5) == 0 and self.attempt(lambda: on(stage.name).compute_inline()):
@@ -62,7 +62,7 @@ class GridScheduler(Scheduler):
             _beside_lanes(self, stage)
 
     def may_be_of_tensor_cores(self, stage: Stage) -> bool:
-        """Whether it is a product of matrices in types that tensor cores multiply."""
+        """Whether a stage is a matrix product with types that tensor cores support."""
         update = stage.updates[0] if len(stage.updates) == 1 and len(stage.dims) == 2 else None
         if update is None or len(update.domain) != 1:
             return False
@@ -70,7 +70,7 @@ class GridScheduler(Scheduler):
         return made is not None and (made.a.dtype.name, made.accumulator.name) in MMAS
 
     def place_in_grid(self, stage: Stage) -> None:
-        """At a block or a thread of what reads it more often than elsewhere."""
+        """Place a stage, most often at a block or thread of one of its readers."""
         readers = [n for n in self.graph.consumers[stage.name] if self.loops(n)]
         if not readers or self.chance(10):
             self.place(stage)
@@ -89,7 +89,7 @@ class GridScheduler(Scheduler):
         return chain.update(k - 1) if k else chain.pure()
 
     def inside_of_threads(self, stage: Stage, k: int) -> None:
-        """Vectors and copies of what a thread does."""
+        """Vectorize or unroll loops inside of threads."""
         loops = self.loops(stage.name, k)
         if loops:
             loop, count = self.pick([loops[-1], *loops]), self.pick([2, 4, 3, 8])
@@ -98,11 +98,11 @@ class GridScheduler(Scheduler):
             self.attempt(lambda: self.pick(ways))
 
 
-# ---- grids: which loops are blocks, and which are threads
+# ---- grids: the loops that are blocks, and those that are threads
 
 
 def _tiles(s: GridScheduler, stage: Stage, k: int) -> None:
-    """Blocks of some loops, each split in two, the others around or inside of them."""
+    """Blocks and threads from some loops, each split in two, with the other loops around or inside them."""
     loops = s.loops(stage.name, k)
     if not loops:
         return
@@ -128,7 +128,8 @@ def _tiles(s: GridScheduler, stage: Stage, k: int) -> None:
 
 
 def _warps(s: GridScheduler, stage: Stage, k: int) -> None:
-    """A loop for lanes, warps of blocks of it or of another one, and rows or columns that a warp goes through."""
+    """Lanes along a loop, warps from blocks of the same or another loop, and rows or columns that a warp iterates
+    over."""
     loops = s.loops(stage.name, k)
     if not loops:
         return
@@ -153,7 +154,7 @@ def _warps(s: GridScheduler, stage: Stage, k: int) -> None:
 
 
 def _warps_of_rows(s: GridScheduler, stage: Stage, k: int) -> None:
-    """Lanes over rows and columns, and the points of a lane that far apart, at times."""
+    """Lanes over rows and columns; sometimes the points of a lane are a whole width of lanes apart."""
     loops = s.loops(stage.name, k)
     if len(loops) < 2:
         return
@@ -177,7 +178,7 @@ def _warps_of_rows(s: GridScheduler, stage: Stage, k: int) -> None:
 
 
 def _rows_of_lanes(s: GridScheduler, stage: Stage, k: int) -> None:
-    """Points far apart, of the dims of a stage that is computed in a warp."""
+    """Lanes for a stage that is computed in a warp; the points of a lane are far apart."""
     loops = s.loops(stage.name, k)
     cut = [n for n in loops[-2:] if n in stage.dims]
     outer, lanes = [s.fresh(n) for n in cut], [s.fresh(n) for n in cut]
@@ -195,7 +196,7 @@ def _rows_of_lanes(s: GridScheduler, stage: Stage, k: int) -> None:
 
 
 def _lanes(s: GridScheduler, stage: Stage, k: int) -> None:
-    """Some of the loops that there are: right for what is computed in a warp."""
+    """Make existing loops lane loops, as suits a stage that is computed in a warp."""
     loops = s.loops(stage.name, k)
     if len(loops) > 1 and s.chance(30) and s.attempt(lambda: s.definition(stage, k).lane(*loops[-2:])):
         return
@@ -204,7 +205,7 @@ def _lanes(s: GridScheduler, stage: Stage, k: int) -> None:
 
 
 def _rows_of_a_block(s: GridScheduler, stage: Stage, k: int) -> None:
-    """A loop between blocks and threads, at which others may be computed."""
+    """A loop between blocks and threads, at which other stages may be computed."""
     loops = s.loops(stage.name, k)
     if len(loops) < 2:
         return
@@ -216,7 +217,7 @@ def _rows_of_a_block(s: GridScheduler, stage: Stage, k: int) -> None:
 
 
 def _as_they_are(s: GridScheduler, stage: Stage, k: int) -> None:
-    """Some of the loops that there are, from the outermost on or down to the innermost."""
+    """Make existing loops blocks, from the outermost on, and threads, down to the innermost."""
     loops = s.loops(stage.name, k)
     if loops:
         begin = s.number(0, len(loops))
@@ -229,7 +230,7 @@ def _as_they_are(s: GridScheduler, stage: Stage, k: int) -> None:
 
 
 def _threads(s: GridScheduler, stage: Stage, k: int) -> None:
-    """All loops are threads: right for what is computed in a block."""
+    """Make all loops thread loops, as suits a stage that is computed in a block."""
     loops = s.loops(stage.name, k)
     if loops:
         _ = s.attempt(lambda: s.definition(stage, k).thread(*loops)) or s.attempt(
@@ -238,7 +239,8 @@ def _threads(s: GridScheduler, stage: Stage, k: int) -> None:
 
 
 def _tensor_cores(s: GridScheduler, stage: Stage) -> bool:
-    """By tensor cores, in the registers of a warp or of a block, where one stage reads it at the same places."""
+    """Compute a stage by tensor cores, in the registers of a warp or of a block, if a single stage reads it, at the
+    same indices."""
     hosts = [n for n in s.graph.consumers[stage.name] if s.graph.stage[n].dims == stage.dims]
     if len(hosts) != 1:
         return False
@@ -275,7 +277,7 @@ def _in_warps(chain: StageSchedule, i: str, j: str) -> StageSchedule:
 
 
 def _nothing(s: GridScheduler, stage: Stage, k: int) -> None:
-    """One thread, or what computes it, does it all."""
+    """Leave the loops serial: one thread, or each thread that computes the stage, runs them all."""
 
 
 _GRIDS: list[Callable[[GridScheduler, Stage, int], None]] = [
@@ -297,7 +299,8 @@ def _reorder_storage(s: GridScheduler, stage: Stage) -> None:
 
 
 def _store_alike(s: GridScheduler, stage: Stage) -> None:
-    """In registers, with the loops of what reads it: each thread keeps what it will read."""
+    """Store a stage in registers and give it the loops of a reader, so that each thread keeps the values that it will
+    read."""
     readers = [n for n in s.graph.consumers[stage.name] if n in s.plan.stages and n in s.schedule]
     if not readers or len(stage.definitions) > 1:
         return
@@ -311,7 +314,7 @@ def _store_alike(s: GridScheduler, stage: Stage) -> None:
 
 
 def _compute_ahead(s: GridScheduler, stage: Stage) -> None:
-    """At a serial loop between the blocks and the threads of what reads it, if there is one."""
+    """Compute a stage ahead at a serial loop between the blocks and the threads of a reader, if there is one."""
     ahead = s.pick([1, 1, 2, 3])
     for host in (n for n in s.graph.consumers[stage.name] if n in s.plan.stages):
         for nest in s.plan.stages[host].nests:
@@ -327,7 +330,7 @@ def _compute_ahead(s: GridScheduler, stage: Stage) -> None:
 
 
 def _beside_lanes(s: GridScheduler, stage: Stage) -> None:
-    """By the lanes of the warp that reads it, at its warp or at a loop in it, and perhaps sliding."""
+    """Compute a stage by the lanes of the warp that reads it, at the warp or at a loop in it, perhaps sliding."""
     readers = [n for n in s.graph.consumers[stage.name] if n in s.plan.stages and s.loops(n, 0, Kind.WARP)]
     if not readers:
         return
@@ -358,7 +361,7 @@ def _beside_lanes(s: GridScheduler, stage: Stage) -> None:
 
 
 def _in_two_memories(s: GridScheduler, stage: Stage, lanes: list[str]) -> None:
-    """Shared memory and registers, by as many lanes along each lane loop as a warp may have."""
+    """Store a stage partly in shared memory and partly in registers, with numbers of lanes that make a whole warp."""
     widths = [*s.pick(_WHOLE_WARPS)[: len(lanes)]] if len(lanes) == 2 else [32]
     k = s.number(0, len(lanes) - 1)
     first = s.number(0, 4) + widths[k] * s.number(0, 2)
@@ -366,7 +369,7 @@ def _in_two_memories(s: GridScheduler, stage: Stage, lanes: list[str]) -> None:
 
 
 def _cache_loads(s: GridScheduler, stage: Stage) -> None:
-    """Of what is read in the kernels of the stage, or in others."""
+    """Pick a cache operator for loads of some buffer, which the stage's kernels may or may not read."""
     buffer, operator = s.pick([*s.graph.input, *s.graph.stage]), s.pick(CACHE_OPERATORS)
     s.attempt(lambda: s.chain(stage).cache_loads(buffer, operator))
 

@@ -1,4 +1,4 @@
-"""Arrays that lie against a page nobody may touch, so that an access outside of them ends the process."""
+"""Arrays that adjoin an inaccessible page, so that an access outside of them ends the process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def guarded(array: np.ndarray, at_end: bool) -> np.ndarray:
-    """A copy with the same strides, whose memory ends where a forbidden page starts (or starts where one ends)."""
+    """A copy with the same strides, whose memory ends where an inaccessible page begins (or begins where one ends)."""
     page = mmap.PAGESIZE
     before, size = _extent(array)
     room = -(-max(size, 1) // page) * page
@@ -26,7 +26,7 @@ def guarded(array: np.ndarray, at_end: bool) -> np.ndarray:
 
 
 def _extent(array: np.ndarray) -> tuple[int, int]:
-    """How many bytes an array has before its first element, and in all."""
+    """The number of bytes of an array before its first element, and the total number."""
     if array.size == 0:
         return 0, 0
     reach = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]

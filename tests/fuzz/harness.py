@@ -1,4 +1,4 @@
-"""Compiled code against the reference."""
+"""Compares compiled code with the reference."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from .schedules import schedules
 
 @dataclass(frozen=True)
 class Trial:
-    """A case, how to run it, and into what arrays."""
+    """A case, and how to run it: its schedule, the layouts of its outputs, and the target."""
 
     case: Case
     schedule: Schedule
-    layouts: tuple[int, ...] | None  # of the arrays given as out; None: none are given
+    layouts: tuple[int, ...] | None  # of the arrays given as `out=`; None if none are given
     threads: int
     target: str = "host"
 
     @property
     def source(self) -> str:
-        """Python that anyone can paste; it ends with the compiled and the expected result."""
+        """A Python program to paste, which ends with the compiled and the expected result."""
         return program(self.case, self.case.graph(), repr(self.schedule), self.threads, target=self.target)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """How Hypothesis shows a failing trial."""
+        """Print a failing trial for Hypothesis."""
         printer.text(f"\n{self.source}")
 
 
 def program(case: Case, graph: Graph, schedule: str, threads: int, debug: bool = False, target: str = "host") -> str:
-    """A whole program that runs a case under the schedule that this text makes."""
+    """A whole program that runs a case under the schedule that the text `schedule` makes."""
     given = "".join(f"{a.name}={a.name}, " for a in (*graph.arguments, *graph.params))
     options = [*["debug=True"] * debug, *[f"target={target!r}"] * (target != "host")]
     checked = f".with_options({', '.join(options)})" if options else ""
@@ -64,7 +64,7 @@ def program(case: Case, graph: Graph, schedule: str, threads: int, debug: bool =
 
 
 def unscheduled_program(case: Case, repeat: str) -> str:
-    """The pipeline of a case whose schedule is not known, and the command that runs the case again."""
+    """The pipeline of a case whose schedule is not known, with the command that runs the case again."""
     return "\n".join([case.source, f"# What schedule it was to have is not known; run it again by: {repeat}", ""])
 
 
@@ -98,7 +98,7 @@ def pipeline_of(case: Case, schedule: Schedule | None = None, debug: bool = Fals
 
 
 def refused_call(pipeline: Pipeline, inputs: dict[str, np.ndarray], params: dict[str, Any]) -> bool:
-    """Whether such arguments are refused before anything runs, as empty arrays often are."""
+    """Whether these arguments are rejected before anything runs, as empty arrays often are."""
     try:
         pipeline._calls.check({**inputs, **params})
     except UserError:
@@ -107,17 +107,19 @@ def refused_call(pipeline: Pipeline, inputs: dict[str, np.ndarray], params: dict
 
 
 def refused_beyond(refusal: UserError) -> bool:
-    """Whether a stage that the schedule stores cannot be computed at all places that calls of any size may read."""
+    """Whether the call was rejected because a stored stage cannot be computed everywhere where a call of any size may
+    read it."""
     return "at all places that calls of any size may read it at" in str(refusal)
 
 
 def refused_late(refusal: UserError) -> bool:
-    """Whether a legal schedule was refused for a reason that only lowering can see."""
+    """Whether a legal schedule was rejected for a reason that only lowering can see."""
     return refused_beyond(refusal) or any(reason in str(refusal) for reason in _LATE)
 
 
 def beyond_reference(refusal: UserError) -> bool:
-    """Whether the reference, which stores all stages, has no room for one that is read at places far apart."""
+    """Whether the reference evaluator, which stores all stages, lacks memory for one that is read at distant
+    indices."""
     return re.search(r"the reads of .* span .* pixels", str(refusal)) is not None
 
 
@@ -138,8 +140,8 @@ _LATE = (
 
 
 def assert_agrees(trial: Trial, debug: bool = False, guard: str | None = None) -> None:
-    """Run compiled code and compare; simulated kernels become code of a device, too. `guard` places all arrays before
-    ("end") or behind ("start") an unmapped page."""
+    """Run compiled code and compare it with the reference. Simulated kernels are also compiled to device code. `guard`
+    places all arrays before ("end") or after ("start") an unmapped page."""
     pipeline = pipeline_of(trial.case, trial.schedule, debug, trial.target)
     inputs, params = trial.case.values(pipeline.graph)
     if refused_call(pipeline, inputs, params):
@@ -162,8 +164,8 @@ def assert_agrees(trial: Trial, debug: bool = False, guard: str | None = None) -
 def assert_same(
     pipeline: Pipeline, expected: list[np.ndarray], found: list[np.ndarray], slack: tuple[float, ...]
 ) -> None:
-    """Integers and strict floats bit for bit (any NaN for a NaN), other floats within their slack; of what is a minimum
-    or maximum of two zeros, the sign is anybody's, unless strict."""
+    """Compare integers and strict floats bit for bit (except that all NaNs are equal), and other floats within their
+    slack. Unless strict, the minimum or maximum of two zeros may have either sign."""
     graph, signs = pipeline.graph, pipeline.options.strict
     types = [t for o in graph.outputs for t in graph.stage[o.stage].dtypes]
     labels = [b for o in graph.outputs for b in graph.stage[o.stage].buffers]

@@ -1,4 +1,4 @@
-"""Random reads: where they are, by coordinates, by Params and by data."""
+"""Random reads, at indices that depend on coordinates, Params and data."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from pantile.expr.types import FLOAT32, FLOAT64, INT32, INT64, DType
 from .grammar import SCALAR, Grammar, Scope, Source
 from .terms import Term
 
-MOST_GROWTH = 4  # how much wider a producer's region may be than the output's, per axis
+MOST_GROWTH = 4  # the maximum ratio of a producer's region to the output's, per axis
 
-# form of an index in {v} (a coordinate), {w} (another) and {c} (a number), and how it widens a region
+# forms of an index in {v} (a coordinate), {w} (another) and {c} (a number), and the factor by which they widen a region
 _FORMS = [
     *[("{v}", 1)] * 5, *[("{v} + {c}", 1)] * 5, ("{v} - {c}", 1), ("2*{v} + {c}", 2), ("2*{v}", 2), ("2*{v} + 1", 2),
     ("{v}//2", 1), ("({v} + {c})//2", 1), ("{v}//2 + {c}", 1), ("{v}//3", 1), ("3*{v} - {c}", 3), ("{c} - {v}", 1),
     ("{v} % 4", 1), ("{v} + {w}", 2), ("pt.clamp({v} + {c}, 0, 6)", 1), ("{c}", 1), ("(2*{v} + {c})//3", 1),
 ]  # fmt: skip
-# The same of floats, where all ways to round them give one integer: exact, or far from where it changes. {p}: a Param.
+# Forms with floats that yield the same integer however they are rounded: they are exact, or far from a rounding
+# boundary. {p}: a Param.
 _FLOAT_FORMS = [(f"pt.cast('int32', {form})", growth) for form, growth in [
     ("pt.floor(({v} + 0.5)/1.5 - 0.5)", 1), ("{v}*0.75 - {c}", 1), ("pt.round(({v} + {c})*0.5)", 1), ("{v}*1.5", 2),
     ("pt.ceil((2*{v} + 1)/3.0 - 0.5)", 1), ("pt.round({v}/1.5)", 1), ("pt.clamp({v}*0.5 + {c}, -1.5, 6.5)", 1),
@@ -34,7 +35,7 @@ _SCALED_FORMS = [
 
 
 def read(g: Grammar, scope: Scope) -> Term:
-    """A read of a source; now and then of the neighbours of what data decides."""
+    """A read of a source, sometimes of several adjacent elements at a data-dependent index."""
     source = g.source()
     indices = [index(g, scope, source, axis) for axis in range(source.ndim)]
     if source.channels:
@@ -51,7 +52,7 @@ def index(g: Grammar, scope: Scope, source: Source, axis: int) -> str:
     """An index that keeps the region of `source` small."""
     if source.table or not scope.coordinates or g.chance(8):
         return g.pick([data_index, scalar_index])(g, scope)
-    # Mostly the coordinate of the same place, so that stencils and pointwise stages prevail.
+    # Mostly the coordinate of the same axis, so that most stages are stencils or pointwise.
     v = scope.pure[axis % len(scope.pure)] if scope.pure and g.chance(85) else g.pick(scope.coordinates)
     scales = [p.text for p in g.params if p.dtype in (FLOAT32, FLOAT64)]
     form, growth = g.pick([*_FLOAT_FORMS, *(_SCALED_FORMS if scales else [])] if g.chance(6) else _FORMS)
@@ -74,13 +75,13 @@ def _of_data(scope: Scope) -> Scope:
 
 
 def _offset(g: Grammar, scope: Scope) -> str:
-    """What is added to a coordinate: of any type and then int32, or of int64, which clamps alone keep from wrapping."""
+    """An offset for a coordinate: of any type, cast to int32, or of int64, which only clamps keep from wrapping."""
     e = _integer(g, scope)
     return bounded(g, g.cast(e, INT64, scope), scope) if g.chance(50) else f"pt.cast('int32', {bounded(g, e, scope)})"
 
 
 def scalar_index(g: Grammar, scope: Scope) -> str:
-    """An index that Params decide, with arithmetic that may wrap."""
+    """An index that depends on Params, with arithmetic that may wrap."""
     return bounded(g, _integer(g, SCALAR), SCALAR)
 
 
@@ -89,7 +90,7 @@ def _integer(g: Grammar, scope: Scope) -> Term:
 
 
 def bounded(g: Grammar, e: Term, scope: Scope) -> str:
-    """An integer brought into a small range by a clamp, a mask, a remainder, a promise, or its type."""
+    """Bring an integer into a small range by a clamp, a mask, a remainder, a promise, or its type."""
     if g.chance(50):
         e = g.cast(e, INT32, scope)
     low, high = g.pick([0, -2]) if e.dtype.min else 0, g.pick([1, 3, 7, 15])
@@ -108,5 +109,5 @@ def bounded(g: Grammar, e: Term, scope: Scope) -> str:
 
 
 def _below(e: Term, t: DType, high: int) -> str:
-    """Bounded from above by the text, from below by the type."""
+    """Bound a value from above in the text; its type, or a mask, bounds it from below."""
     return f"pt.minimum({e.text}, {high})" if t.kind == "uint" else f"(({e.text}) & {high})"

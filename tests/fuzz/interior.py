@@ -1,5 +1,5 @@
-"""Pipelines without boundary conditions: the output is smaller than the input by what the stencils need, or they test
-where they are."""
+"""Pipelines without boundary conditions: the output is smaller than the input by the reach of the stencils, or the
+stencils test their coordinates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .writer import Writer
 
 @st.composite
 def interior_pipelines(draw: Draw) -> Case:
-    """One to four stencils in a row, each reading the one before (and now and then the input) at offsets from 0 on."""
+    """One to four consecutive stencils, each of which reads the previous one (and sometimes the input) at offsets from
+    0 on."""
     t = draw(st.sampled_from([UINT8, UINT16, INT32, FLOAT32]))
     w = Writer(draw, Regime(tame=True, strict=True), (t,), transcendental=False)
     w.lines += ['y, x = pt.vars("y x")', f"img = pt.Input('img', {t.name!r}, ndim=2)"]
@@ -33,7 +34,8 @@ def interior_pipelines(draw: Draw) -> Case:
 
 
 def _stencil(w: Writer, source: str, value: Term, reach: dict[str, tuple[int, int]]) -> tuple[str, Term]:
-    """A Func of taps of `source`, perhaps with one of the input; `reach` is how far beyond a pixel each Func reads."""
+    """A Func of taps of `source`, perhaps with one of the input; `reach` has the distance beyond a pixel that each Func
+    reads."""
     taps, ends = [], []
     for k in range(w.number(1, 4)):
         tap, end = _tap(w, "img" if k == 3 else source, reach, value)
@@ -47,7 +49,7 @@ def _stencil(w: Writer, source: str, value: Term, reach: dict[str, tuple[int, in
 
 
 def _tap(w: Writer, source: str, reach: dict[str, tuple[int, int]], value: Term) -> tuple[str, tuple[int, int]]:
-    """A read of `source` and how far it reaches: of a later pixel, or of one that is tested to be there."""
+    """A read of `source`, and how far it reaches. It reads a later pixel, or one that is tested to exist."""
     at, end, tests = [], [], []
     for axis, name in enumerate("yx"):
         d, far = w.number(0, 2), reach[source][axis]
@@ -55,7 +57,7 @@ def _tap(w: Writer, source: str, reach: dict[str, tuple[int, int]], value: Term)
         at.append(f"{name} {'-' if kind == 'before' else '+'} {d}")
         end.append({"plain": far + d, "before": max(0, far - d), "after": 0}[kind])
         if kind != "plain":
-            more = w.pick([0, 0, 1, 2])  # pixels that could be read and are not
+            more = w.pick([0, 0, 1, 2])  # pixels that could be read but are excluded by the test
             tests.append(
                 f"{name} >= {d + more}" if kind == "before" else f"{name} < img.shape[{axis}] - {far + d + more}"
             )
@@ -63,7 +65,7 @@ def _tap(w: Writer, source: str, reach: dict[str, tuple[int, int]], value: Term)
 
 
 def _where(w: Writer, tests: list[str], read: str, value: Term) -> str:
-    """`read` where all tests hold: as one condition, its negation, or one inside the other."""
+    """`read` if all tests hold, written as one condition, as its negation, or as nested conditions."""
     other = f"pt.cast({value.dtype.name!r}, 7)"
     if not tests:
         return read

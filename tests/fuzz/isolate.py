@@ -1,5 +1,5 @@
-"""Running things in a process of their own: a crash or an endless loop of compiled code becomes an ordinary failure,
-which Hypothesis can shrink and a campaign can count."""
+"""Runs checks in a process of their own, so that a crash or an endless loop of compiled code becomes an ordinary
+failure, which Hypothesis can shrink and a campaign can count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pantile.schedule_cache import NotFound
 from ..long import LONG
 
 _SECONDS = 60
-_PATIENCE = 4  # times as long by the clock, for what waits and what runs beside others
+_PATIENCE = 4  # the factor by which elapsed time may exceed CPU time, for processes that wait or compete with others
 _is_shared = False  # whether this process is the child of a whole test
 
 
@@ -40,8 +40,9 @@ def isolated(check: Callable[[], None]) -> None:
 
 
 def isolated_together(test: Callable[[], None]) -> None:
-    """Run a test of many cases, each of them `isolated`, in one child: a large process takes as long to fork as a small
-    case takes to compile. If that fails, each case has a child of its own, and Hypothesis can tell which one it is."""
+    """Run a test of many cases, each of them `isolated`, in one child, since forking a large process takes as long as
+    compiling a small case. If the test fails, each case runs in a child of its own, so that Hypothesis can find the
+    failing one."""
     if LONG:
         return test()
     try:
@@ -58,11 +59,11 @@ def _shared(test: Callable[[], None]) -> None:
 
 
 def forked(work: Callable[[BinaryIO], None], seconds: int) -> tuple[int, int]:
-    """A child that does `work` and writes to a pipe, for so many seconds of the processor at most: its id, and where to
-    read."""
+    """Fork a child that does `work`, which writes to a pipe, within this number of seconds of CPU time. Return its id
+    and the read end of the pipe."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the child uses none of them
+        warnings.simplefilter("ignore", DeprecationWarning)  # about forks with threads: the child uses none of them
         child = os.fork()
     if child:
         os.close(writer)
@@ -70,24 +71,24 @@ def forked(work: Callable[[BinaryIO], None], seconds: int) -> tuple[int, int]:
     try:
         os.close(reader)
         for limit in (signal.SIGPROF, signal.SIGALRM):
-            signal.signal(limit, signal.SIG_DFL)  # whatever whoever started the tests makes of them
+            signal.signal(limit, signal.SIG_DFL)  # the process that started the tests may have set handlers
         limit_time(seconds)
-        warnings.simplefilter("error", NotFound)  # a search that fails is no reason to compute plainly here
-        np.seterr(divide="raise", over="raise", invalid="raise")  # users would see NumPy's warnings
+        warnings.simplefilter("error", NotFound)  # a failing search must not fall back to the plain schedule here
+        np.seterr(divide="raise", over="raise", invalid="raise")  # users would see these as NumPy's warnings
         with os.fdopen(writer, "wb") as pipe:
             work(pipe)
     finally:
-        os._exit(0)  # without the clean-up that belongs to the parent
+        os._exit(0)  # without the cleanup, which belongs to the parent
 
 
 def limit_time(seconds: int) -> None:
-    """Have this process end after so many seconds of the processor from now on."""
+    """Make this process end after this number of seconds of CPU time, counted from now."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.alarm(_PATIENCE * seconds)
 
 
 def ended(child: int) -> tuple[str, str | None]:
-    """Wait for a child: whether it came to a normal end, a crash or a timeout, and what to say of it."""
+    """Wait for a child. Return whether its end was normal, a crash or a timeout, and a message about it."""
     _, status = os.waitpid(child, 0)
     if not os.WIFSIGNALED(status):
         return "normal", None

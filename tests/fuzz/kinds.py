@@ -1,4 +1,4 @@
-"""All kinds of Funcs, by what a test looks at most."""
+"""All kinds of random Funcs, grouped by the focus of a test."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KINDS: dict[str, list[Callable[[Writer], None]]] = {
         constant_table, read_at_places, window, separable_weights, separable_taps,
     ],
 }  # fmt: skip
-# Kinds that are in none of the above, so that the cases of a seed stay what they are.
+# Kinds that are in none of the above groups, so that the cases of existing seeds do not change.
 RARE_KINDS: dict[str, list[Callable[[Writer], None]]] = {
     "places": [folded_place, folded_place, stencil],
     "narrow products": [narrow_product, narrow_product, narrow_product, pointwise],

@@ -1,4 +1,4 @@
-"""Names for loops: of every kind that Python takes for an identifier, and some that nobody may take."""
+"""Names for loops: every kind of Python identifier, and some names that are not allowed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _REFUSED = ["a.lo", "x.y", "a b", 'q"', "n\n", "", "1x", "x\0", "%a", "@main", "
 
 
 def loop_name(d: Drawer, graph: Graph, plain: str) -> str:
-    """`plain`, or now and then another: a keyword, something else's name, other alphabets, no identifier at all."""
+    """`plain`, or sometimes another name: a keyword, the name of something else, another alphabet, no identifier at
+    all."""
     if not d.chance(15):
         return plain
     things = [*graph.stage, *graph.input, *(p.name for p in graph.params), *(v for s in graph.stages for v in s.dims)]

@@ -1,4 +1,4 @@
-"""Random pipelines with their arguments, as source text: what is run is what is printed."""
+"""Random pipelines with their arguments, as source text, so that a failure prints exactly the code that was run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .writer import RawInput, Writer
 
 _SIZES = (1, 2, 3, 5, 7, 8, 11, 13, 16, 17, 23, 31, 37)
 _COMMON = [UINT8, INT32, FLOAT32]
-_WIDE = [UINT8, INT32, INT64, INT64, UINT32, UINT64]  # what wraps in 64 bits, or does not
+_WIDE = [UINT8, INT32, INT64, INT64, UINT32, UINT64]  # for arithmetic that may wrap in 64 bits
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Case:
 
     definition: tuple[str, ...]  # lines that define Inputs, Params and Funcs
     outputs: tuple[str, ...]
-    shapes: str | None  # the `shape` of the pipeline; None: left out
+    shapes: str | None  # the `shape` of the pipeline; None if it is omitted
     arguments: dict[str, str]  # name -> text of the array or number
-    slack: tuple[float, ...]  # per array of the result: how far compiled code may stray; 0: not at all
+    slack: tuple[float, ...]  # for each resulting array, how far compiled code may differ from the reference
     strict: bool
 
     @property
     def source(self) -> str:
-        """Python that anyone can paste."""
+        """The case as Python code to paste."""
         call = [f"{name} = {text}" for name, text in self.arguments.items()]
         return "\n".join(["import numpy as np", "import pantile as pt", *self.definition, self._pipeline(), *call])
 
@@ -50,14 +50,14 @@ class Case:
         return f"pipeline = pt.Pipeline([{', '.join(self.outputs)}]{shape}, strict={self.strict})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """How Hypothesis shows a failing case."""
+        """Print a failing case for Hypothesis."""
         printer.text(f"\n{self.source}\n")
 
     def defined(self) -> dict[str, Any]:
-        """The names that the definition makes."""
+        """The names that the definition binds, with their values."""
         names: dict[str, Any] = {"np": np, "pt": pt}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", pt.DefinitionWarning)  # whatever is probably not meant is tested, too
+            warnings.simplefilter("ignore", pt.DefinitionWarning)  # definitions that look like mistakes are tested, too
             exec("\n".join(self.definition), names)
         return names
 
@@ -79,7 +79,7 @@ class Case:
 def pipelines(
     draw: Draw, focus: str = "all", floats: str = "any", most: int = 5, sizes: tuple[int, ...] = _SIZES
 ) -> Case:
-    """A pipeline of up to `most` Funcs besides boundary conditions.
+    """A pipeline of up to `most` Funcs in addition to boundary conditions.
 
     `focus` is a key of `KINDS` or `RARE_KINDS`; `floats` is wild, tame or any (see `terms`).
     """
@@ -95,7 +95,7 @@ def pipelines(
 
 
 def _by_default(case: Case) -> Case:
-    """The case without its output's shape, if there is an Input to take it from."""
+    """The case without the output's shape, if the default shape of an Input can replace it."""
     shapeless = replace(case, shapes=None)
     try:
         shapeless.graph()
@@ -112,12 +112,12 @@ def _begin(draw: Draw, floats: str) -> Writer:
     w = Writer(draw, regime, palette, transcendental=False)
     w.transcendental = tame and w.chance(25)
     w.lines.append('y, x, c = pt.vars("y x c")')
-    w.ranks = w.pick([(1,), (2,), (2,), (1, 2), *[(3,), (2, 3)] * 2])  # pictures with channels as often as without
+    w.ranks = w.pick([(1,), (2,), (2,), (1, 2), *[(3,), (2, 3)] * 2])  # half of the pictures have channels
     return w
 
 
 def _inputs(w: Writer, shape: list[int]) -> dict[str, str]:
-    """One or two Inputs with boundary conditions; their arrays."""
+    """Write one or two Inputs with boundary conditions. Return the texts of their arrays."""
     arguments = {}
     for name in ("img", "other")[: w.pick([1, 1, 2])]:
         t = w.pick(w.palette)
@@ -153,7 +153,8 @@ def _number(w: Writer, t: DType) -> Any:
 
 
 def _outputs(w: Writer) -> tuple[tuple[str, ...], str, tuple[float, ...]]:
-    """Funcs that nothing reads, and perhaps another; those that need it are copied into a Func of their own."""
+    """Choose Funcs that nothing reads, and perhaps another one, as outputs. Funcs that cannot be outputs themselves are
+    copied to a new Func."""
     by_name = {s.name: s for s in w.sources if not s.name.endswith("_b")}
     chosen = [n for n in by_name if n not in w.consumed][-3:]
     if len(chosen) < 3 and w.chance(30):

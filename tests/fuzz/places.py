@@ -1,4 +1,4 @@
-"""Random tables, and Funcs that hold the places at which others are read."""
+"""Random tables, and Funcs whose values are the indices at which others are read."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .writer import DIMS, Writer
 
 
 def constant_table(w: Writer) -> None:
-    """A NumPy array that belongs to the pipeline."""
-    t = w.pick([t for t in w.palette if t.kind != "bfloat"] or [FLOAT32])  # NumPy has none of that kind
+    """A constant table: a NumPy array that belongs to the pipeline."""
+    t = w.pick([t for t in w.palette if t.kind != "bfloat"] or [FLOAT32])  # NumPy has no bfloat16
     numbers = [w.number(0, 1) if t.is_bool else w.number(-9 if t.is_signed or t.is_float else 0, 50) for _ in range(7)]
     name = w.fresh("t")
     w.lines.append(f"{name} = {boundary(w, f'pt.table(np.array({numbers}, {t.name!r}))', Term('', t), 1)}")
@@ -23,7 +23,8 @@ def constant_table(w: Writer) -> None:
 
 
 def read_at_places(w: Writer) -> None:
-    """A Func of places, and one that reads a third there, with no other limits than those of the first one's values."""
+    """A Func of indices, and a Func that reads a third one at these, bounded only by the range of the indices'
+    values."""
     source = w.source(least=1)
     dims = DIMS[source.ndim]
     name = w.func("at")
@@ -44,7 +45,7 @@ def read_at_places(w: Writer) -> None:
 
 
 def _place(w: Writer, scope: Scope) -> str:
-    """Bounded data; now and then by a float that a Param scales, which has limits at the call alone."""
+    """Bounded data; sometimes a float scaled by a Param, whose bounds are known only at the call."""
     scales = [p for p in w.params if p.dtype.is_float]
     e = w.exact(scope)
     if e.dtype.is_float and scales and w.chance(50):

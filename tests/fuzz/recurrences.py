@@ -1,4 +1,4 @@
-"""Random updates that read what they write: elsewhere, in conditions, and to decide where to write."""
+"""Random updates that read their own stage: at other indices, in conditions, and to compute the index to write."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .grammar import Scope
 from .terms import Term, integer
 from .writer import Writer
 
-_MOST = 6  # places along the axis that an update runs over
+_MOST = 6  # the maximum number of indices along the axis that an update runs over
 
 
 def recurrence(w: Writer) -> None:
-    """Integers, whose order of evaluation shows, with one or two updates."""
+    """A Func of integers, which show the order of evaluation, with one or two updates."""
     dims = w.dims()
     t = w.pick([t for t in w.palette if t.is_int] or [INT32])
     name = w.func("u")
@@ -54,7 +54,7 @@ def _domain(w: Writer) -> tuple[str, ...]:
 
 
 def _place(w: Writer, loops: tuple[str, ...]) -> str:
-    """A place along the axis of an update."""
+    """An index along the axis of an update."""
     v, c = w.pick(loops), w.number(-2, 2)
     forms = ["{v}", "{v}", "{v} + {c}", "{n} - {v}", "pt.clamp({v} + {c}, 0, {n})", "{v} % 3", "{v} // 2", "{p}"]
     return w.pick(forms).format(v=v, c=c, n=_MOST, p=w.number(0, 2))

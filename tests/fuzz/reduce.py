@@ -46,7 +46,7 @@ def reduced(text: str) -> str:
 
 
 def outcome(text: str) -> str:
-    """What becomes of a program in a process of its own: right, invalid, mismatch, an exception, how it died."""
+    """The outcome of a program in a process of its own: right, invalid, mismatch, an exception, or how it died."""
 
     def work(pipe: BinaryIO) -> None:
         pipe.write(_outcome(text).encode())
@@ -91,11 +91,11 @@ def _agree(expected: np.ndarray, found: np.ndarray, strict: bool) -> bool:
     return np.allclose(expected, found, _TOLERANCE, _TOLERANCE, equal_nan=True)
 
 
-Place = tuple[ast.AST, str, int | None]  # a node, its field, and where in it if that is a list
+Place = tuple[ast.AST, str, int | None]  # a node, its field, and an index if that is a list
 
 
 def _places(tree: ast.Module) -> list[Place]:
-    """Where something could be left out or replaced, but for the call and the reference at the end."""
+    """The places at which something could be removed or replaced, except the call and the reference at the end."""
     found: list[Place] = [(tree, "body", k) for k in range(len(tree.body) - 2)]
     for statement in tree.body[:-2]:
         for node in ast.walk(statement):
@@ -108,7 +108,7 @@ def _places(tree: ast.Module) -> list[Place]:
 
 
 def _smaller(tree: ast.Module, at: int) -> Iterator[ast.Module]:
-    """The program with less at a place: nothing, a part of it, or a number."""
+    """Versions of the program with less at a place: nothing, a part of what is there, or a number."""
     node, name, k = _places(tree)[at]
     now = getattr(node, name) if k is None else getattr(node, name)[k]
     if k is not None:
@@ -128,7 +128,7 @@ def _smaller(tree: ast.Module, at: int) -> Iterator[ast.Module]:
 
 
 def _changed(tree: ast.Module, at: int, new: ast.expr | None) -> ast.Module:
-    """A copy with `new` at a place, or without what was there."""
+    """A copy of the program with `new` at a place, or with the place removed if `new` is None."""
     copy = deepcopy(tree)
     node, name, k = _places(copy)[at]
     if k is None:

@@ -1,4 +1,4 @@
-"""Random reductions in their short forms: pt.sum(..., over=r) and its like."""
+"""Random reductions in short form: pt.sum(..., over=r) and the like."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .writer import Writer
 
 _MOST_POINTS = 1600  # of a reduction over the extents of an input
 _LARGEST_SUM = 2e4  # finite in every float type
-_STEP = 2.0**-10  # by which terms are scaled down to get there
+_STEP = 2.0**-10  # the factor by which terms are scaled down until sums are small enough
 
 
 def reduction(w: Writer) -> None:
-    """Any of them over a small domain, perhaps with more arithmetic around it."""
+    """Any reduction over a small domain, perhaps with more arithmetic around it."""
     dims = w.dims()
     whole, all_loops, points = w.small_domain()
     domain, loops = w.restricted(whole, all_loops, dims)
@@ -31,7 +31,7 @@ def reduction(w: Writer) -> None:
 
 
 def _fold(w: Writer, scope: Scope, domain: str, points: int, some: bool) -> tuple[str, list[Term]]:
-    """sum, prod, min or max. Over no points a float min is infinite, which the tame regime does not want."""
+    """sum, prod, min or max. Without points, a float min is infinite, which the tame regime excludes."""
     value = w.term(scope)
     kinds = ["sum", "sum", "prod", "min", "max"]
     tame_float = w.regime.tame and value.dtype.is_float
@@ -45,7 +45,7 @@ def _test(w: Writer, scope: Scope, domain: str, points: int, some: bool) -> tupl
 
 
 def _search(w: Writer, scope: Scope, domain: str, points: int, some: bool) -> tuple[str, list[Term]]:
-    """Where a value is extreme, and the value."""
+    """The coordinates at which a value is extreme, and that value."""
     value = w.exact(scope.deeper())
     if value.dtype.is_bool or (some and w.regime.tame and value.dtype.is_float):
         value = w.cast(value, INT32, scope)
@@ -62,7 +62,7 @@ def _plus_one(w: Writer, e: Term) -> Term:
 
 
 def reduced(w: Writer, kind: str, value: Term, domain: str, points: int, may_wrap: bool = False) -> Term:
-    """A sum, a product, the smallest or the largest of at most so many values. What may wrap states its type."""
+    """The sum, product, minimum or maximum of at most `points` values. A sum that may wrap states its type."""
     t = value.dtype
     if kind in ("min", "max"):
         return replace(value, text=f"pt.{kind}({value.text}, over={domain})")
@@ -77,14 +77,14 @@ def reduced(w: Writer, kind: str, value: Term, domain: str, points: int, may_wra
 
 
 def accumulated(w: Writer, text: str, t: DType, size: float, slack: float, points: int) -> Term:
-    """`points` float operations one after the other, whose results never exceed `size`."""
+    """The result of `points` consecutive float operations, none of whose results exceed `size`."""
     if w.regime.tame and (slack or not w.regime.strict):
         slack += points * unit(t) * size
     return w.regime.combined(text, t, size, slack)
 
 
 def small_enough(w: Writer, value: Term, kind: str, points: int) -> Term:
-    """Scaled so that all partial results stay finite in its type."""
+    """Scale a value so that all partial results of a reduction stay finite in its type."""
     if not w.regime.tame:
         return value
     if kind == "prod":
@@ -96,7 +96,7 @@ def small_enough(w: Writer, value: Term, kind: str, points: int) -> Term:
 
 
 def matrix_product(w: Writer) -> None:
-    """Rows of one source by columns of another."""
+    """The matrix product of two sources."""
     t = w.pick([t for t in w.palette if not t.is_bool] or [INT32])
     points = w.pick([1, 3, 8])
     r = w.fresh("r")
@@ -111,7 +111,7 @@ def matrix_product(w: Writer) -> None:
 
 
 def narrow_product(w: Writer) -> None:
-    """A product of matrices of types that tensor cores multiply, and what reads it at the same places."""
+    """A matrix product with types that tensor cores support, and a Func that reads it at the same indices."""
     t, wide = (dtype(name) for name in w.pick([*MMAS]))
     points, r = w.pick([16, 32, 40, 33, 5]), w.fresh("r")
     w.lines.append(f"{r} = pt.RDom((0, {points}))")
@@ -127,14 +127,14 @@ def narrow_product(w: Writer) -> None:
 
 
 def _small(w: Writer, e: Term) -> Term:
-    """So small that sums of products need no scaling."""
+    """Clamp a value so that sums of products need no scaling."""
     if not w.regime.tame or not e.dtype.is_float:
         return e
     return Term(f"pt.clamp({e.text}, -8, 8)", e.dtype, 8.0, e.slack)
 
 
 def _element(w: Writer, places: tuple[str, str], t: DType) -> Term:
-    """A read at exactly these places (and at 0 along further axes), in type `t`."""
+    """A read at exactly these indices (and at 0 along further axes), converted to type `t`."""
     source = w.source()
     indices = (*places, "0")[: source.ndim]
     text = f"{source.name}[{', '.join(indices) or '()'}]" + ("[0]" if len(source.values) > 1 else "")
@@ -143,7 +143,7 @@ def _element(w: Writer, places: tuple[str, str], t: DType) -> Term:
 
 
 def over_image(w: Writer) -> None:
-    """A reduction over a whole input, or a search in it, to no or one dim."""
+    """A reduction of a whole input, or a search in it, whose result has no dims or one."""
     dims: tuple[str, ...] = w.pick([("x",), ("y",), (), ()])
     name, loops, raw = w.image_domain()
     own = Term(f"{raw.name}[{', '.join(loops)}]", raw.dtype, raw.size)

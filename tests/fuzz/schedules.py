@@ -23,17 +23,17 @@ from .loop_names import loop_name
 _FACTORS = [2, 4, 8, 16, 3, 1, 5]
 _VECTORS = [4, 8, 16, 2, 32]
 _SHAPING = ("pure", "split", "tile", "reorder", "fuse", "vectorize", "unroll", "parallel", "partition")
-_EXTENTS = [64, 128]  # of folded storage: more rows than any window here needs
+_EXTENTS = [64, 128]  # of folded storage, which exceed the rows that any window here needs
 
 
 @st.composite
 def schedules(draw: Draw, graph: Graph, strict: bool) -> Schedule:
-    """Directives for some of the stages of `graph`, the default for the others; at times copies of some."""
+    """Directives for some stages of `graph` and defaults for the others; sometimes copies of some stages."""
     return scheduled(draw, graph, Scheduler, strict, host())
 
 
 def scheduled(draw: Draw, graph: Graph, kind: type[Scheduler], strict: bool, target: Target) -> Schedule:
-    """As such a scheduler draws it."""
+    """A schedule drawn by a scheduler of this class."""
     drawer = Drawer(draw)
     made = copies(drawer, graph) if drawer.chance(25) else in_strips(drawer, graph) if drawer.chance(25) else Schedule()
     made = in_panels(drawer, graph, made) if drawer.chance(25) else made
@@ -47,7 +47,7 @@ def scheduled(draw: Draw, graph: Graph, kind: type[Scheduler], strict: bool, tar
 
 
 def _completable(graph: Graph, schedule: Schedule, strict: bool, target: Target) -> Schedule:
-    """As much of a schedule as is legal beside the defaults of the stages that it does not name."""
+    """Remove stages from a schedule until it is legal with the defaults for the stages that it does not name."""
     for name in [None, *schedule]:
         schedule = schedule if name is None else schedule.without(name)
         if is_legal(graph, schedule, strict, target):
@@ -67,7 +67,7 @@ class Scheduler(Drawer):
         self.names = 0
 
     def resolved(self, schedule: Schedule) -> Plan:
-        """Raises a UserError for a schedule that is not legal."""
+        """The plan of a schedule. Raises a UserError if the schedule is illegal."""
         return resolve(self.graph, schedule, strict=self.strict, target=self.target, known=self.drafts)[1]
 
     def fresh(self, loop: str) -> str:
@@ -75,7 +75,7 @@ class Scheduler(Drawer):
         return loop_name(self, self.graph, f"{loop.replace('.', '_')}_{self.names}")
 
     def schedule_stage(self, stage: Stage) -> None:
-        """Where it is computed, then its loops, then its memory."""
+        """Schedule a stage: where it is computed, then its loops, then its memory."""
         if self.number(0, 5) == 0 and self.attempt(lambda: on(stage.name).compute_inline()):
             return
         self.attempt(lambda: on(stage.name).compute_root())
@@ -92,7 +92,7 @@ class Scheduler(Drawer):
             self.pick(_STORAGE)(self, stage)
 
     def attempt(self, ask: Callable[[], StageSchedule]) -> bool:
-        """Keep these directives of a stage if they are legal."""
+        """Keep directives for a stage if they are legal. Return whether they are."""
         try:
             asked = self.schedule.replace(ask())
             plan = self.resolved(asked)
@@ -105,7 +105,8 @@ class Scheduler(Drawer):
         return self.schedule.on(stage.name)
 
     def loops(self, stage: str, definition: int = 0, kind: Kind | None = None) -> list[str]:
-        """The loops that a stage has so far; none of an update that other stages compute, such as a scan in strips."""
+        """The loops that a definition has so far; none for an update that other stages compute, such as a scan in
+        strips."""
         found = self.plan.stages.get(stage)
         nests = [] if found is None else found.nests[definition : definition + 1]
         return [loop.name for nest in nests for loop in nest.loops if kind in (None, loop.kind)]
@@ -113,7 +114,7 @@ class Scheduler(Drawer):
     # ---- places
 
     def place(self, stage: Stage) -> None:
-        """At a loop of something that is computed later, its memory there or further out."""
+        """Compute a stage at a loop of a later stage, with its memory at that loop or further out."""
         later = [s.name for s in self.graph.stages[self.graph.stages.index(stage) + 1 :] if self.loops(s.name)]
         if not later:
             return
@@ -134,7 +135,7 @@ class Scheduler(Drawer):
                 self.attempt(lambda: self.chain(stage).fold_storage(self.pick(stage.dims), self.pick(_EXTENTS)))
 
     def share(self, stage: Stage, host: str) -> bool:
-        """Loops of the same shape as those of another stage, fused with them."""
+        """Give a stage loops of the same shape as those of another stage, and fuse them."""
         alike = [d for d in self.schedule.on(host).directives if d.verb in _SHAPING]
         chain = StageSchedule(stage.name, tuple(alike))
         if not self.attempt(lambda: chain):
@@ -150,7 +151,7 @@ class Scheduler(Drawer):
             self.attempt(lambda: self.pick(_LOOPS)(self, chain.update(k - 1) if k else chain.pure(), loops))
 
 
-# ---- directives about loops: what is asked, given the loops so far
+# ---- directives about loops, given the loops so far
 
 
 def _split(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
@@ -199,7 +200,7 @@ def _unroll_whole(s: Scheduler, chain: StageSchedule, loops: list[str]) -> Stage
 
 
 def _vectorize_whole(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
-    """Of an extent that is stated, or found to be constant where the stage is computed."""
+    """Vectorize a whole loop, whose extent must be stated or turn out to be constant where the stage is computed."""
     return chain.vectorize(loops[-1])
 
 
@@ -239,7 +240,7 @@ def _reorder_storage(s: Scheduler, stage: Stage) -> None:
 
 
 def _split_storage(s: Scheduler, stage: Stage) -> None:
-    """At times in panels, and panels in panels."""
+    """Split storage into panels, sometimes nested, and reorder it."""
     if stage.dims and _stored(s, stage):
         for _ in range(s.pick([1, 1, 2])):
             s.attempt(lambda: _in_panels(s, stage))
@@ -274,7 +275,7 @@ def _specialize(s: Scheduler, stage: Stage) -> None:
 
 
 def _test(s: Scheduler) -> str:
-    """A condition on the extent of an input or on a param; none if there are none."""
+    """A condition on the extent of an input or on a param; empty if there are none."""
     extents = [f"{i.name}.shape[{k}]" for i in s.graph.inputs for k in range(i.ndim)]
     numbers = [p.name for p in s.graph.params if p.dtype.is_int]
     if not extents and not numbers:
@@ -288,11 +289,11 @@ _STORAGE: list[Callable[[Scheduler, Stage], None]] = [
 ]  # fmt: skip
 
 
-# ---- directives that are seldom drawn together, about a stage and one that reads it
+# ---- directives for a stage and one of its readers that are seldom drawn together
 
 
 def _in_an_unrolled_update(s: Scheduler, stage: Stage, host: Stage) -> None:
-    """A producer with loops that are split, inside copies of a loop and its rest."""
+    """A producer with split loops, inside an unrolled loop and its tail."""
     k = len(host.definitions) - 1
     if s.chance(50):
         s.attempt(lambda: _split(s, s.chain(host).pure(), s.loops(host.name)))
@@ -307,7 +308,7 @@ def _in_an_unrolled_update(s: Scheduler, stage: Stage, host: Stage) -> None:
 
 
 def _sliding_and_special(s: Scheduler, stage: Stage, host: Stage) -> None:
-    """A producer that keeps what it computed before, and versions of the loops for some sizes."""
+    """A sliding producer, which keeps earlier values, and specialized versions of loops for some sizes."""
     s.attempt(lambda: _split(s, s.chain(host).pure(), s.loops(host.name)[:1]))
     loops = s.loops(host.name)
     at = s.number(0, len(loops) - 1)

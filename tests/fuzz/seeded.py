@@ -1,7 +1,7 @@
-"""Drawing one value of a Hypothesis strategy from a seed, without a search around it.
+"""Draws one value of a Hypothesis strategy from a seed, without the search of Hypothesis.
 
-Draws are uniform, unlike those of Hypothesis itself, and depend on nothing but the seed: the same case comes out beside
-any other cases, and with any modules loaded.
+Draws are uniform, unlike those of Hypothesis itself, and depend only on the seed: a seed yields the same case whatever
+other cases are drawn and whatever modules are loaded.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from hypothesis.internal.conjecture.providers import PrimitiveProvider
 
 from .draws import Draw
 
-_MOST_CHOICES = 1 << 20  # a case takes some hundreds
+_MOST_CHOICES = 1 << 20  # a case needs some hundreds
 
 
 def seeded(seed: int | str) -> Draw:
-    """A function that draws from strategies, always the same values for the same seed."""
+    """A function that draws from strategies, with the same values for the same seed."""
     data = ConjectureData(random=None, provider=_Uniform(Random(seed)), max_choices=_MOST_CHOICES)
     return data.draw
 
@@ -38,7 +38,7 @@ class _Uniform(PrimitiveProvider):
         return self.random.randint(min_value, max_value)
 
     def _refuse(self, *args: Any, **more: Any) -> Any:
-        """Nothing of ours draws these: they would need a distribution."""
+        """Reject draws that our strategies never make, since they would need a distribution."""
         raise TypeError("floats, strings and bytes are picked from lists here: use sampled_from")
 
     draw_float = draw_string = draw_bytes = _refuse

@@ -1,4 +1,4 @@
-"""Random Funcs with a pure definition alone. Each function writes the lines of one and makes it readable."""
+"""Random Funcs with only a pure definition. Each function writes the lines of one and makes it readable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .writer import DIMS, Writer
 
 
 def pointwise(w: Writer) -> None:
-    """Any expression of reads near the pixel: pointwise stages, stencils, resampling, look-ups."""
+    """Any expression of reads near the pixel: pointwise stages, stencils, resampling, lookups."""
     dims = w.dims()
     scope = Scope(dims, depth=w.pick([1, 2, 2, 3]))
     value = w.undone(replace(scope, depth=1)) if w.chance(15) else w.term(scope)
@@ -23,7 +23,7 @@ def pointwise(w: Writer) -> None:
 
 
 def pixels(w: Writer) -> None:
-    """All channels at once."""
+    """A Func that defines all channels of a pixel at once."""
     if 3 not in w.ranks:
         pointwise(w)
         return
@@ -37,7 +37,7 @@ def pixels(w: Writer) -> None:
 
 
 def stencil(w: Writer) -> None:
-    """A weighted sum of a source's neighbourhood."""
+    """A weighted sum over a source's neighborhood."""
     source = w.source(least=1)
     dims = DIMS[source.ndim]
     value = source.values[0]
@@ -58,7 +58,7 @@ def stencil(w: Writer) -> None:
 
 
 def mosaic(w: Writer) -> None:
-    """A read of its own for each parity of the coordinates, as of a Bayer pattern; now and then every other pixel."""
+    """A different read for each parity of the coordinates, as for a Bayer pattern; sometimes of every other pixel."""
     source = w.source(least=1)
     dims = DIMS[source.ndim]
     value = w.regime.scaled(replace(source.values[0], text=""))
@@ -123,7 +123,7 @@ def one_of_several(w: Writer) -> None:
 
 
 def look_up_table(w: Writer) -> None:
-    """A small one-dimensional Func, for reads at places that depend on data."""
+    """A small one-dimensional Func, for reads at data-dependent indices."""
     value = w.term(Scope(("x",), depth=2))
     name = w.func("lut")
     w.lines.append(f"{name}[x] = {value.text}")

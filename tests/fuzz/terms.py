@@ -1,4 +1,4 @@
-"""Typed pieces of source text, and how far compiled code may stray from the reference when it computes them.
+"""Typed pieces of source text, with bounds on the difference between compiled code and the reference.
 
 A `Term` is the text of an expression with its type, a bound on its magnitude, and a bound on the absolute difference
 that compiled code may show. Integers never differ. Floats come in two regimes:
@@ -25,7 +25,7 @@ _TINY = {"float16": 2.0**-14, "bfloat16": 2.0**-126, "float32": 2.0**-126, "floa
 
 @dataclass(frozen=True)
 class Term:
-    """`text` of type `dtype`, at most `size` in magnitude, compiled to within `slack` of the reference."""
+    """An expression of type `dtype` with magnitude at most `size`, which compiled code computes to within `slack`."""
 
     text: str
     dtype: DType
@@ -38,7 +38,7 @@ class Term:
 
 
 def unit(t: DType) -> float:
-    """A bound on the relative difference of two roundings."""
+    """A bound on the relative difference between two roundings."""
     return _UNIT[t.name]
 
 
@@ -49,7 +49,7 @@ def integer(text: str, dtype: DType) -> Term:
 
 @dataclass(frozen=True)
 class Regime:
-    """What may happen to floats in one pipeline."""
+    """The treatment of floats in one pipeline."""
 
     tame: bool
     strict: bool
@@ -63,7 +63,7 @@ class Regime:
         return self.scaled(Term(text, t, size, slack))
 
     def scaled(self, term: Term) -> Term:
-        """Brought back to where products and sums stay finite."""
+        """Scale a term down so that products and sums stay finite."""
         if not (self.tame and term.dtype.is_float) or term.size <= _CAP[term.dtype.name]:
             return term
         cap = _CAP[term.dtype.name]

@@ -1,4 +1,4 @@
-"""Campaigns: cases that are the same each time, deaths that are counted, failures that are shown and made small."""
+"""Campaigns: cases are reproducible, crashes are counted, and failures are shown and reduced."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def run(
 
 
 def die_of(number: signal.Signals) -> None:
-    """End this process at once, without the stacks that pytest shows of a process that crashes."""
+    """End this process at once, without the stack traces that pytest shows for a process that crashes."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 
 
 def test_every_seed_is_a_case() -> None:
-    """The generators raise nothing, and draw the same for the same seed."""
+    """The generators raise no errors, and draw the same case for the same seed."""
     for seed in range(30):
         case = seeded(seed)(cases())
         assert case == seeded(seed)(cases())
@@ -79,7 +79,7 @@ def test_on_the_simulated_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_simulated_cases_become_code_of_a_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What LLVM or NVIDIA's assembler refuses is a failure, even if the simulator runs it."""
+    """Code that LLVM or NVIDIA's assembler rejects is a failure, even if the simulator runs it."""
 
     def refuses(self: Cuda, program: Program, text: str, target: Target, debug: bool) -> bytes:
         raise InternalError("LLVM refuses the generated code")
@@ -92,7 +92,7 @@ def test_simulated_cases_become_code_of_a_device(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_runs_on_a_gpu_is_simulated_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Races that a GPU lets pass are failures. Here another simulator stands for the GPU."""
+    """Races that a GPU does not detect are failures. Here, another simulator stands for the GPU."""
     calls: list[int] = []
     simulated = SimulatedCall.run
 
@@ -123,7 +123,7 @@ def test_children_find_the_driver_untouched() -> None:
 
 
 def test_behind_a_lost_context_the_other_ways_are_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A kernel that fails takes the context of its process with it: another process goes on."""
+    """A kernel that fails destroys the context of its process, so another process continues."""
     calls: list[int] = []
 
     def crashes(self: SimulatedCall, arrays: object, numbers: object, threads: int) -> bool:
@@ -140,7 +140,7 @@ def test_behind_a_lost_context_the_other_ways_are_run(monkeypatch: pytest.Monkey
 
 
 def test_what_fails_while_schedules_are_drawn_is_a_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It has the pipeline, and says how to run the case again."""
+    """The program has the pipeline, and says how to run the case again."""
 
     def fails(target: str, graph: Graph, strict: bool) -> object:
         raise IndexError("tuple index out of range")
@@ -156,7 +156,7 @@ def test_what_fails_while_schedules_are_drawn_is_a_program(monkeypatch: pytest.M
 
 
 def test_a_search_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Its warning, that a pipeline runs plainly instead, is an error in campaigns."""
+    """The warning that a pipeline runs under the plain schedule instead is an error in campaigns."""
 
     def falls_back(seed: int, schedules: int, strategies: int, target: str, debug: bool, skip: int, tell: Tell) -> None:
         tell(StepStarted(0, "prepare", "# seed"))
@@ -198,7 +198,7 @@ def test_behind_a_crash_the_other_ways_are_run(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_failures_are_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything that the failure does not need is left out."""
+    """Everything that the failure does not need is removed."""
     text = "\n".join([
         "import numpy as np", "import pantile as pt", "x = pt.Var('x')", "a = pt.Input('a', 'int32', ndim=1)",
         "f = pt.Func('f')", "f[x] = (a[x] + 3) // 7", "pipeline = pt.Pipeline(f)", "a = np.arange(9, dtype='int32')",
@@ -218,7 +218,7 @@ def test_a_simulation_that_takes_long_is_no_failure(monkeypatch: pytest.MonkeyPa
             if step >= skip:
                 tell(StepStarted(step, label, f"# {label}", simulates=label == "default"))
                 while label == "default":
-                    pass  # until it reaches the limit of what is simulated
+                    pass  # until it reaches the time limit for simulation
                 if label == "random 1":
                     die_of(signal.SIGPROF)
                 tell(StepEnded(step, label, RIGHT))

@@ -1,4 +1,4 @@
-"""Random pipelines some stages of which are copied, under random schedules of what that makes of them."""
+"""Random pipelines with copies of some stages, under random schedules of the resulting graphs."""
 
 from __future__ import annotations
 

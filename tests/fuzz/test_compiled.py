@@ -1,6 +1,6 @@
-"""Random pipelines under random schedules: compiled code against the reference.
+"""Random pipelines under random schedules: compiled code is compared with the reference.
 
-Each test has a seed of its own, so that the cases are the same every time and the tests share out well among workers.
+Each test has its own seed, so that the cases are the same every time and the tests distribute well over workers.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .kinds import KINDS, RARE_KINDS
 from .pipelines import pipelines
 
 PARTS = range(2)
-# Of the ways to run a case, each has some; campaigns have tens of thousands.
+# The number of examples for each way to run a case; campaigns have tens of thousands.
 EXAMPLES = settings().max_examples if LONG else 6
-FEWER = EXAMPLES if LONG else 5  # where it takes longer, or the same cases are drawn elsewhere, too
-MOST = 3  # Funcs of a pipeline, as in campaigns: more of them are longer to compile, and find no more
+FEWER = EXAMPLES if LONG else 5  # for tests that take longer, or whose cases other tests draw, too
+MOST = 3  # Funcs of a pipeline, as in campaigns: more of them take longer to compile but find no more failures
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -50,7 +50,7 @@ def test_default_schedules(focus: str) -> None:
 @pytest.mark.parametrize("target", ["host", "cuda-sim"])
 @pytest.mark.parametrize("focus", RARE_KINDS)
 def test_rare_kinds(focus: str, target: str) -> None:
-    """Debug builds, which see what is read where nothing was computed."""
+    """Debug builds, which detect reads of elements that were not computed."""
 
     @seed(500)
     @settings(max_examples=FEWER)
@@ -74,7 +74,7 @@ def test_interiors(part: int) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_checked_accesses(part: int) -> None:
-    """Debug builds see no access outside a buffer."""
+    """Debug builds detect no access outside of a buffer."""
 
     @seed(300 + part)
     @settings(max_examples=FEWER)
@@ -87,7 +87,7 @@ def test_checked_accesses(part: int) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_guarded_inputs(part: int) -> None:
-    """Inputs and outputs against an unmapped page."""
+    """Inputs and outputs adjoin an unmapped page."""
 
     @seed(400 + part)
     @settings(max_examples=FEWER)

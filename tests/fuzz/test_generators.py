@@ -1,4 +1,4 @@
-"""The generators against the reference alone: every case builds, evaluates, and agrees with the oracle."""
+"""The generators, tested with only the reference: every case builds, evaluates, and agrees with the oracle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .kinds import KINDS
 from .pipelines import Case, pipelines
 from .seeded import seeded
 
-# Instead of windows that compiled code halves several times: the oracle takes them term by term, whatever their size.
+# These replace windows so large that compiled code halves them several times: the oracle evaluates all terms anyway.
 SMALL_WINDOWS = [(6, 4), (6, 4), (8, 2), (5, 3)]
 
 

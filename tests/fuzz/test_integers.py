@@ -1,7 +1,8 @@
-"""Integers of all types at their ends, compiled: as pixels, and as indices of arrays that end at forbidden memory.
+"""Integers of all types at the ends of their ranges, compiled: as pixels, and as indices of arrays that end at
+inaccessible memory.
 
-Each expression of data, params and coordinates is evaluated as a pixel, looked up in an input and in a stage that is
-stored, under several schedules, and compared with the reference.
+Each expression of data, params and coordinates is evaluated as a pixel, used as an index of an input and of a stored
+stage, under several schedules, and compared with the reference.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ON = "pixel", "found", "kept"
 
 
 def schedules(p: pt.Pipeline) -> list[pt.Pipeline]:
-    """The default, plain loops, and vectors in blocks with tails."""
+    """The pipeline with the default schedule, with plain loops, and with vectors in blocks with tails."""
     blocks = [pt.on(n).split("x", "xo", "xi", 8).vectorize("xi") for n in ON]
     plain = pt.Schedule(*(pt.on(n) for n in ON), pt.on("table").compute_root())
     return [p, p.with_schedule(plain), p.with_schedule(pt.Schedule(*blocks, pt.on("table").compute_root()))]
@@ -56,7 +57,7 @@ def arguments(p: pt.Pipeline, seed: int) -> dict[str, Any]:
 
 
 def assert_agrees(p: pt.Pipeline, *seeds: int) -> None:
-    """Whatever is not refused equals the reference."""
+    """Check that every call that is not rejected agrees with the reference."""
     ways = schedules(p)
     for seed in seeds:
         _assert_agrees(p, ways, seed)
@@ -148,7 +149,7 @@ OF_PARAMS = {
 
 @pytest.mark.parametrize("name", OF_PARAMS)
 def test_params_in_indices_at_the_ends_of_their_type(name: str) -> None:
-    """What a stage is computed over is what is read of it, whether it is stored or not."""
+    """A stage is computed exactly where it is read, whether it is stored or not."""
     table, row, used = pt.Func("table"), pt.Func("row"), pt.Func("used")
     table[Y, X] = Y * 100 + X
     row[X] = table[pt.clamp(OF_PARAMS[name], -2, 3), X]
@@ -182,7 +183,7 @@ def test_index_arithmetic_that_would_overflow_is_refused() -> None:
 
 
 def test_places_to_write_are_bounded_by_what_they_really_are() -> None:
-    """The square of a number of 32 bits may be negative in 64."""
+    """The square of a 32-bit number may be negative in 64 bits."""
     counts, found = pt.Func("counts"), pt.Func("found")
     r = pt.RDom((0, U32.shape[0]))
     square = pt.cast("int64", U32[r[0]]) * pt.cast("int64", U32[r[0]])
@@ -207,7 +208,8 @@ def test_what_might_overflow_is_checked_at_each_call() -> None:
 
 
 def test_coordinates_that_data_decides_do_not_overflow() -> None:
-    """A stage that is inlined has coordinates of any size; index arithmetic on them is refused unless it is bounded."""
+    """The coordinates of an inlined stage may have any size; index arithmetic on them is rejected unless it is
+    bounded."""
     a, lut = pt.Input("a", "int64", 1), pt.Input("lut", "int32", 1)
     twice, near, found = pt.Func("twice"), pt.Func("near"), pt.Func("found")
     twice[X] = lut[pt.clamp(X * 2, 0, 9)]

@@ -1,4 +1,4 @@
-"""Cases in processes of their own, and many of them in one."""
+"""Cases in processes of their own, and many cases in one process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_cases_share_a_child(tmp_path: Path) -> None:
 
 
 def test_the_case_that_dies_is_known() -> None:
-    begun: list[int] = []  # by this process
+    begun: list[int] = []  # the cases that this process has begun
 
     def cases() -> None:
         for case in range(4):
@@ -57,7 +57,7 @@ def test_cases_that_fail_only_together_fail() -> None:
 
 
 def test_each_case_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which begins anew with each: together they may take longer."""
+    """The time limit begins anew with each case, so together they may take longer."""
     limits: list[int] = []
     monkeypatch.setattr("tests.fuzz.isolate.limit_time", limits.append)
 

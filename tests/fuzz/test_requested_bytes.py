@@ -1,6 +1,6 @@
-"""Random pipelines on the simulated GPU request the bytes that are predicted: those that the simulator counts of each
-load, or fewer where loads are repeated, and never fewer than those of all elements that a launch accesses. Where data
-decide which, the prediction is a bound."""
+"""Random pipelines on the simulated GPU request the predicted number of bytes. The prediction equals the bytes that the
+simulator counts for each load, or is lower if loads are repeated, but never lower than the bytes of all elements that a
+launch accesses. If the number depends on data, the prediction is a bound."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from .pipelines import pipelines
 from .test_simulated import SIZES
 
 METHODS = {"load": "load", "store": "store", "combine": "store"}
-Touched = dict[tuple[int, str], set[tuple[str, int, int]]]  # by the traffic of a launch, and kind
+Touched = dict[tuple[int, str], set[tuple[str, int, int]]]  # by the id of a launch's traffic, and by kind
 
 
 @pytest.fixture
 def touched(monkeypatch: pytest.MonkeyPatch) -> Touched:
-    """The elements that launches access: buffer, number and bytes."""
+    """The elements that launches access: the buffer, index and size of each."""
     found: Touched = defaultdict(set)
 
     def noted(name: str) -> Any:
@@ -70,7 +70,7 @@ def test_random_pipelines(scheduled: bool, as_written: bool, touched: Touched, m
 
 
 def compare(trial: Trial, touched: Touched, as_written: bool) -> int:
-    """How many launches were compared."""
+    """Compare counted with predicted bytes. Return the number of launches that were compared."""
     pipeline = pipeline_of(trial.case, trial.schedule, target=trial.target)
     inputs, params = trial.case.values(pipeline.graph)
     if refused_call(pipeline, inputs, params):

@@ -1,5 +1,5 @@
-"""Random pipelines under random schedules of GPUs: the simulator, which checks what threads do, against the reference;
-and their PTX, which LLVM verifies, and NVIDIA's assembler where there is one."""
+"""Random pipelines under random schedules for GPUs. The simulator, which checks what threads do, is compared with the
+reference. LLVM verifies the PTX, and so does NVIDIA's assembler if there is one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .kinds import KINDS
 from .pipelines import pipelines
 
 EXAMPLES = 4
-LARGER = (5, 16, 17, 24, 33, 40)  # around the tiles of a warp
-SIZES = (1, 2, 3, 5, 7, 8, 9, 13, 17)  # more pixels are more time, and no more than a block or two are needed
+LARGER = (5, 16, 17, 24, 33, 40)  # around the size of a warp's tiles
+SIZES = (1, 2, 3, 5, 7, 8, 9, 13, 17)  # small, since more pixels take more time, and one or two blocks suffice
 
 
 @pytest.mark.parametrize("part", range(2))
@@ -54,7 +54,7 @@ def test_default_schedules(focus: str) -> None:
 
 @pytest.mark.parametrize("part", range(4))
 def test_ptx(part: int) -> None:
-    """Of every second one, on the default schedule."""
+    """PTX is valid, in every second part under the default schedule."""
 
     @seed(200 + part)
     @settings(max_examples=EXAMPLES)

@@ -1,6 +1,6 @@
 """Chains of stages that slide down tiles of any height inside strips of any height, compared with the reference.
 
-Windows need not be multiples of a tile, nor strips: first steps are parts of one, last ones are shorter.
+Neither windows nor strips need be multiples of a tile: first steps are parts of one, and last steps are shorter.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Y, X = pt.vars("y x")
 
 @dataclass(frozen=True)
 class Step:
-    """A stage that adds up rows of the one before, at y * scale + each of `reach`."""
+    """A stage that adds up rows of the previous one, at y * scale + each element of `reach`."""
 
     reach: tuple[int, ...]
     scale: int
-    stored: str  # "strip", "root", or "tile" where it does not slide
+    stored: str  # "strip", "root", or "tile", in which case it does not slide
 
 
 steps = st.builds(
@@ -55,11 +55,11 @@ def test_results(chain: list[Step], strip: int, tile: int, tail: str, bounded: b
 
 
 def pipeline(chain: list[Step], bounded: bool) -> tuple[pt.Pipeline, int]:
-    """The stages f0, f1, ... and out, which reads one row of the last; without boundary conditions only rows of the
-    input that are there are read. Also how many rows the input must have more than `rows`."""
+    """A pipeline of the stages f0, f1, ... and `out`, which reads one row of the last. Without boundary conditions,
+    only existing rows of the input are read. Also return how many rows the input must have in addition to `rows`."""
     img = pt.Input("img", "float32", ndim=2)
     below: pt.Input | pt.Func = pt.edge(img, axes=[0]) if bounded else img
-    low, factor, high = 0, 1, 0  # rows of the input behind row 0 of a stage, and how many rows one row is
+    low, factor, high = 0, 1, 0  # the range of input rows that row 0 of a stage reads, and the input rows per row
     for k, step in enumerate(chain):
         f = pt.Func(f"f{k}")
         reads = [below[Y * step.scale + d, X] for d in step.reach]

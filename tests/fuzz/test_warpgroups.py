@@ -1,4 +1,4 @@
-"""Random products by warpgroups, of random sizes, in random tiles: the simulator against the reference."""
+"""Random products by warpgroups, of random sizes and in random tiles: compares the simulator with the reference."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_random_products() -> None:
 
 
 def check(case: Product, cut: Warpgroups, size: tuple[int, int, int], is_whole: bool) -> None:
-    if is_whole:  # of blocks, and of slices
+    if is_whole:  # whole blocks and slices
         size = 2 * cut.tile[0], cut.tile[1], 3 * cut.terms
     try:
         p = case.pipeline().with_schedule(by_warpgroups(case, cut))

@@ -38,7 +38,7 @@ def _update_in_place(w: Writer, name: str, dims: tuple[str, ...], old: Term) -> 
 
 
 def _update_over(w: Writer, name: str, dims: tuple[str, ...], old: Term) -> Term:
-    """f[y, x] op= e(r)."""
+    """An update f[y, x] op= e(r)."""
     domain, loops, points = w.small_domain()
     domain, loops = w.restricted(domain, loops, dims)
     e = w.of_type(Scope(dims, loops, depth=2), old.dtype)
@@ -49,7 +49,7 @@ def _update_over(w: Writer, name: str, dims: tuple[str, ...], old: Term) -> Term
 
 
 def _accumulate(w: Writer, at: str, anchor: str, old: Term, e: Term, points: int) -> tuple[str, Term]:
-    """A line that adds (or the like) `e` at a place, with a loop of its domain mentioned."""
+    """A line that adds (or the like) `e` to an element, in an expression that mentions a loop of its domain."""
     if e.dtype.is_float:
         mentioned = f"pt.select({anchor} > 1, {e.text}, pt.cast({e.dtype.name!r}, 0.5))"
         size, slack = old.size + points * max(e.size, 0.5), old.slack + points * e.slack
@@ -61,13 +61,13 @@ def _accumulate(w: Writer, at: str, anchor: str, old: Term, e: Term, points: int
 
 
 def _unscaled(e: Term, size: float) -> Term:
-    """The term of a Func's value, which nothing scales after the update has written it."""
+    """The term for a Func's value, which is not scaled after an update has written it."""
     factor = size / e.size if e.size and e.size < size else 1.0
     return replace(e, text="", size=max(size, e.size), slack=e.slack * factor)
 
 
 def _update_line(w: Writer, name: str, dims: tuple[str, ...], old: Term) -> Term:
-    """One line of constant position, from its neighbour."""
+    """An update of one line at a constant position, computed from an adjacent line."""
     axis, place = w.number(0, len(dims) - 1), w.number(-1, 4)
     there = [*dims[:axis], str(place), *dims[axis + 1 :]]
     beside = [*dims[:axis], str(place + w.pick([-1, 1])), *dims[axis + 1 :]]
@@ -83,7 +83,7 @@ def _either(a: Term, b: Term) -> Term:
 
 
 def _scatter(w: Writer, name: str, dims: tuple[str, ...], old: Term) -> Term:
-    """Writes at places that depend on data, along one axis."""
+    """Writes at data-dependent indices along one axis."""
     axis = w.number(0, len(dims) - 1)
     domain, loops, points = w.small_domain()
     domain, loops = w.restricted(domain, loops, ())
@@ -119,7 +119,7 @@ def _scan(w: Writer, name: str, dims: tuple[str, ...], old: Term) -> Term:
 
 
 def histogram(w: Writer) -> None:
-    """Counts (or sums) per value of an input, over all of it."""
+    """Counts (or sums) per value of an input, over the whole input."""
     name, loops, raw = w.image_domain()
     name, loops = w.restricted(name, loops, ())
     own = Term(f"{raw.name}[{', '.join(loops)}]", raw.dtype, raw.size)
@@ -131,4 +131,4 @@ def histogram(w: Writer) -> None:
     weight = w.pick(["1", w.of_type(Scope((), loops, depth=1), INT32).text])
     w.lines += [f"{target}[x] = {w.pick(['0', 'x'])}", f"{target}[{index}] += {weight}"]
     w.add(target, integer("", INT32), ndim=1, table=True)
-    w.outputs[target] = (str(bins if w.chance(60) else w.number(1, bins)),)  # what is written outside is dropped
+    w.outputs[target] = (str(bins if w.chance(60) else w.number(1, bins)),)  # writes outside are dropped

@@ -1,7 +1,7 @@
 """One case of a campaign: a new pipeline, run in many ways, each compared with the reference.
 
-The ways are the default, random schedules, and what every strategy finds for a machine so small that the pipeline is
-large for it. Arrays lie against unmapped pages, with many layouts, before them and behind them by turns.
+The ways are the default schedule, random schedules, and the schedules that every strategy finds for a machine so small
+that the pipeline is large for it. Arrays have many layouts and adjoin unmapped pages, either before or after them.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from .interior import interior_pipelines
 from .pipelines import Case, pipelines
 from .seeded import seeded
 
-# What became of a way. The first three are as it should be. A schedule may take long, once it is compiled, and is given
-# up then: a simulated thread that does alone what thousands could do takes a tenth of a millisecond for each step, and
-# on CPUs a stage may be computed again for each pixel, by threads that are started for each of its rows.
+# The outcomes of a way. The first three are not failures. A schedule may take long once it is compiled, and is then
+# given up: a single simulated thread that does the work of thousands takes a tenth of a millisecond per step, and on
+# CPUs a stage may be recomputed for each pixel, by threads that are started for each of its rows.
 RIGHT, SAME, REFUSED, LONG, MISMATCH, EXCEPTION = "right", "same", "refused", "long", "mismatch", "exception"
-_LONGEST = 10  # seconds that a call may be predicted to take
+_LONGEST = 10  # the maximum predicted seconds of a call
 
 
 @dataclass(frozen=True)
 class StepStarted:
-    """A step of a case has begun; if nothing else is heard of it, `source` shows what it was."""
+    """A step of a case has begun. If there is no further message about it, `source` shows what it was."""
 
     step: int
     label: str
@@ -67,14 +67,14 @@ class StepEnded:
     label: str
     outcome: str
     detail: str = ""
-    is_last: bool = False  # whether the process can do no more steps: it has lost its context of a GPU
+    is_last: bool = False  # whether the process can do no more steps, because it has lost its GPU context
 
 
 Tell = Callable[[StepStarted | StepEnded], None]
 
 
 def _trace() -> str:
-    """The exception at hand, without the notes of Hypothesis, which show whole graphs."""
+    """The current exception as text, without the notes of Hypothesis, which show whole graphs."""
     error = sys.exc_info()[1]
     assert error is not None
     error.__notes__ = []
@@ -82,7 +82,7 @@ def _trace() -> str:
 
 
 def cases() -> st.SearchStrategy[Case]:
-    """Small ones of every kind: most of the time goes into compiling."""
+    """Small cases of every kind, since most of the time is spent on compiling."""
     kinds = ["all", "all", "pure", "reductions", "windows", "updates"]
     return st.sampled_from([*kinds, ""]).flatmap(
         lambda kind: pipelines(kind, "any", most=3 if kind == "all" else 2) if kind else interior_pipelines()
@@ -90,10 +90,11 @@ def cases() -> st.SearchStrategy[Case]:
 
 
 def run_case(seed: int, schedules: int, strategies: int, target: str, debug: bool, skip: int, tell: Tell) -> None:
-    """Run the case of this seed in all ways but the first `skip`, telling what begins and how it ends.
+    """Run the case with this seed in all ways except the first `skip`, and report the beginning and end of each.
 
-    Beside the default, these are so many random schedules, and what so many strategies for such targets find, each case
-    others. `debug`: every access of every way is checked, and not of each eighth alone."""
+    The ways are the default schedule, `schedules` random schedules, and the schedules that `strategies` strategies for
+    the target find, which differ from case to case. With `debug`, every access is checked in every way, and not only in
+    every eighth."""
     tell(StepStarted(0, "prepare", f"# seed {seed}"))
     try:
         case: Case = seeded(seed)(cases())
@@ -113,7 +114,7 @@ def run_case(seed: int, schedules: int, strategies: int, target: str, debug: boo
 
 
 class _Prepared:
-    """A pipeline with its arguments and the results to expect; none if such a call is refused."""
+    """A pipeline with its arguments and the expected results; no results if the call is rejected."""
 
     def __init__(self, seed: int, case: Case, target: str, debug: bool = False) -> None:
         self.seed, self.case, self.target, self.debug = seed, case, target, debug
@@ -124,13 +125,13 @@ class _Prepared:
         self.tried: set[str] = set()
 
     def draw(self, label: str) -> Draw:
-        """Choices of a way are its own: skipping others does not change them."""
+        """A function that makes the choices of a way. They do not change if other ways are skipped."""
         return seeded(f"{self.seed} {label}")
 
     def run(self, step: int, label: str, find: Callable[[_Prepared], Schedule], tell: Tell) -> StepEnded:
         draw = self.draw(f"{label} arrays")
         threads, debug = draw(st.sampled_from([1, 2, 3])), draw(st.integers(0, 7)) == 7
-        debug = (debug or self.debug) and self.target != CUDA_GPU  # whose code checks nothing
+        debug = (debug or self.debug) and self.target != CUDA_GPU  # code for GPUs has no checks
         tell(StepStarted(step, label, unscheduled_program(self.case, self.repeat)))
         try:
             schedule = find(self)
@@ -158,7 +159,7 @@ class _Prepared:
 
     @property
     def simulated(self) -> Pipeline:
-        """The pipeline for the simulator, which sees races and reads out of bounds that a GPU lets pass."""
+        """The pipeline for the simulator, which detects races and out-of-bounds reads that a GPU does not."""
         return pipeline_of(self.case, target=SIMULATED)
 
     @property
@@ -168,13 +169,13 @@ class _Prepared:
         return f"python -m tests.fuzz.campaign{options} --case {self.seed}"
 
     def may_refuse(self, label: str) -> bool:
-        """Whether only lowering may find out that a schedule cannot be honoured: one that a strategy found can be,
-        unless that pipeline has none at all."""
+        """Whether it is acceptable that lowering rejects a schedule. A schedule that a strategy found must be accepted,
+        unless even the default schedule of the pipeline is rejected."""
         return label not in (*MODELS, *GPU_MODELS) or self.is_default_refused
 
     @property
     def is_default_refused(self) -> bool:
-        """Whether the default schedule cannot be honoured. It may have been tried by another process."""
+        """Whether lowering rejects the default schedule. Another process may have tried it before."""
         try:
             self.pipeline.with_schedule(Schedule()).compile(**self.inputs, **self.params)
         except UserError as refusal:
@@ -182,7 +183,7 @@ class _Prepared:
         return False
 
     def takes_long(self, pipeline: Pipeline, threads: int) -> bool:
-        """Whether a call on CPUs is predicted to; it is compiled even so."""
+        """Whether a call on CPUs is predicted to take long. It is compiled nevertheless."""
         if self.refused or self.target != "host":
             return False
         if pipeline.predict(**self.inputs, **self.params, num_threads=threads).seconds < _LONGEST:
@@ -191,7 +192,7 @@ class _Prepared:
         return True
 
     def compared(self, pipeline: Pipeline, threads: int, draw: Draw, simulates: Callable[[], None]) -> None:
-        """Run against unmapped pages and compare. `simulates` is called when only simulating is left to be done."""
+        """Run with arrays next to unmapped pages, and compare. `simulates` is called when only simulation remains."""
         if self.refused:
             pipeline(**self.inputs, **self.params)
             return
@@ -226,7 +227,7 @@ def _random(p: _Prepared, k: int) -> Schedule:
 
 
 def _found(p: _Prepared, name: str) -> Schedule:
-    """The schedule that a strategy finds; none for arrays without pixels, as where it is asked by a call."""
+    """The schedule that a strategy finds; the default for arrays without pixels, as in a call."""
     machine = TINY_GPU if named(p.target).has_blocks else TINY
     problem = problem_for(p.pipeline.rewritten, p.pipeline, machine, **p.inputs, **p.params)
     if any(0 in shape for shape in problem.shapes.values()):

@@ -1,4 +1,4 @@
-"""Random windows: sums and extremes of a source's neighbourhood, with weights that are a column times a row, or not."""
+"""Random windows: sums, minima and maxima of a source's neighborhood, with separable weights or others."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .terms import Term, integer
 from .writer import DIMS, Writer
 
 _SIDES = [1, 2, 3, 4, 5, 5, 6, 7, 9, 12]
-_LARGE = [(16, 12), (16, 12), (32, 6), (40, 8)]  # which are halved twice, and three times
+_LARGE = [(16, 12), (16, 12), (32, 6), (40, 8)]  # windows that are halved twice, or three times
 _SMALL = [UINT8, UINT8, INT8, UINT16, INT16]
 
 
 def window(w: Writer) -> None:
-    """All terms count alike: a box, the largest or the smallest, of every pixel or of every other."""
+    """A window with equal weights: a box sum, a maximum or a minimum, of every pixel or of every other pixel."""
     source = _picture(w)
     if source is None:
         pointwise(w)
@@ -29,16 +29,16 @@ def window(w: Writer) -> None:
     along = [s.format(d=d) for s, d in zip(steps, dims, strict=False)]
     places = [f"{place} + {r}[{k}] + {w.number(-2, 2)}" for k, place in enumerate(along)]
     value = _read(w, source, (*places, *dims[2:]))
-    if w.chance(30) and not value.dtype.is_bool:  # something of the pixel
+    if w.chance(30) and not value.dtype.is_bool:  # a function of the pixel
         value = _square(w, value)
     result = reduced(w, w.pick(["sum", "sum", "max", "min"]), value, r, sides[0] * sides[1])
     _define(w, source, result)
 
 
 def separable_weights(w: Writer) -> None:
-    """A table of weights, a column times a row; now and then not quite."""
+    """A window with a table of weights that are a column times a row; sometimes not quite."""
     source = _picture(w)
-    if source is None or source.values[0].dtype.kind == "bfloat":  # NumPy has no tables of that kind
+    if source is None or source.values[0].dtype.kind == "bfloat":  # NumPy has no bfloat16 for tables
         pointwise(w)
         return
     sides = [w.pick(_SIDES) for _ in range(2)]
@@ -56,8 +56,8 @@ def separable_weights(w: Writer) -> None:
 
 
 def large_window(w: Writer) -> None:
-    """Small integers and weights that are no product, of so many rows that some products can be saved. Such windows
-    take long to evaluate, so that most of the time it is another one."""
+    """A window over small integers whose weights are not separable, with so many rows that some products can be saved.
+    Such windows take long to evaluate, so usually it is another kind of window."""
     source = _picture(w) if w.chance(30) else None
     if source is None:
         window(w)
@@ -78,7 +78,7 @@ def large_window(w: Writer) -> None:
 
 
 def separable_taps(w: Writer) -> None:
-    """A separable window that is written out tap by tap, perhaps with something else in the sum."""
+    """A separable window that is written out tap by tap, perhaps with another term in the sum."""
     source = _picture(w)
     if source is None:
         pointwise(w)
@@ -124,7 +124,7 @@ def _read(w: Writer, source: Source, places: tuple[str, ...]) -> Term:
 
 
 def _weighted_type(w: Writer, source: Source, places: tuple[str, ...] | None = None) -> Term:
-    """A read, of conditions as numbers."""
+    """A read of a source, in which conditions are converted to numbers."""
     dims = DIMS[source.ndim]
     value = _read(w, source, dims if places is None else places)
     return w.cast(value, INT32, Scope(dims)) if value.dtype.is_bool else value

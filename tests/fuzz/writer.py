@@ -1,4 +1,4 @@
-"""A grammar that writes down definitions, line by line."""
+"""A grammar that also writes definitions, line by line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIMS = {1: ("x",), 2: ("y", "x"), 3: ("y", "x", "c")}
 
 @dataclass(frozen=True)
 class RawInput:
-    """An Input, read without a boundary condition only over its own extents."""
+    """An Input that is read without a boundary condition, only within its own extents."""
 
     name: str
     dtype: DType
@@ -29,13 +29,13 @@ class RawInput:
 
 @dataclass
 class Writer(Grammar):
-    """A grammar that also writes down definitions."""
+    """A grammar that also writes definitions."""
 
     lines: list[str] = field(default_factory=list)
     raw: list[RawInput] = field(default_factory=list)
     ranks: tuple[int, ...] = (2,)
     channels: list[str] = field(default_factory=list)  # extents of the last axes of pictures
-    # Funcs that may be outputs, with the shape they need; None: any shape will do.
+    # Funcs that may be outputs, with the shape that they require; None if any shape will do.
     outputs: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     _count: int = 0
 
@@ -66,7 +66,7 @@ class Writer(Grammar):
         self.sources.append(Source(name, bare, ndim, self.taken_growth(), table, channels))
 
     def small_domain(self) -> tuple[str, tuple[str, ...], int]:
-        """A small domain: its name, its coordinates, and how many points it has at most."""
+        """A small domain: its name, its coordinates, and its maximum number of points."""
         extents = [self.pick([1, 2, 3, 3, 4, 5]) for _ in range(self.pick([1, 1, 2]))]
         bounds = [f"({self.bound(-2, self.number(-2, 1))}, {self.bound(self.number(0, 1), n)})" for n in extents]
         name = self.fresh("r")
@@ -76,7 +76,7 @@ class Writer(Grammar):
         return name, loops, prod(extents)
 
     def bound(self, least: int, most: int) -> str:
-        """`most`, or something between that Params decide."""
+        """`most`, or a value from `least` to `most` that depends on Params."""
         if not self.params or least > most or self.chance(85):
             return str(most)
         return f"pt.cast('int32', pt.clamp({self.cast(self.exact_int(SCALAR), INT32, SCALAR).text}, {least}, {most}))"
@@ -86,14 +86,14 @@ class Writer(Grammar):
         raw = self.pick(self.raw)
         name = self.fresh("r")
         forms = [*["(0, {n})"] * 7, "({n} // 2, {n} - {n} // 2)", "(0, {n} // 3)", "(1, {n} - 1)", "(1, {n} - 2)"]
-        # Of channels, which may be stated to be one, there are not two less: that is refused.
+        # The number of channels may be stated to be 1, and an extent of 1 - 2 would be rejected.
         kinds = [forms if k < 2 else forms[:-1] for k in range(raw.ndim)]
         bounds = ", ".join(self.pick(of).format(n=f"{raw.name}.shape[{k}]") for k, of in enumerate(kinds))
         self.lines.append(f"{name} = pt.RDom({bounds})")
         return name, tuple(f"{name}[{k}]" for k in range(raw.ndim)), raw
 
     def restricted(self, name: str, loops: tuple[str, ...], pure: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        """The domain, sometimes restricted to some of its points."""
+        """The domain, sometimes restricted to some of its points by a condition."""
         if not self.chance(25):
             return name, loops
         where = condition(self, Scope(pure, loops, self.pick([0, 1, 1, 2])))

@@ -1,4 +1,4 @@
-"""Kernels written out by hand, as lowering would make them."""
+"""Kernels written by hand in the form that lowering would produce."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pantile.target.kinds import Kind, Memory
 Array = np.ndarray[Any, np.dtype[Any]]
 
 ZERO = const(0, INDEX)
-B, T, K = var("b"), var("t"), var("k")  # the block, the iteration of a thread loop, that of a serial loop
+B, T, K = var("b"), var("t"), var("k")  # the block, the iteration of a thread loop, the iteration of a serial loop
 
 
 def index(value: int) -> Const:
@@ -65,7 +65,7 @@ def kernel(
 def run(
     k: Kernel, blocks: int, *arrays: Array, scalars: Sequence[Number] = (), written: Sequence[str] = ("out",)
 ) -> None:
-    """In place on the arrays that it captures; those that are `written` have no values before."""
+    """Run a kernel in place on the arrays that it captures. Those in `written` count as uninitialized."""
     memories = [
         Global.of_array(b.name, b.dtype, a, writable=b.name in written) for b, a in zip(k.buffers, arrays, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""What launches are counted to do, where that is known."""
+"""Counts of launches, compared with known values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_inactive_threads_move_nothing() -> None:
 
 @pytest.mark.parametrize(("stride", "passes"), [(1, 1), (2, 2), (16, 16), (32, 32), (33, 1), (0, 1)])
 def test_passes_over_banks(stride: int, passes: int) -> None:
-    """Columns of a square of 32x32 conflict; rows of 33 do not."""
+    """Reads of a column conflict in a 32x32 square, but not if rows have 33 elements."""
     column = threads(32, store("out", T, load("s", T * stride)))
     fill = threads(32 * 33, store("s", T, load("img", T)))
     body = shared("s", 32 * 33, fill, BARRIER, column)

@@ -1,4 +1,4 @@
-"""What kernels must not do, each planted in one that is right otherwise."""
+"""Forbidden actions of kernels. Each is planted in a kernel that is otherwise correct."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def test_a_barrier_is_missing_before_the_next_write() -> None:
 
 
 def exchanged(*between: Stmt, turned: Expr = T - T % 32 + (T + 1) % 32) -> Kernel:
-    """A value goes to another thread, in memory that each warp has for itself if that is in the same one."""
+    """A kernel in which each thread passes a value to another thread, by default of the same warp, through shared
+    memory."""
     body = store("s", T, load("img", T)), *between, store("out", B * 64 + T, load("s", turned))
     return kernel(shared("s", 64, threads(64, *body)), bytes_shared=256)
 
@@ -74,7 +75,7 @@ def test_barriers_of_warps_are_none_between_warps() -> None:
 
 
 def test_who_has_read_before_a_warp_waited() -> None:
-    """Lanes that have read an element are waited for; those of another warp are not."""
+    """A warp barrier waits for lanes of the warp that have read an element, but not for those of another warp."""
 
     def made(place: Expr, waits: bool) -> Kernel:
         read = store("out", B * 64 + T, load("s", place))
@@ -98,7 +99,7 @@ def test_all_lanes_come_to_a_barrier_of_their_warp() -> None:
 
 
 def test_pieces_of_warps() -> None:
-    """Each warp has as many elements, and none behind them."""
+    """Each warp has its own elements of a buffer, and no access beyond them is allowed."""
 
     def made(elements: int, apart: int) -> Kernel:
         body = store("s", T % 32, load("img", T)), WARP_BARRIER, store("out", B * 64 + T, load("s", (T + 1) % 32))
@@ -132,7 +133,7 @@ def test_a_barrier_is_missing_where_memory_is_shared() -> None:
 
 
 def copied_ahead(waits: bool = True, barrier: bool = True, commits: bool = True) -> Kernel:
-    """Rows in two slots: while one is read, the next one is copied."""
+    """A kernel with rows in two slots: while one row is read, the next one is copied."""
 
     def copy(row: Expr) -> Stmt:
         return threads(64, Store("s", (row % 2 * 64 + T,), load("img", row * 64 + T), manner=Manner.ASYNCHRONOUS))
@@ -163,7 +164,7 @@ def test_asynchronous_copies_are_waited_for() -> None:
 
 
 def test_a_barrier_comes_behind_the_wait() -> None:
-    """What a thread has waited for, others see only once all have."""
+    """Other threads see the copies that a thread has waited for only after a barrier that follows the wait."""
     copy = threads(64, Store("s", (T,), load("img", T), manner=Manner.ASYNCHRONOUS))
     body = shared(
         "s",
@@ -202,7 +203,7 @@ def combine(buffer: str, at: Expr, value: Expr) -> Store:
 
 
 def test_threads_combine_one_place() -> None:
-    """They may, all of them; with others they race."""
+    """Atomic updates of one element do not race with each other, but they race with plain accesses."""
     meet = threads(64, combine("s", T // 2, load("img", T)))
     begin, end = threads(32, store("s", T, number(0.0))), threads(32, store("out", B * 32 + T, load("s", T)))
 
@@ -224,7 +225,8 @@ def test_threads_combine_one_place() -> None:
 
 
 def test_a_thread_reads_what_it_alone_has_combined() -> None:
-    """It may without a barrier, as it may read what it has written; what another has combined, it may not."""
+    """Without a barrier, a thread may read an element that only it has updated atomically, but not one that another
+    thread has updated."""
     add = threads(32, store("s", T, number(1.0)), combine("s", T, load("img", T)))
 
     def made(place: Expr) -> Kernel:
@@ -255,7 +257,7 @@ def test_two_threads_write_one_place() -> None:
     text = "kernel k, block 0, thread 0: writes s at element 0, written by thread 1 without a barrier in between"
     values = load("img", T)
     assert_fails(kernel(shared("s", 32, threads(64, store("s", T // 2, values))), bytes_shared=128), text)
-    # One thread loop may write the same value twice, two may not.
+    # Threads may write the same value in one thread loop, but not in two.
     same = store("s", T // 2, load("img", T // 2))
     run(kernel(shared("s", 32, threads(64, same)), bytes_shared=128), 1, np.zeros(1, np.float32), floats(64))
     run(kernel(shared("s", 32, threads(64, same, same)), bytes_shared=128), 1, np.zeros(1, np.float32), floats(64))
@@ -451,7 +453,8 @@ def test_floats_of_equal_value_and_other_bits_are_not_the_same() -> None:
 
 @pytest.mark.parametrize("shape", [(2**31 - 1, 2**31 - 1), (3, 2), (2, 2, 2)])
 def test_arrays_that_come_to_their_elements_again(shape: tuple[int, ...]) -> None:
-    """They may have more places than memory has; which elements are theirs does not follow from how many they have."""
+    """Arrays may have more indices than memory has elements, and their size does not determine which elements are
+    theirs."""
     steps = {(2**31 - 1, 2**31 - 1): (0, 0), (3, 2): (0, 5), (2, 2, 2): (1, 1, 5)}[shape]
     memory = np.arange(8, dtype=np.uint8)
     array = np.lib.stride_tricks.as_strided(memory, shape, steps)

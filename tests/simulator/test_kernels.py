@@ -1,4 +1,4 @@
-"""What kernels compute."""
+"""The results of simulated kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def floats(*shape: int) -> np.ndarray:
 
 
 def blur_rows(barrier: bool = True) -> Kernel:
-    """out[x] = img[x] + img[x + 1] + img[x + 2] by tiles of 128 through shared memory, 64 threads each."""
+    """out[x] = img[x] + img[x + 1] + img[x + 2], by blocks of 64 threads, each with a tile of 128 in shared memory."""
     tile = [load("tile", T + i) for i in range(3)]
     return kernel(
         shared(
@@ -60,7 +60,7 @@ def test_registers_live_across_thread_loops() -> None:
 
 
 def test_loops_whose_bounds_threads_do_not_share() -> None:
-    """out[t] = the sum of t numbers from img[t] on, where t is odd."""
+    """out[t] is the sum of t numbers from img[t] on, if t is odd."""
     at = B * 64 + T
     count = registers(
         "sum",
@@ -134,7 +134,7 @@ def test_all_types_go_through_all_memories(t: DType) -> None:
 
 
 def test_lanes_exchange_values() -> None:
-    """The butterfly of a sum: in the end, all lanes have it."""
+    """A butterfly reduction: in the end, all lanes have the sum."""
     lane, stmts = T % 32, list[Stmt]()
     for k, distance in enumerate((16, 8, 4, 2, 1)):
         other = shuffle(load("r", index(k)), op("xor", lane, index(distance)))
@@ -147,7 +147,7 @@ def test_lanes_exchange_values() -> None:
 
 
 def test_indices_have_the_bits_of_the_device() -> None:
-    """2**31 is negative there."""
+    """On the device, indices have 32 bits, so 2**31 is negative."""
     far = Cast(INT32, 1, (T + (1 << 30)) * 2)
     out = np.zeros(64, np.int32)
     run(kernel(threads(64, store("out", T, far)), buffers=(("out", INT32),)), 1, out)

@@ -1,4 +1,4 @@
-"""What the simulator checks of products by warpgroups: fences, waits, and that four warps agree."""
+"""The simulator's checks of products by warpgroups: fences, waits, and agreement of the four warps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def row(first: Expr) -> Load:
 
 
 def begun(then: Stmt, a: Expr = ZERO, b: Expr = BEHIND_A, name: str = "d") -> Stmt:
-    """A product of what lies in shared memory and zeros."""
+    """Begin a product of matrices in shared memory, added to zeros."""
     assert OF is not None
     c = Shuffle(FLOAT32, 12, (const(0.0, FLOAT32),), (0,) * 12)
     apart = [CoreMatrices(64, 8 * rows, False) for rows in (64, COLUMNS)]
@@ -63,7 +63,7 @@ def test_a_product() -> None:
     run(multiplied(FENCE_PROXY, BARRIER), 1, out, img)
     a = img[: 64 * TERMS].reshape(2, 64, 8).transpose(1, 0, 2).reshape(64, TERMS).astype(np.float32)
     b = img[64 * TERMS :].reshape(2, COLUMNS, 8).transpose(1, 0, 2).reshape(COLUMNS, TERMS).astype(np.float32)
-    # Thread 32*w + 4*r + c has rows 16*w + r and 8 further, of columns 2*c and the next one of every 8.
+    # Thread 32*w + 4*r + c has rows 16*w + r and 16*w + r + 8, and columns 2*c and 2*c + 1 of every 8.
     d = (a @ b.T).reshape(4, 2, 8, 3, 4, 2).transpose(0, 2, 4, 3, 1, 5)
     np.testing.assert_array_equal(out, d.reshape(-1))
 
@@ -86,7 +86,7 @@ def test_nobody_writes_to_matrices_in_flight() -> None:
 
 
 def test_the_last_products_are_not_waited_for() -> None:
-    """Of two products, one may be in flight still."""
+    """After a wait for all but one product, the last of two products may still be in flight."""
     again = threads(SIZE, store("s", T, load("img", T, FLOAT16)))
 
     def two(products: int) -> Kernel:

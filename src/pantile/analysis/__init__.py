@@ -1,1 +1,1 @@
-"""Pure facts over the graph: intervals, access patterns, regions."""
+"""Analyses of the graph: intervals, access patterns, regions and others. They do not change it."""

@@ -1,10 +1,10 @@
-"""Affine accesses: every index of every read as scale * dim + an offset within constant bounds, if it has that form.
+"""Affine accesses. Each index of each read is written as scale * dim + an offset within constant bounds, if possible.
 
     f[2*y + 1, clamp(x - 1, 0, w)]   ->   (2 * y + [1, 1], 1 * x + [-1, -1])
     f[y // 2, r.x]                   ->   (1/2 * y + [-1/2, 0], [0, 4])        for r.x in 0..5
 
-A clamp counts as the index that it clamps, since it only moves a read nearer. An index that depends on data or on sizes
-has no such form.
+A clamp is treated like the index that it clamps, since clamping can only move a read nearer. An index that depends on
+data or on sizes has no such form.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..graph.nodes import Definition, Stage
 
 @dataclass(frozen=True)
 class Index:
-    """scale * dim + an offset in [low, high]; dim is None (and scale 0) where only constants decide."""
+    """scale * dim + an offset in [low, high]; dim is None and scale is 0 if the index does not depend on any dim."""
 
     dim: str | None
     scale: Fraction
@@ -37,7 +37,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Access:
-    """One read of a buffer; an index that has no affine form is None."""
+    """One read of a buffer. An index without affine form is None."""
 
     buffer: str
     indices: tuple[Index | None, ...]
@@ -49,7 +49,7 @@ _KNOWN: WeakKeyDictionary[Definition, dict[str, list[Access]]] = WeakKeyDictiona
 
 
 def accesses(stage: Stage, definition: Definition) -> list[Access]:
-    """Every read of the definition, including those of the stage itself."""
+    """Every read of a definition, including reads of its own stage."""
     return [a for reads in _by_buffer(stage, definition).values() for a in reads]
 
 
@@ -87,7 +87,7 @@ def _constant(low: int | Fraction, high: int | Fraction) -> Index:
 
 
 def _index(e: Expr, ranges: Mapping[str, Index]) -> Index | None:
-    """The form of an index, if it has one."""
+    """The affine form of an index; None if it has none."""
     forms: dict[int, tuple[Index | None]] = {}
 
     def visit(node: Expr) -> tuple[Index | None]:
@@ -97,7 +97,7 @@ def _index(e: Expr, ranges: Mapping[str, Index]) -> Index | None:
 
 
 def _arithmetic(e: Expr) -> tuple[Expr, ...]:
-    """The operands that determine the form of an index."""
+    """The operands that determine the affine form of an index."""
     return children(e) if isinstance(e, (Cast, Op)) else ()
 
 
@@ -117,7 +117,8 @@ def _node(e: Expr, ranges: Mapping[str, Index], parts: list[Index | None]) -> In
 
 
 def _clamped(parts: list[Index | None]) -> Index | None:
-    """The only operand of a clamp that moves with a coordinate; its limits may depend on anything else."""
+    """The only operand of a clamp that depends on a coordinate; None if there are several. The limits of the clamp do
+    not matter."""
     moving = [p for p in parts if p is not None and p.dim is not None]
     return moving[0] if len(moving) == 1 else None
 
@@ -149,7 +150,7 @@ def _mul(a: Index, b: Index) -> Index | None:
 
 
 def _floordiv(a: Index, b: Index) -> Index | None:
-    """floor(n / d) lies within 1 - 1/d below n / d, for integers n."""
+    """The form of a quotient: for an integer n, floor(n / d) is at most 1 - 1/d less than n / d."""
     if b.dim is not None or b.low != b.high or b.low <= 0:
         return None
     return Index(a.dim, a.scale / b.low, (a.low - b.low + 1) / b.low, a.high / b.low)

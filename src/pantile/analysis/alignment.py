@@ -1,12 +1,12 @@
-"""A common space for the loops of several stages, in which every dependence between them has constant distances.
+"""Aligns the loops of several stages in a common space, in which every dependence has constant distances.
 
-Stages at other resolutions are scaled: where out[x] reads f[x // 2], x of f is stretched by 2 (polymage-plus §2.2).
+Stages at other resolutions are scaled: if out[x] reads f[x // 2], x of f is stretched by 2 (polymage-plus §2.2).
 
     align(graph, {"f", "out"})  ->  scales {"f": {"x": (0, 2)}, "out": {"x": (0, 1)}},
                                     one dependence f -> out with distances ([0, 1],)
 
-Each dim of each stage is mapped to a dim of the space and a scale. A dim that is read at constant places only, such as
-the channel of an image, is mapped to none: all of it is needed at every point.
+Each dim of each stage is mapped to a dim of the space and a scale. A dim that is read only at constant indices, such as
+the channel of an image, is not mapped: all of it is needed at every point.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..dataclass import dataclass
 from ..graph.nodes import Definition, Graph, Stage
 from .access import Access, Index, accesses
 
-# Dim of the space, and by how much a step of the stage's own dim moves in it.
+# A dim of the space, and the distance in it that one step of the stage's own dim corresponds to.
 Axis = tuple[int, Fraction]
 Range = tuple[Fraction, Fraction]
 Reads = Callable[[Stage, Definition], Sequence[Access]]
@@ -27,7 +27,8 @@ Reads = Callable[[Stage, Definition], Sequence[Access]]
 
 @dataclass(frozen=True)
 class Dependence:
-    """`consumer` at point p of the space reads `producer` at p + distance, per dim of the space within a range."""
+    """At point p of the space, `consumer` reads `producer` at p + distance. `distance` is a range per dim of the
+    space."""
 
     producer: str
     consumer: str
@@ -36,14 +37,14 @@ class Dependence:
 
 @dataclass(frozen=True)
 class Alignment:
-    """The stages of a group in one space. Final scales are integers; dims without an axis are local to the stage."""
+    """The stages of a group in a common space. Scales are integers. Dims without an axis are local to their stage."""
 
     rank: int
     axes: Mapping[str, Mapping[str, Axis]]
     dependences: tuple[Dependence, ...]
 
     def reach(self) -> tuple[Range, ...]:
-        """Per dim of the space, how far reads reach at most in both directions."""
+        """The maximum distance of reads in both directions, per dim of the space."""
         none = (Fraction(0), Fraction(0))
         return tuple(
             (
@@ -55,13 +56,14 @@ class Alignment:
 
 
 def align(graph: Graph, members: Collection[str], reads: Reads = accesses) -> Alignment | None:
-    """The alignment of these stages; None if there is none with constant distances, or if they are not connected.
-    Callers that align many sets of the same stages pass a memoized `reads`."""
+    """The alignment of these stages; None if there is none with constant distances, or if they are not connected. A
+    caller that aligns many subsets of the same stages should pass a memoized `reads`."""
     return _Aligner(graph, members, reads).result()
 
 
 class _Aligner:
-    """Goes from consumers to producers. The first stage gives the space its dims, later ones may add to them."""
+    """Aligns stages from consumers to producers. The dims of the space are those of the first stage, and later stages
+    may add dims."""
 
     def __init__(self, graph: Graph, members: Collection[str], reads: Reads) -> None:
         self.reads = reads
@@ -104,7 +106,7 @@ class _Aligner:
         self.rank = stage.ndim
 
     def _propagate(self, consumer: Stage, access: Access) -> bool:
-        """Map one end of a dependence as the other one is, and return whether that was possible."""
+        """Map one end of a dependence to match the other end. Return whether that was possible."""
         producer = self.graph.producer[access.buffer]
         if consumer.name in self.axes:
             self._to_producer(consumer, producer, access)
@@ -124,7 +126,8 @@ class _Aligner:
                     mine[dim] = (axis, scale if index.scale == 1 else scale / index.scale)
 
     def _to_consumer(self, consumer: Stage, producer: Stage, access: Access) -> None:
-        """Map a consumer like a producer that is mapped already; dims without access are new dims of the space."""
+        """Map a consumer to match a producer that is already mapped. Dims that do not occur in the access become new
+        dims of the space."""
         mine = self.axes.setdefault(consumer.name, {})
         theirs = self.axes[producer.name]
         for dim, index in zip(producer.dims, access.indices, strict=True):
@@ -138,7 +141,7 @@ class _Aligner:
                 self.rank += 1
 
     def _to_integers(self) -> None:
-        """Multiply the scales of each dim of the space so that all are whole, without a common factor."""
+        """Multiply the scales of each dim of the space so that they are integers without a common factor."""
         for k in range(self.rank):
             scales = [scale for axes in self.axes.values() for axis, scale in axes.values() if axis == k]
             factor = Fraction(lcm(*(s.denominator for s in scales)))
@@ -160,7 +163,7 @@ class _Aligner:
         return tuple(distance)
 
     def _fits(self, consumer: Stage, index: Index, axis: Axis | None) -> bool:
-        """Whether a read moves as fast as its consumer does in the space; one at constant places needs no axis."""
+        """Whether a read moves through the space as fast as its consumer. A read at a constant index needs no axis."""
         if index.dim is None:
             return axis is None
         theirs = self.axes[consumer.name].get(index.dim)
@@ -170,7 +173,7 @@ class _Aligner:
 
 
 def _times(a: Fraction, factor: Fraction) -> Fraction:
-    """The product of two fractions, fast if the factor is one, as nearly all are."""
+    """The product of two fractions, with a fast path for the factor 1, which is by far the most common."""
     return a if factor == 1 else a * factor
 
 

@@ -1,8 +1,8 @@
-"""The check of a call's regions: no read leaves its input, no Func is required outside of its domain, no update writes
-outside of its output, and nothing unbounded is stored.
+"""Checks the regions of a call: no read leaves its input, no Func is required outside of its domain, no update writes
+outside of its output, and no unbounded region is stored.
 
-The boxes are those of `regions`, as compiled code computes them, so accesses that pass here stay inside of their
-arrays. Other calls are refused with the stage, the read, a pixel that fails and the remedy.
+The boxes are those of `regions`, which compiled code also computes, so accesses that pass the check stay inside their
+arrays. The error for any other call names the stage, the read, a pixel that fails, and the remedy.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _OWN_REMEDY = "pass a larger shape=, or make another Func that reads it the outp
 def check_regions(
     graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number], stored: Container[str]
 ) -> None:
-    """Raise a UserError unless all reads and writes stay inside. `shapes` are those of the outputs by stage, `scalars`
-    are params and input extents, and `stored` holds the stages that are not inlined. Checks that do not depend on
-    `stored` run once if the same call is checked before and after a search for a schedule."""
+    """Raise a UserError unless all reads and writes stay within bounds. `shapes` has the shapes of outputs by stage,
+    `scalars` has params and input extents, and `stored` contains the stages that are not inlined. If the same call is
+    checked before and after a search for a schedule, checks that do not depend on `stored` run only once."""
     sizes = (tuple(shapes.items()), tuple(scalars.items()))
     passed, boxes = _passed.get(graph, (None, None))
     is_known = passed == sizes
@@ -47,7 +47,7 @@ def check_regions(
             check.storage(stage)
         check.check_symbolic(stage, stored)
     if not is_known:
-        for name, shape in shapes.items():  # after the above: what is written outside can be dropped if that passes
+        for name, shape in shapes.items():  # after the checks above: if they pass, a caller can drop writes outside
             check.updates(graph.stage[name], shape)
         for stage in reversed(graph.stages):
             check.reads(stage)
@@ -57,13 +57,14 @@ def check_regions(
     check.check_stored(stored)
 
 
-# The sizes of the latest call that passed, and its boxes.
+# The sizes and the boxes of the latest call that passed.
 _passed: WeakKeyDictionary[Graph, tuple[Hashable, dict[str, Box]]] = WeakKeyDictionary()
 _symbolic_graphs: WeakKeyDictionary[Graph, StaticRanges | None] = WeakKeyDictionary()  # as compiled code sees them
 
 
 def region_scalars(graph: Graph) -> set[str]:
-    """The scalars that the check of a call may depend on: those of shapes, of regions and of what might overflow."""
+    """The scalars that the check of a call may depend on: those in shapes, in regions, and in arithmetic that may
+    overflow."""
     roots = [e for o in graph.outputs for e in o.shape]
     roots += [e for operations in graph.unproved.values() for e in operations]
     for s in graph.stages:
@@ -76,7 +77,7 @@ def region_scalars(graph: Graph) -> set[str]:
 
 
 def _deciding(e: Expr) -> tuple[Expr, ...]:
-    """The operands of a node that decide which elements are read."""
+    """The operands of a node that determine which elements are read."""
     if isinstance(e, Load):
         return e.indices
     return e.args[:1] if isinstance(e, Op) and e.op == "select" else ()
@@ -91,7 +92,7 @@ def _remedy(i: InputInfo) -> str:
 
 @dataclass(frozen=True)
 class _ActiveDefinition:
-    """A definition, the scope that it runs in, and the conditions under which it runs."""
+    """A definition, the scope in which it runs, and the conditions under which it runs."""
 
     stage: Stage
     definition: Definition
@@ -128,13 +129,13 @@ class _RegionCheck:
                 yield from (BufferLimits(b, owner, limits, remedy, when_empty) for b in s.buffers)
 
     def domain(self, stage: Stage, shape: tuple[int, ...]) -> None:
-        """Refuse an output shape that leaves the stated domain."""
+        """Raise an error for an output shape that exceeds the stated domain."""
         limit, requested = self.limits.get(stage.buffers[0]), self.requested[stage.name]
         if limit is not None and not _is_empty(requested) and not limit.holds(requested):
             raise messages.output_outside(stage, shape, limit)
 
     def updates(self, stage: Stage, shape: tuple[int, ...]) -> None:
-        """Refuse updates of an output that leave its array."""
+        """Raise an error for updates of an output that write outside of its array."""
         if _is_empty(self.requested[stage.name]):
             return
         limits = tuple((0, n - 1) for n in shape)
@@ -144,7 +145,7 @@ class _RegionCheck:
             self._loads(place, arrays)
 
     def reads(self, stage: Stage) -> None:
-        """Refuse reads outside of inputs, and outside of stated domains."""
+        """Raise an error for reads outside of inputs or of stated domains."""
         if stage.name in self.boxes:
             box = self.boxes[stage.name]
             for place in self._places(stage, box, stage.definitions):
@@ -152,7 +153,7 @@ class _RegionCheck:
                 self._arithmetic(place, box)
 
     def storage(self, stage: Stage) -> None:
-        """Refuse to store a stage whose required region is unbounded, or too large for memory."""
+        """Raise an error if the required region of a stored stage is unbounded or too large for memory."""
         box = self.boxes.get(stage.name, ())
         if any(map(_is_far, box)):
             raise messages.stored_without_limits(stage, box, self._unlimited(stage))
@@ -161,7 +162,7 @@ class _RegionCheck:
             raise messages.too_large(stage, extents)
 
     def _unlimited(self, producer: Stage) -> UnboundedRead | None:
-        """A read of a stage at an index without known limits."""
+        """A read of a stage at an unbounded index, if there is one."""
         reads: list[UnboundedRead] = []
         for stage in self.graph.stages:
             if stage.name in self.boxes:
@@ -172,7 +173,7 @@ class _RegionCheck:
     def _far_reads(
         self, at: _ActiveDefinition, scope: Scope, buffers: Container[str], reads: list[UnboundedRead]
     ) -> None:
-        """Append to `reads` those of some buffers whose indices have no known limits in a scope."""
+        """Append to `reads` the reads of these buffers whose indices are unbounded in a scope."""
 
         def report(load: Load, box: Box, inner: Scope) -> None:
             for axis, (index, r) in enumerate(zip(load.indices, box, strict=True)):
@@ -184,9 +185,9 @@ class _RegionCheck:
             each_load(expressions(at.definition), scope, report, wanted)
 
     def check_symbolic(self, stage: Stage, stored: Container[str]) -> None:
-        """Raise an error for reads of stored stages whose index is bounded only by the numbers of this call. In
-        compiled code, where coordinates, extents and params are symbolic, it may be bounded by its type alone, which
-        would be the extent of the buffer."""
+        """Raise an error for reads of stored stages at an index that is bounded only for the numbers of this call. In
+        compiled code, where coordinates, extents and params are symbolic, such an index may be bounded only by its
+        type, and the buffer would have the extent of the type."""
         if stage.name not in self.boxes:
             return
         for at in self._places(stage, self.boxes[stage.name], stage.definitions):
@@ -205,8 +206,8 @@ class _RegionCheck:
                     raise messages.stored_without_limits(stage, written)
 
     def check_stored(self, stored: Container[str]) -> None:
-        """Raise an error for reads outside of arrays that only compiled code makes: it computes a stored stage at all
-        places where any call may read it, which may be more than this call requires."""
+        """Raise an error for out-of-bounds reads that only compiled code would make: it computes a stored stage
+        wherever any call may read it, which may exceed the region that this call requires."""
         if self.graph not in _symbolic_graphs:
             _symbolic_graphs[self.graph] = in_code(self.graph)
         symbolic = _symbolic_graphs[self.graph]
@@ -235,7 +236,7 @@ class _RegionCheck:
         return has_floats(index) or bool(loaded(index)) and not self.scope.keys().isdisjoint(names(index))
 
     def _places(self, stage: Stage, box: Box, definitions: Iterable[Definition]) -> Iterable[_ActiveDefinition]:
-        """The definitions that have points to run at."""
+        """The definitions that run at one point at least."""
         for d in definitions:
             scope = definition_scope(stage, d, box, self.scope)
             scope = where_it_holds(d, scope)
@@ -249,7 +250,8 @@ class _RegionCheck:
             raise messages.written_outside(at.stage, at.definition, shape, witness)
 
     def _arithmetic(self, at: _ActiveDefinition, box: Box) -> None:
-        """Refuse index arithmetic that may overflow 64 bits; near coordinates, only if types do not rule that out."""
+        """Raise an error for index arithmetic that may overflow 64 bits. If all coordinates are small, only arithmetic
+        that types do not prove safe is checked."""
         near = all(r.bounded and max(-r.low, r.high) <= COORDINATE for r in box)
         for e in self.graph.unproved.get(id(at.definition), ()) if near else _index_arithmetic(at.definition):
             values = interval(e, at.scope)
@@ -257,7 +259,8 @@ class _RegionCheck:
                 raise messages.overflows(at.stage, at.definition, e)
 
     def _loads(self, at: _ActiveDefinition, limits: Mapping[str, BufferLimits]) -> None:
-        """Refuse reads that leave the limits of their buffers; the definition's own condition counts as true."""
+        """Raise an error for reads that leave the limits of their buffers, assuming that the definition's own condition
+        holds."""
 
         def report(load: Load, box: Box, scope: Scope) -> None:
             limit = limits[load.buffer]
@@ -275,8 +278,8 @@ def _index_arithmetic(d: Definition) -> Iterable[Op]:
 
 
 def ends_are_numbers(index: Expr, in_code: Scope, at_call: Scope) -> bool:
-    """Whether all ends of float intervals that compiled code computes for an index are finite in a call; an expression
-    that is one number in a call is its own end, whatever it depends on."""
+    """Whether all ends of float intervals that compiled code computes for an index are finite in a call. A
+    subexpression that is a single number in a call is its own end, and is not looked into."""
     if not has_floats(index):
         return True
     code, call = Evaluator(in_code), Evaluator(at_call)
@@ -290,7 +293,7 @@ def _is_finite(in_code: Interval, at_call: Interval) -> bool:
 
 
 def _is_far(r: Interval) -> bool:
-    """Whether a range is unbounded, or longer than any axis of an array."""
+    """Whether a range is unbounded or longer than any axis of an array."""
     known = all(isinstance(end, int) for end in (r.low, r.high))
     return not r.bounded or known and bool(r.high - r.low >= MOST)
 
@@ -301,7 +304,7 @@ def _is_empty(ranges: Iterable[Interval]) -> bool:
 
 
 def _computed(_: Stage, box: Box) -> Box:
-    """The box to compute: an empty one, at a fixed place, if the required region is empty."""
+    """The box to compute. If the required region is empty, it is a fixed empty box."""
     return tuple(Interval(0, -1) for _ in box) if _is_empty(box) else box
 
 
@@ -309,7 +312,7 @@ _EXACT = Rules(lambda ranges: int(_is_empty(ranges)), _computed)
 
 
 def how_to_fill(extents: Sequence[Expr], scope: Scope, sizes: Container[str]) -> str:
-    """The remedy for a domain some of whose extents are not positive; `sizes` names the inputs' extents.
+    """The remedy for a domain with extents that are not positive; `sizes` has the names of the inputs' extents.
 
     img.shape[0]//128, img.shape[1]//128 at a shape of (40, 200)
         ->  img.shape[0]//128 is 0: pass arrays with img.shape[0] >= 128
@@ -323,7 +326,8 @@ def how_to_fill(extents: Sequence[Expr], scope: Scope, sizes: Container[str]) ->
 
 
 def _least_size(extent: Expr, scope: Scope, sizes: Container[str]) -> tuple[str, int] | None:
-    """The one size that `extent` depends on, and from where on it is positive; None if that cannot be told."""
+    """The only size that `extent` depends on, and its smallest value for which `extent` is positive; None if that
+    cannot be determined."""
     if len(names(extent)) != 1:
         return None
     (name,) = names(extent)

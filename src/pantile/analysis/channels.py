@@ -1,17 +1,17 @@
-"""The number of channels of each stage's pixels: the extent of the last dim, if it is a small constant.
+"""Finds the number of channels of each stage's pixels: the extent of the last dim, if it is a small constant.
 
     out[y, x, c] = up[y, x, c] over [h, w, 3];  up[y, x, c] = ...     ->  {"out": 3, "up": 3}
     gray[y, x] = lab[y, x, 0] + lab[y, x, 2]                          ->  {"lab": 3}
 
-Or the number of planes: the extent of the dim before rows and columns. Only dims at this position are followed, from
-consumers to producers, as integers: all other parts of an index may have any value.
+It also finds the number of planes: the extent of the dim before rows and columns. Only dims at this position are
+followed, from consumers to producers, as integers: all other parts of an index may have any value.
 
-Planes are numbered where each has a different formula, which the first coordinate selects:
+Planes are numbered if each has a different formula, which the first coordinate selects:
 
     part[k, y, x] = select(k == 0, img[2*y, x] - img[2*y + 1, x], select(k == 1, img[2*y + 1, x], ...))
 
-In an unrolled loop over planes, each plane evaluates only its own formula, and common subexpressions of formulas are
-computed once; in a loop that is not unrolled, all formulas would be computed for every value.
+In an unrolled loop over planes, each plane evaluates only its own formula, and common subexpressions of the formulas
+are computed once. In a loop that is not unrolled, all formulas would be computed for every value.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from .interval import EVERYTHING, Interval, interval
 MOST_CHANNELS = 4
 LEAST_AXES = 3  # of a picture whose last axis may be channels
 LAST, PLANE = -1, -3  # the axes of channels and of planes
-# The extents of stages by axis, cached because every schedule of a graph uses them.
+# The known extents of stages by axis, cached because every schedule of a graph uses them.
 _KNOWN: WeakKeyDictionary[Graph, dict[int, dict[str, int]]] = WeakKeyDictionary()
-MOST_NUMBERED = 32  # planes that are unrolled
+MOST_NUMBERED = 32  # numbered planes that are unrolled, at most
 
 
 def few_along(shape: tuple[Any, ...]) -> int | None:
-    """The axis of a picture's channels, or else of its planes, if there are a few."""
+    """The axis of a picture's channels, or else of its planes, if there are only a few of them; otherwise None."""
     few = [type(n) is int and 1 <= n <= MOST_CHANNELS for n in shape]
     if few[LAST]:
         return LAST
@@ -42,12 +42,13 @@ def few_along(shape: tuple[Any, ...]) -> int | None:
 
 
 def channels(graph: Graph) -> dict[str, int]:
-    """Picture stage -> the extent of its required region along its last dim, if that is small."""
+    """Map picture stages to the extent of their required region along the last dim, if that is small."""
     return _few(graph, LAST)
 
 
 def planes(graph: Graph, interleaved: Collection[str]) -> dict[str, int]:
-    """Picture stage without channels -> the extent of its region along the dim before rows and columns, if small."""
+    """Map picture stages without channels to the extent of their region along the dim before rows and columns, if that
+    is small."""
     return {name: count for name, count in _few(graph, PLANE).items() if name not in interleaved}
 
 
@@ -56,7 +57,7 @@ def _few(graph: Graph, axis: int) -> dict[str, int]:
 
 
 def extents(graph: Graph, axis: int) -> dict[str, int]:
-    """Picture stage -> the extent of its required region along an axis, if that is known."""
+    """Map picture stages to the extent of their required region along an axis, if that is known."""
     known = _KNOWN.setdefault(graph, {})
     if axis not in known:
         has_pictures = any(s.ndim >= LEAST_AXES for s in graph.stages)
@@ -93,14 +94,14 @@ def _is_known(end: Interval) -> bool:
 
 
 def _written_and_read(stage: Stage, d: Definition, axis: int) -> Iterator[Expr]:
-    """The indices along an axis at which an update meets its own stage, apart from its pure coordinate."""
+    """The indices along an axis at which an update writes or reads its own stage."""
     if stage.ndim >= -axis:
         yield d.indices[axis]
         yield from (e.indices[axis] for e in d.loads if e.buffer in stage.buffers)
 
 
 def _values(index: Expr, stage: Stage, d: Definition, axis: int, end: Interval) -> Interval:
-    """The values of an index along an axis, while the dim of the stage there ranges over `end`."""
+    """The values of an index, while the stage's dim at this axis ranges over `end`."""
     scope = dict.fromkeys(names(index), EVERYTHING)
     for r in d.domain:
         if isinstance(r.min, Const) and isinstance(r.extent, Const):
@@ -111,7 +112,8 @@ def _values(index: Expr, stage: Stage, d: Definition, axis: int, end: Interval) 
 
 
 def numbered(graph: Graph) -> dict[str, int]:
-    """Stage -> its number of planes, if these are numbered planes or reductions of such, and more than a few."""
+    """Map stages to their number of planes, if these are numbered planes, or reductions of such, and more than a
+    few."""
     able = [s for s in graph.stages if s.ndim >= LEAST_AXES]
     able = [s for s in able if s.ndim > LEAST_AXES or s.name not in channels(graph)]  # their first dim is rows
     chosen = {s.name for s in able if _chooses(s)}
@@ -123,7 +125,7 @@ def numbered(graph: Graph) -> dict[str, int]:
 
 
 def _chooses(stage: Stage) -> bool:
-    """Whether some select compares the first coordinate, and nothing else, for equality."""
+    """Whether some select tests only the first coordinate for equality."""
     values = () if stage.updates else walk_values(*stage.pure.values)
     conditions = [e.args[0] for e in values if isinstance(e, Op) and e.op == "select"]
     return any(isinstance(c, Op) and c.op == "eq" and names(c) == {stage.dims[0]} for c in conditions)

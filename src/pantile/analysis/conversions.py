@@ -1,4 +1,4 @@
-"""Stages whose values all consumers convert to the same type, many times: graph -> the type that they are read as."""
+"""Finds stages whose values all consumers convert to the same type, many times, and the type that they are read as."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from ..expr.visit import children, loaded, walk
 from ..graph.nodes import Definition, Graph
 from .regions import expressions
 
-# The number of terms from which on their conversions cost more than storing and loading a few more bytes.
+# The number of terms of a sum from which on converting them costs more than storing and loading wider elements.
 MANY_TERMS = 32
 
 
 def conversions(graph: Graph) -> dict[str, DType]:
-    """The stages that are only ever read to be converted to one wider type, and that by sums of many terms."""
+    """The stages all of whose reads are converted to one wider type, and which a sum of many terms reads; with that
+    type."""
     definitions = [d for s in graph.stages for d in s.definitions]
     if all(terms(d) < MANY_TERMS for d in definitions):
         return {}
@@ -32,8 +33,8 @@ def conversions(graph: Graph) -> dict[str, DType]:
 
 
 def worth_storing(graph: Graph) -> set[str]:
-    """The stages of `conversions` to store even if they are cheap to compute: all but those that are read at indices
-    that depend on data, whose required region is not known."""
+    """The stages of `conversions` that are worth storing even if they are cheap to compute: all except those that are
+    read at data-dependent indices, because their required region is not known."""
     anywhere = {
         e.buffer for s in graph.stages for d in s.definitions for e in d.loads if any(loaded(i) for i in e.indices)
     }
@@ -47,7 +48,8 @@ def _only(types: set[DType | None]) -> DType | None:
 
 
 def _read_as(d: Definition) -> dict[str, set[DType | None]]:
-    """Buffer -> the types that its loads are directly converted to; None for a load that is used as it is."""
+    """Map buffers to the types that their loads are directly converted to; None stands for a load that is not
+    converted."""
     types: dict[str, set[DType | None]] = {}
 
     def note(e: Expr, as_type: DType | None) -> None:
@@ -63,5 +65,6 @@ def _read_as(d: Definition) -> dict[str, set[DType | None]]:
 
 
 def terms(d: Definition, unknown: int = MANY_TERMS) -> int:
-    """How often a definition runs for one of its values; `unknown` stands for an extent that is not constant."""
+    """The number of times that a definition runs for each value; `unknown` stands for an extent that is not
+    constant."""
     return math.prod(int(r.extent.value) if isinstance(r.extent, Const) else unknown for r in d.domain)

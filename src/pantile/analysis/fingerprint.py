@@ -1,6 +1,6 @@
-"""A graph's identity across processes: equal for graphs that compile to the same code.
+"""Fingerprints of graphs, which are the same in all processes and equal for graphs that compile to the same code.
 
-Names count, since code refers to them; the user's lines and the defaults of params do not.
+They include names, since code refers to them, but neither the user's lines nor the defaults of params.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def fingerprint(graph: Graph) -> str:
 
 
 class _GraphDigest:
-    """Writes a graph as lines of text. Equal expressions share one line, which others refer to by its number."""
+    """Writes a graph as lines of text. Equal expressions share one line, and others refer to it by its number."""
 
     def __init__(self) -> None:
         self.lines: dict[str, int] = {}
@@ -53,7 +53,7 @@ class _GraphDigest:
         return [self.expression(e) for e in several]
 
     def expression(self, e: Expr) -> int:
-        """The number of the expression's line."""
+        """The number of an expression's line."""
         return each_once(e, self.known, self.line)
 
     def line(self, e: Expr) -> int:
@@ -63,7 +63,7 @@ class _GraphDigest:
 
 
 def _attribute(e: Expr) -> str:
-    """The attribute of a node besides its type and operands. Loads of a graph have no masks."""
+    """The attribute of a node in addition to its type and operands. Loads of a graph have no masks."""
     if isinstance(e, Const):
         return repr(e.value)
     if isinstance(e, Var):

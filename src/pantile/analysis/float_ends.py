@@ -1,11 +1,11 @@
-"""Ends of ranges of floats: Python numbers, NumPy arrays, or expressions of the float's own type that code evaluates.
+"""The ends of float intervals: Python numbers, NumPy arrays, or expressions of the float's type that code evaluates.
 
-    cast("int32", floor((y + 0.5)/p)),  y in [lo, hi]   ->   [int32(floor((float32(lo) + 0.5)/p)), the same of hi]
+    cast("int32", floor((y + 0.5)/p)),  y in [lo, hi]   ->   [int32(floor((float32(lo) + 0.5)/p)), likewise for hi]
 
-Rounding keeps order, so that arithmetic on the ends, in the type and with the operations of the values, has all values
-between its results. Where code may round a value otherwise than its ends, ends go outwards: by a few units of the last
-place in code, and by more of them in numbers, so that what the check of a call has seen holds all that code computes.
-NaN becomes 0 as an integer, and has no order: calls in which an end that code computes would be NaN are refused
+Rounding is monotonic, so arithmetic on the ends, in the type and with the operations of the values, bounds all values.
+If code may round a value differently than its ends, the ends are moved outwards: by a few units in the last place in
+code, and by more of them in numbers, so that the intervals in the check of a call contain those in code. NaN becomes 0
+as an integer, and is unordered: calls in which an end that code computes would be NaN are rejected
 (`bounds.ends_are_numbers`).
 """
 
@@ -24,9 +24,9 @@ from ..expr.nodes import Const, Expr, Op
 from ..expr.types import FLOAT32, FLOAT64, INDEX, UINT64, DType
 
 End = Any  # int | float | np.ndarray | Expr | None
-COMPUTED = (FLOAT32, FLOAT64)  # the types in which code computes ends; numbers of 16 bits overflow too early
-_ULPS_IN_CODE = 3  # two roundings of the value, two of its end, one of the step itself, each half a unit
-_ULPS = 6  # twice as far, for the roundings that code may do in addition
+COMPUTED = (FLOAT32, FLOAT64)  # the types in which code computes ends; 16-bit floats would overflow too early
+_ULPS_IN_CODE = 3  # covers two roundings of the value, two of its end, and one of moving it, each half a unit
+_ULPS = 6  # twice as far, to cover additional roundings in code
 _PYTHON: dict[str, Callable[[float], float]] = {
     "floor": math.floor,
     "ceil": math.ceil,
@@ -47,7 +47,7 @@ def is_finite(x: End) -> bool:
 
 
 def rounded(end: End, t: DType) -> End:
-    """An integer or float rounded to the type; None if that is not known."""
+    """Round an integer or float to the type; None if the result is not known."""
     if isinstance(end, Const):
         end = end.value
     if isinstance(end, Expr):
@@ -58,7 +58,7 @@ def rounded(end: End, t: DType) -> End:
 
 
 def outwards(low: End, high: End, t: DType) -> tuple[End, End]:
-    """Ends moved outwards, so that they bound their values however these are rounded."""
+    """Move ends outwards, so that they bound their values however these are rounded."""
     return _widen(low, t, min, np.minimum, build.minimum), _widen(high, t, max, np.maximum, build.maximum)
 
 
@@ -73,9 +73,9 @@ def _widen(
 
 
 def may_be_rounded_otherwise(e: Op) -> bool:
-    """Whether compiled code may round a result differently. Unless code is strict, a product in a sum may be fused, so
-    that it is not rounded, and a quotient by a constant may become a product with the reciprocal. Powers of two are
-    exact in any case."""
+    """Whether compiled code may round a result differently. Unless code is strict, a product in a sum may be fused and
+    so not rounded, and a quotient by a constant may become a product with the reciprocal. Factors and divisors that are
+    powers of two are always exact."""
     if e.op == "mul":
         return not any(map(_is_power_of_two, e.args))
     return e.op in ("div", "floordiv") and not _is_power_of_two(e.args[1])
@@ -86,7 +86,7 @@ def _is_power_of_two(e: Expr) -> bool:
 
 
 def whole(name: str, end: End) -> End:
-    """An end of the floor, ceil, round or trunc of values."""
+    """An end of the floor, ceil, round or trunc of values, given their end."""
     if isinstance(end, Expr):
         return build.unary(name, end)
     if isinstance(end, np.ndarray):
@@ -95,7 +95,8 @@ def whole(name: str, end: End) -> End:
 
 
 def truncated(end: End, to: DType) -> End:
-    """An end of values that are cast to an integer type, whose range saturates them; None if nothing else is known."""
+    """An end of values that are cast to an integer type and saturate at its range, given their end; None if it is not
+    known."""
     if isinstance(end, Expr):
         return None if to is UINT64 else build.cast(INDEX, build.cast(to, end))
     if isinstance(end, np.ndarray):
@@ -106,7 +107,7 @@ def truncated(end: End, to: DType) -> End:
 
 
 def corners(f: Callable[[End, End], End], a: Sequence[End], b: Sequence[End]) -> tuple[End, End]:
-    """The ends of f, a product or quotient, of values between the given ends; None if they are not known."""
+    """The ends of f(x, y), a product or quotient, for x and y between the given ends; None if they are not known."""
     given = [x for x in (*a, *b) if not isinstance(x, (Expr, np.ndarray))]
     if not all(map(is_finite, given)) or f is truediv and not any(isinstance(x, Expr) for x in b) and not _one_sign(b):
         return None, None
@@ -121,5 +122,5 @@ def corners(f: Callable[[End, End], End], a: Sequence[End], b: Sequence[End]) ->
 
 
 def _one_sign(ends: Sequence[End]) -> bool:
-    """Whether no value between these numbers is 0. Compiled code runs only where that is so."""
+    """Whether no value between these numbers is 0. Compiled code runs only if this holds."""
     return bool(np.all([np.asarray(x) > 0 for x in ends]) or np.all([np.asarray(x) < 0 for x in ends]))

@@ -1,4 +1,4 @@
-"""Inlining: some stages are substituted into their consumers. (graph + names -> graph without them)
+"""Inlining: substitutes stages into their consumers (graph + names -> graph without these stages).
 
 before:  gray[y, x] = img[y, x, 0] + img[y, x, 1];  out[y, x] = gray[y, x - 1] + gray[y, x + 1]
 after:   out[y, x] = (img[y, x - 1, 0] + img[y, x - 1, 1]) + (img[y, x + 1, 0] + img[y, x + 1, 1])
@@ -22,7 +22,7 @@ from .regions import expressions
 
 
 def substituted(graph: Graph, names: Collection[str]) -> Graph:
-    """The graph with the named stages inlined; all of them have a closed form."""
+    """The graph with the named stages inlined. All of them must have a closed form."""
     others = [s.name for s in graph.stages if s.name not in names]
     return replace(graph, stages=tuple(rewritten(graph, names, others).values()))
 
@@ -40,7 +40,7 @@ def rewritten(graph: Graph, names: Collection[str], wanted: Collection[str]) -> 
 
 
 def without_unread(graph: Graph) -> Graph:
-    """The graph without dead stages, such as one that only an unused value of an inlined stage read."""
+    """The graph without dead stages, such as one that only an unused value of an inlined stage reads."""
     needed: set[str] = set(graph.output)
     for stage in reversed(graph.stages):
         if stage.name in needed:
@@ -56,8 +56,9 @@ class _InlinedStages:
     """The values of inlined stages, and their uses, shared between equal reads.
 
     A use is expanded from the stage's original definition and the uses that it needs in turn, so that there is one
-    expression per distinct read. (Values that were expanded beforehand would be copied into each use. The copies would
-    share nothing, and a recurrence such as t[k] = 2*x*t[k - 1] - t[k - 2] would have as many as Fibonacci numbers say.)
+    expression per distinct read. (If values were expanded beforehand, they would be copied into each use. The copies
+    would share nothing, and their number in a recurrence such as t[k] = 2*x*t[k - 1] - t[k - 2] would be a Fibonacci
+    number.)
     """
 
     def __init__(self) -> None:
@@ -76,7 +77,7 @@ class _InlinedStages:
         return stage.changed(lambda d: d.changed(lambda e: new[id(e)]))
 
     def _expand(self, roots: Sequence[Expr]) -> list[Expr]:
-        """The expressions without reads of inlined stages. Pending uses are on an explicit stack instead of Python's:
+        """Expand all reads of inlined stages in expressions. Pending uses are on an explicit stack, not Python's, since
         thousands of stages may be inlined."""
         stack: list[tuple[Use | None, Sequence[Expr]]] = [(None, roots)]
         while True:
@@ -94,7 +95,8 @@ class _InlinedStages:
                 stack.pop()
 
     def _attempt(self, wanted: Sequence[Expr]) -> tuple[list[Expr], dict[Use, Expr]]:
-        """The expressions, expanded by the uses that exist, and the definitions to expand for those that do not."""
+        """Expand expressions by the known uses. If some uses are missing, return the values to expand for them
+        instead."""
         missing: dict[Use, Expr] = {}
 
         def change(e: Expr) -> Expr | None:
@@ -118,12 +120,12 @@ class _InlinedStages:
 
 
 def point_of(stage: Stage, indices: tuple[Expr, ...]) -> Mapping[str, Expr]:
-    """The values of the dims of a stage where it is read at these indices."""
+    """The values of a stage's dims for a read at these indices."""
     return dict(zip(stage.dims, indices, strict=True))
 
 
 def as_expression(stage: Stage) -> Stage:
-    """The stage with its reductions unrolled, as part of its pure definition."""
+    """The stage with its reductions unrolled into its pure definition."""
     return replace(stage, pure=replace(stage.pure, values=closed_form(stage)), updates=())
 
 

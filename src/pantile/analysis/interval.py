@@ -1,18 +1,18 @@
-"""The interval evaluator: which values an expression can take while its variables range over intervals.
+"""The interval evaluator, which bounds the values of an expression while its variables range over intervals.
 
-There is one implementation, generic in its scalars. With Python ints it checks a call's regions, with NumPy arrays the
-cost model evaluates many candidate tiles at once, and with expressions it builds the arithmetic that computes a tile's
+There is one implementation, generic in its scalars. With Python ints, it checks a call's regions; with NumPy arrays,
+the cost model evaluates many candidate tiles at once; with expressions, it builds the arithmetic that computes a tile's
 bounds at run time.
 
     interval(2*x + 1, {"x": Interval(0, 9)})  ->  Interval(1, 19)
 
-Constants stay Python numbers in every mode. A bound of None is unknown (plus or minus infinity). Arithmetic of type
-index is exact. That of data wraps: its result is operand only where it provably stays within its type. Ends that are
-expressions are indices; those of floats are of their type (`float_ends`).
+Constants stay Python numbers in every mode. A bound of None is unknown (plus or minus infinity). Index arithmetic is
+exact. Integer arithmetic on data wraps, so its result is known only if it provably stays within its type. Ends that are
+expressions are indices, except that the ends of floats have their type (`float_ends`).
 
     interval_values      intervals and their scalars
-    interval_rules       what each operation makes of intervals, in exact arithmetic
-    interval_types       what code makes of them in types: wrapping, saturation, rounding
+    interval_rules       the rule of each operation, in exact arithmetic
+    interval_types       the effects of types: wrapping, saturation, rounding
     interval_conditions  how conditions narrow the intervals of variables
 """
 
@@ -34,49 +34,49 @@ __all__ = [
     "EVERYTHING", "MOST_SCOPES", "Evaluator", "Interval", "IntervalProgram", "LazyInterval", "Scalar", "Scope",
     "interval", "narrowed_by", "refine", "smax", "smin", "type_range", "values_of",
 ]  # fmt: skip
-MOST_SCOPES = 32  # scopes that an expression is evaluated in, one for each path to it through selects
+MOST_SCOPES = 32  # scopes in which an expression is evaluated, one for each path to it through selects
 _MAY_WRAP = {"add", "sub", "neg", "mul", "floordiv", "abs", "shl"}
 
 
 def values_of(buffer: str) -> str:
-    """The name under which a scope holds the range of a buffer's values, where more is operand of it than its type."""
+    """The name under which a scope holds the range of a buffer's values, if more than its type is known."""
     return f"{buffer}[]"
 
 
 def interval(e: Expr, scope: Scope) -> Interval:
-    """The values of `e`; a variable that is not in scope stands for itself."""
+    """The interval of the values of `e`. A variable that is not in scope stands for itself."""
     return Evaluator(scope).visit(e)
 
 
 def refine(scope: Scope, condition: Expr, holds: bool, by: Evaluator | None = None) -> Scope:
-    """The scope where `condition` holds (or does not), with variables bounded by its comparisons; the same object if
-    none is. `by` is an evaluator that may have evaluated parts of the condition in this scope."""
+    """The scope in which `condition` holds (or does not), with variables bounded by its comparisons; the same object if
+    it bounds none. `by` is an evaluator that may have evaluated parts of the condition in this scope."""
     return refine_by(Evaluator(scope) if by is None else by.at(scope), condition, holds)
 
 
 class Evaluator:
-    """Evaluates an expression, once per shared node and without recursion. The branches of selects are evaluated under
-    what their conditions imply, each by another evaluator.
+    """Evaluates an expression without recursion, each shared node once. A branch of a select is evaluated in the scope
+    that its condition implies, by an evaluator of its own.
 
-    A node that is shared by many such branches is evaluated under some of their conditions and then under none, because
-    there may be as many sets of conditions as there are paths through the selects.
+    A node that many such branches share is evaluated under some of their conditions and then under none, because there
+    may be as many sets of conditions as there are paths through the selects.
     """
 
     def __init__(self, scope: Scope, outermost: Evaluator | None = None) -> None:
         self.scope = scope
         self.memo: dict[int, Interval] = {}
-        self.outermost = outermost  # None: this is the outermost one
-        self.is_loose = False  # of the outermost: whether it was used in the place of one whose scope is narrower
+        self.outermost = outermost  # None if this is the outermost evaluator
+        self.is_loose = False  # of the outermost evaluator: whether it was used in place of one with a narrower scope
         self.often: dict[int, int] = {} if outermost is None else outermost.often
         self.branches: dict[tuple[int, bool], tuple[Expr, Evaluator]] = {}
-        self.made: list[Expr] = []  # expressions that only the memo, by their ids, refers to
+        self.made: list[Expr] = []  # keeps expressions alive to which only the memo refers, by their ids
 
     def at(self, scope: Scope) -> Evaluator:
-        """This evaluator, or one of another scope."""
+        """An evaluator of this scope: this one if the scope is its own."""
         return self if scope is self.scope else Evaluator(scope)
 
     def of_built(self, e: Expr) -> Interval:
-        """Evaluate an expression that was built for this purpose, and keep it alive as long as the memo has its id."""
+        """Evaluate an expression that was built for this purpose, and keep it alive while its id is in the memo."""
         self.made.append(e)
         return self.visit(e)
 
@@ -119,7 +119,7 @@ class Evaluator:
         return self.branches[operand][1]
 
     def of(self, e: Expr) -> Evaluator:
-        """The evaluator for a node in this scope: this one for variables and constants, which take no time."""
+        """The evaluator for a node in this scope; this one for variables and constants, which take no time."""
         if id(e) in self.memo or not e.operands:
             return self
         return self.unless_often(self.often.get(id(e), 0))
@@ -132,7 +132,7 @@ class Evaluator:
         return self.outermost
 
     def operands(self, e: Expr) -> list[tuple[Evaluator, Expr]]:
-        """The operands that `node` needs, and the evaluators that evaluate them."""
+        """The operands that `node` needs, each with the evaluator to evaluate it."""
         if not isinstance(e, (Op, Cast, Broadcast, Ramp)) or e.dtype.is_bool or self.is_scalar(e):
             return []
         if isinstance(e, Op) and e.op == "select":
@@ -156,7 +156,7 @@ class Evaluator:
             return variable_range(self.scope[e.name], e.dtype)
         if isinstance(e, Var) and e.dtype in float_ends.COMPUTED:
             return Interval(e, e, sure=True)
-        if self.is_scalar(e):  # both ends share it: otherwise each use would double the expression
+        if self.is_scalar(e):  # both ends share it; otherwise, each use would double the expression
             return Interval.point(build.cast(INDEX, e))
         if e.dtype.is_bool:
             return Interval(0, 1)
@@ -178,8 +178,9 @@ class Evaluator:
         return EVERYTHING
 
     def is_scalar(self, e: Expr) -> bool:
-        """Whether an expression is one number at run time, so that it is its own bound, wrapped or not. Floats may be
-        rounded otherwise at the next place, and uint64 has numbers that no index has."""
+        """Whether an expression is a single number at run time, so that it is its own bound, whether it wraps or not.
+        This excludes floats, which may be rounded differently where they occur again, and uint64, some of whose values
+        do not fit an index."""
         own = names(e)
         if not own or not self.scope.keys().isdisjoint(own) or not e.dtype.is_int or e.dtype is UINT64 or e.lanes > 1:
             return False
@@ -254,7 +255,8 @@ class IntervalProgram:
 def _step(
     e: Expr, positions: Mapping[int, int]
 ) -> tuple[Callable[..., Interval], tuple[int, ...]] | Interval | str | None:
-    """A rule and the positions of its operands, the interval of a constant, or the name of a variable; else None."""
+    """The step for a node: a rule and the positions of its operands, the interval of a constant, or the name of a
+    variable. None for any other node."""
     if e.dtype is not INDEX:
         return None
     if isinstance(e, Const):

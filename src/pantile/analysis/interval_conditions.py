@@ -1,4 +1,4 @@
-"""Conditions narrow the intervals of variables: where x < y holds, x is at most the greatest y less one.
+"""Narrows the intervals of variables by conditions: if x < y holds, x is at most the largest y minus 1.
 
 refine_by(evaluator of {"x": [0, 9], "y": [0, 4]}, x < y, True)  ->  {"x": [0, 3], "y": [1, 4]}
 """
@@ -18,22 +18,22 @@ _DEEPEST = 2  # the nesting depth of conditions that refine a scope
 
 
 class ScopeEvaluator(Protocol):
-    """What refining needs of an evaluator."""
+    """The part of an evaluator that refining a scope needs."""
 
     scope: Scope
 
     def at(self, scope: Scope) -> ScopeEvaluator:
-        """This evaluator, or one of another scope."""
+        """An evaluator of this scope: this one if the scope is its own."""
 
     def of_built(self, e: Expr) -> Interval:
         """The interval of an expression that was built for this purpose."""
 
 
 def refine_by(by: ScopeEvaluator, condition: Expr, holds: bool) -> Scope:
-    """The scope of an evaluator where `condition` holds (or does not), with variables bounded by its comparisons; the
-    same object if none is.
+    """The scope of an evaluator in which `condition` holds (or does not), with variables bounded by its comparisons;
+    the same object if it bounds none.
 
-    Deeply nested conditions are ignored: each would be evaluated for all paths through the conditions inside of it."""
+    Deeply nested conditions are ignored: each would be evaluated for all paths through the conditions inside it."""
     scope = by.scope
     if _depth(condition) > _DEEPEST:
         return scope
@@ -52,7 +52,7 @@ def refine_by(by: ScopeEvaluator, condition: Expr, holds: bool) -> Scope:
 
 
 def narrowed_by(condition: Expr) -> frozenset[str]:
-    """The variables that `refine_by` may bound: none for y % 2 == 0."""
+    """The variables that `refine_by` may bound by a condition: none for y % 2 == 0."""
     variables: set[str] = set()
     stack = [condition]
     while stack:
@@ -67,7 +67,7 @@ def narrowed_by(condition: Expr) -> frozenset[str]:
 
 @once_per_node("_depth")
 def _depth(e: Expr) -> int:
-    """The nesting depth of conditions of selects."""
+    """The nesting depth of selects inside conditions of selects."""
     below = [_depth(c) for c in children(e)]
     if isinstance(e, Op) and e.op == "select":
         below[0] += 1
@@ -93,7 +93,7 @@ _OPPOSITE = {"le": "gt", "lt": "ge", "ge": "lt", "gt": "le", "eq": "ne", "ne": "
 
 
 def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int, by: ScopeEvaluator) -> Scope:
-    """Use a + strict <= b, that is c*v + rest <= 0 for each variable v."""
+    """Refine a scope by a + strict <= b, that is, by c*v + rest <= 0 for each variable v."""
     form = linear(a).plus(linear(b), -1)
     if not any(_named(atom) in scope for atom, _ in form.terms.values()):
         low = by.of_built(form.expr()).low
@@ -113,6 +113,7 @@ def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int, by: ScopeEvaluator) 
 
 
 def _named(atom: Expr) -> str:
-    """The name of the variable that an atom is, a coordinate or a param cast to an index; otherwise an empty string."""
+    """The name of an atom that is a variable: a coordinate, or a param cast to an index. An empty string for any other
+    atom."""
     e = atom.value if isinstance(atom, Cast) else atom
     return e.name if isinstance(e, Var) else ""

@@ -1,4 +1,5 @@
-"""The rule of each operation: the interval of its result from those of its operands, in exact arithmetic.
+"""The interval rule of each operation, which computes the interval of its result from those of its operands in exact
+arithmetic.
 
 OPS["add"](Interval(0, 4), Interval(1, 2))  ->  Interval(1, 6)
 """
@@ -17,7 +18,8 @@ from .interval_values import EVERYTHING, FARTHEST, Interval, Scalar, beyond_type
 
 
 def _ends(f: Callable[[Scalar, Scalar], Scalar], low: tuple[Scalar, Scalar], high: tuple[Scalar, Scalar]) -> Interval:
-    """f for each end; once if both have the same operands, so that a point stays a point."""
+    """The interval from f(*low) to f(*high). If both have the same operands, f is applied once, so that a point stays a
+    point."""
     (a, b), (c, d) = low, high
     least = _end(f, a, b)
     return Interval(least, least if a is c and b is d else _end(f, c, d))
@@ -30,7 +32,7 @@ def _end(f: Callable[[Scalar, Scalar], Scalar], a: Scalar, b: Scalar) -> Scalar:
 
 
 def _does_not_fit(a: Scalar, b: Scalar) -> bool:
-    """Whether one is an integer expression, and the other a number that its type does not have."""
+    """Whether one operand is an integer expression, and the other is a number that does not fit its type."""
     number, other = (a, b) if isinstance(b, Expr) else (b, a)
     return type(number) is int and beyond_type(number, other)
 
@@ -48,7 +50,7 @@ def _neg(a: Interval) -> Interval:
 
 
 def _by_number(f: Callable[[Scalar, Scalar], Scalar], a: Interval, number: Scalar) -> Interval:
-    """The range of the products of an interval with a number other than 0, or of its quotients by one."""
+    """The range of f, a product with or quotient by a nonzero number, for values in an interval."""
     least, most = (a.low, a.high) if number > 0 else (a.high, a.low)
     return _ends(f, (least, number), (most, number))
 
@@ -87,14 +89,15 @@ def _floordiv(a: Interval, b: Interval) -> Interval:
 
 
 def _within_64_bits(a: Interval, divisor: Scalar) -> Interval:
-    """The interval with ends in the place of unknown ones, if a quotient by this number is near even so."""
+    """Replace unknown ends by those of a 64-bit integer, if the quotient by this number is then still near."""
     if a.bounded or INDEX.max // abs(divisor) > FARTHEST:
         return a
     return Interval(INDEX.min if a.low is None else a.low, INDEX.max if a.high is None else a.high)
 
 
 def _symmetric(a: Interval) -> Interval:
-    """All quotients by integers: |a // b| <= |a|. Ends beyond any memory are unknown, lest arithmetic overflow."""
+    """The range of quotients by any integer, since |a // b| <= |a|. Ends beyond any memory become unknown, so that
+    arithmetic on them does not overflow."""
     if not a.bounded:
         return EVERYTHING
     reach = smax(smax(a.low, 0 - a.low), smax(a.high, 0 - a.high))
@@ -164,7 +167,7 @@ def _div(a: Interval, b: Interval) -> Interval:
 
 
 def _corners(f: Callable[[Scalar, Scalar], Scalar], a: Interval, b: Interval) -> Interval:
-    """The range of a product or quotient of floats neither of which is one known number."""
+    """The range of a product or quotient of floats, neither of which is a known number."""
     if a.is_point and b.is_point and isinstance(b.low, Expr):
         return Interval.point(f(a.low, b.low))
     ends = [(r.low,) if r.is_point else (r.low, r.high) for r in (a, b)]

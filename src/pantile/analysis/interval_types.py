@@ -1,14 +1,14 @@
-"""The ranges of what code computes in a type of limited range and precision: integers wrap, or saturate where floats
-are converted to them, and floats are rounded.
+"""The ranges of values in types of limited range and precision: integers wrap, or saturate if converted from floats,
+and floats are rounded.
 
     wrapped(Interval(0, 300), UINT8)  ->  Interval(0, 255)
 
-The divisor of a quotient of floats may be 0 at one place of a loop, unnoticed by the check of a call:
+The divisor of a quotient of floats may be 0 in one iteration of a loop without the check of a call noticing it:
 
-    x / (k >> y)    for all rows, k >> y is any number of its type; for one row, it is one number, which may be 0
+    x / (k >> y)    over all rows, k >> y is any number of its type; in one row, it is a single number, which may be 0
 
-The check evaluates all places at once. Where the ends of a divisor are computed in the same way for one place and for
-all of them, it refuses calls in which one of these ends is NaN.
+The check evaluates all iterations at once. If the ends of a divisor are computed in the same way for one iteration and
+for all of them, the check rejects calls in which one of these ends is NaN.
 """
 
 from __future__ import annotations
@@ -32,19 +32,21 @@ def type_range(t: DType) -> Interval:
 
 
 def variable_range(r: Interval, t: DType) -> Interval:
-    """The range of a variable; the value of a param in a call is rounded to its type."""
+    """The range of a variable. The value of a param in a call is rounded to its type."""
     return rounded(Interval(r.low, r.high, sure=True), t) if t.is_float and r.bounded else r
 
 
 def rounded(r: Interval, t: DType) -> Interval:
-    """Round the ends: rounding is monotonic, so they bound all rounded values. An end that is NaN is unknown."""
+    """Round the ends, which then bound all rounded values, since rounding is monotonic. An end that is NaN is
+    unknown."""
     low = float_ends.rounded(r.low, t)
     high = low if r.is_point else float_ends.rounded(r.high, t)
     return Interval(low, high, sure=r.sure and float_ends.is_finite(low) and float_ends.is_finite(high))
 
 
 def wrapped(r: Interval, t: DType) -> Interval:
-    """The range of wrapping arithmetic: the result if it fits the type, or the value that a single number wraps to."""
+    """The range of a result of wrapping arithmetic: itself if it fits the type, and otherwise the wrapped value of a
+    single number, or the range of the type."""
     if not (is_number(r.low) and is_number(r.high)):
         return r if _fits(r, t) else _wrapped_in_code(r, t)
     if t.min <= r.low and r.high <= t.max:
@@ -53,7 +55,8 @@ def wrapped(r: Interval, t: DType) -> Interval:
 
 
 def _wrapped_in_code(r: Interval, t: DType) -> Interval:
-    """The range of wrapping arithmetic with symbolic ends, which code compares with the type's range in 64 bits."""
+    """The range of a result of wrapping arithmetic with symbolic ends, which code compares with the type's range in 64
+    bits."""
     whole = type_range(t)
     if t is UINT64 or not r.bounded or not all(isinstance(end, Expr) or _is_index(end) for end in (r.low, r.high)):
         return whole
@@ -95,8 +98,8 @@ def cast_range(r: Interval, source: DType, to: DType) -> Interval:
 
 
 def _fits(r: Interval, t: DType) -> bool:
-    """Whether symbolic ends, such as clamped ones, are certainly within the range of a type. They are never for uint64,
-    with whose values they would be combined, because an index cannot hold all of those."""
+    """Whether symbolic ends, such as clamped ones, are certainly within the range of a type. For uint64, the answer is
+    always no: the ends would be combined with its values, not all of which fit an index."""
     if t is UINT64 or not (isinstance(r.low, Expr) or isinstance(r.high, Expr)) or not r.bounded:
         return False
     low, high = _numbers(r)
@@ -104,7 +107,7 @@ def _fits(r: Interval, t: DType) -> bool:
 
 
 def _numbers(r: Interval) -> tuple[float | None, float | None]:
-    """Numbers that bound the ends of a bounded interval, where some are known; they may be larger than any index."""
+    """Numbers that bound the ends of a bounded interval, or None if none are known. They may exceed any index."""
 
     def bound(end: Scalar, side: int) -> float | None:
         return Facts().bound(linear(end), side) if isinstance(end, Expr) else end
@@ -113,8 +116,8 @@ def _numbers(r: Interval) -> tuple[float | None, float | None]:
 
 
 def _near(r: Interval) -> Interval:
-    """The range of data that is cast to an index. Ends beyond any memory are as good as unknown, and arithmetic on them
-    might overflow. A single number is a param of a call, whose arithmetic is checked."""
+    """The range of data that is cast to an index. Ends beyond any memory become unknown, because they are useless and
+    arithmetic on them might overflow. A single number is kept: it is a param of a call, whose arithmetic is checked."""
     if constant_of(r) is not None:
         return r
     low, high = (None if is_number(end) and abs(end) > FARTHEST else end for end in (r.low, r.high))
@@ -122,13 +125,14 @@ def _near(r: Interval) -> Interval:
 
 
 def _truncated(r: Interval, to: DType) -> Interval:
-    """The range of floats that are cast to an integer type, whose range saturates them. NaN becomes 0."""
+    """The range of floats that are cast to an integer type, at whose range they saturate. NaN becomes 0."""
     result = held(Interval(*(float_ends.truncated(end, to) for end in (r.low, r.high))), to)
     return result if r.sure else result.hull(Interval(0, 0))
 
 
 def in_order(e: Cast, r: Interval, cast: Interval) -> Interval:
-    """The range of floats as integers, `cast`, or that of the whole type where ends that code computes are NaN."""
+    """The range `cast` of floats that were converted to integers or, if ends that code computes are NaN, that of the
+    whole type."""
     if not isinstance(r.low, Expr) or not cast.bounded or not any(map(may_divide_by_zero, walk(e.value))):
         return cast
     if e.dtype is UINT64:  # an index cannot hold all of its values
@@ -138,14 +142,14 @@ def in_order(e: Cast, r: Interval, cast: Interval) -> Interval:
 
 
 def may_divide_by_zero(e: Expr) -> bool:
-    """Whether an expression is a quotient whose divisor may be 0 in a call that is not refused."""
+    """Whether an expression is a quotient whose divisor may be 0 in a call that passes the check."""
     if not isinstance(e, Op) or not e.dtype.is_float or e.op not in ("div", "floordiv"):
         return False
     return not all(map(_keeps_ends, walk(e.args[1])))
 
 
 def _keeps_ends(e: Expr) -> bool:
-    """Whether a node's ends are computed in the same way for one place and for all places of a loop."""
+    """Whether a node's ends are computed in the same way for one iteration of a loop and for all of them."""
     if isinstance(e, Op) and e.dtype is INDEX:
         return e.op in _KEEPING_ENDS or e.op == "floordiv" and isinstance(e.args[1], Const)
     return not isinstance(e, (Op, Cast)) or e.dtype is INDEX or e.dtype.is_float

@@ -27,7 +27,7 @@ Scope = Mapping[str, "Interval"]
 
 @node()
 class Interval:
-    """An interval of values: low <= value <= high. For floats, `sure` says that none of them is NaN."""
+    """An interval of values: low <= value <= high. For floats, `sure` says that no value is NaN."""
 
     low: Scalar
     high: Scalar
@@ -39,7 +39,7 @@ class Interval:
         return Interval(value, value)
 
     def evaluated(self) -> Interval:
-        """The interval itself, evaluated if it is lazy; see `LazyInterval`."""
+        """The interval itself, or its value if it is lazy (see `LazyInterval`)."""
         return self
 
     @property
@@ -51,13 +51,13 @@ class Interval:
         return self.low is not None and self.high is not None
 
     def hull(self, other: Interval) -> Interval:
-        """The smallest interval that holds both."""
+        """The smallest interval that contains both."""
         low = None if self.low is None or other.low is None else smin(self.low, other.low)
         high = None if self.high is None or other.high is None else smax(self.high, other.high)
         return Interval(low, high)
 
     def meet(self, other: Interval) -> Interval:
-        """The intersection of both; an unknown bound gives way."""
+        """The intersection of both. A known bound takes precedence over an unknown one."""
         low = other.low if self.low is None else self.low if other.low is None else smax(self.low, other.low)
         high = other.high if self.high is None else self.high if other.high is None else smin(self.high, other.high)
         return Interval(low, high)
@@ -89,7 +89,7 @@ class LazyInterval(Interval):
 
 
 EVERYTHING = Interval(None, None)
-FARTHEST = 1 << 40  # numbers beyond are places in no memory
+FARTHEST = 1 << 40  # indices beyond this exceed any memory
 
 
 def smin(a: Scalar, b: Scalar) -> Scalar:
@@ -123,12 +123,13 @@ def _pick(
 
 
 def beyond_type(number: int, other: Scalar) -> bool:
-    """Whether the other one is an integer expression, of a type that does not have this number."""
+    """Whether the other operand is an integer expression of a type that the number does not fit."""
     return isinstance(other, Expr) and other.dtype.is_int and not other.dtype.min <= number <= other.dtype.max
 
 
 def _distance(a: Scalar, b: Scalar) -> int | None:
-    """a - b, if they visibly differ by a constant: taking the smaller at once keeps the hull of many taps short."""
+    """a - b, if the two visibly differ by a constant. Choosing the smaller one at once keeps the hull of many taps
+    short."""
     if not (isinstance(a, Expr) and isinstance(b, Expr)) or a.dtype.is_float:
         return None
     difference = linear(a).plus(linear(b), -1)
@@ -140,12 +141,12 @@ def lift(f: Callable[[Scalar, Scalar], Scalar], a: Scalar, b: Scalar) -> Scalar:
 
 
 def constant_of(r: Interval) -> int | float | None:
-    """The value of an interval that has only one, if it is a number."""
+    """The value of an interval that contains a single number; otherwise None."""
     return r.low if is_number(r.low) and is_number(r.high) and r.low == r.high else None
 
 
 def either(condition: Expr, a: Interval, b: Interval) -> Interval:
-    """One interval where a condition holds, another one elsewhere. So compiled code, whose ends are expressions,
+    """The interval `a` if a condition holds, and otherwise `b`. With this, compiled code, whose ends are expressions,
     computes no more of a stage than the check of a call, whose ends are numbers, has checked."""
     ends = ((build.expr(x, INDEX), build.expr(y, INDEX)) for x, y in ((a.low, b.low), (a.high, b.high)))
     return Interval(*(build.select(condition, x, y) for x, y in ends))

@@ -1,17 +1,17 @@
-"""Conditions that become bounds of loops: inequalities between sums of coordinates, such as k > i.
+"""Finds conditions that become bounds of loops: inequalities between sums of coordinates, such as k > i.
 
     out[i, j] = pt.sum(a[k, i] * b[k, j], over=k where k > i)     for i: for k in i + 1..n
 
-Along each loop such a condition holds from some iteration on, or up to one, so that the others are not run.
+Along each loop, such a condition holds from some iteration on, or up to one, so the other iterations need not run.
 
-The bounds of ragged reduction loops depend on data and differ from point to point, as those of the rows of a sparse
-matrix do.
+The bounds of ragged reduction loops depend on data and differ from point to point, like those of the rows of a sparse
+matrix.
 
     own = blocks.where((blocks.e >= start[i]) & (blocks.e < start[i + 1]))
     out[i] = pt.sum(k[own.e] * now[column[own.e]], over=own)
 
-For one i the loop runs from start[i] to start[i + 1] (`lower/trim`). For a vector of them it would have to run over all
-blocks that there are, with most lanes doing nothing.
+For one i, the loop runs from start[i] to start[i + 1] (`lower/trim`). For a vector of them, it would have to run over
+all blocks, with most lanes inactive.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _is_linear(e: Op) -> bool:
 
 
 def ragged(definition: Definition) -> dict[str, frozenset[str]]:
-    """Loop whose bounds both depend on data -> the coordinates at which these data are read."""
+    """Map the loops whose bounds both depend on data to the coordinates at which these data are read."""
     ends: dict[tuple[str, bool], frozenset[str]] = {}
     for c in conjuncts(definition.condition) if definition.condition is not None else ():
         if isinstance(c, Op) and c.op in _BELOW | _ABOVE:

@@ -1,7 +1,7 @@
-"""The messages of the check of regions: stages, places and limits in words, and the errors themselves.
+"""The messages of the check of regions: stages, elements and limits in words, and the errors themselves.
 
-Interval analysis says that an index may be too large; a message should say where it is. A point at which an index
-leaves its limits is found by trying the ends of what its variables range over.
+Interval analysis shows that an index may be out of bounds, but a message should name a point where it is. Such a point
+is found by trying the ends of the ranges of its variables.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .point import Point, value_at
 from .regions import Box
 
 MOST = (1 << 31) - 1  # indices of an axis; coordinates are int32
-# (lowest, highest) allowed along each axis
+# (lowest, highest) index allowed along each axis
 Limits = Sequence[tuple[int, int]]
 _MOST_POINTS = 1 << 14
-_ALL_UP_TO = 16  # values of a range that are all tried
+_ALL_UP_TO = 16  # ranges of up to this many values are tried completely
 
 
 @dataclass(frozen=True)
 class BufferLimits:
-    """Where a buffer may be read: the limits of each axis, their owner, and the remedies for reads outside and for
-    limits that are empty.
+    """The limits within which a buffer may be read, per axis; their owner, and the remedies for reads outside of them
+    and for empty limits.
     """
 
     buffer: str
@@ -46,7 +46,7 @@ class BufferLimits:
         return prod(max(0, high - low + 1) for low, high in self.limits)
 
     def holds(self, box: Box) -> bool:
-        """Whether all of the box is inside."""
+        """Whether a box lies inside the limits."""
         return all(self.holds_axis(k, r) for k, r in enumerate(box))
 
     def holds_axis(self, axis: int, r: Interval) -> bool:
@@ -56,7 +56,7 @@ class BufferLimits:
 
 @dataclass(frozen=True)
 class UnboundedRead:
-    """A read of a stage whose index along an axis has no known limits."""
+    """A read of a stage whose index along an axis is unbounded."""
 
     stage: Stage
     definition: Definition
@@ -66,31 +66,31 @@ class UnboundedRead:
 
 
 def describe(stage: Stage) -> str:
-    """A stage, and the user's line it comes from."""
+    """A stage in words, with the user's line that defines it."""
     kind = "stage" if stage.helper else "Func"
     return f"{kind} {stage.name!r} (defined at {stage.where})"
 
 
 def readable(text: object) -> str:
-    """An expression or listing as users write it."""
+    """An expression or listing as users would write it."""
     plain = as_written(text) if isinstance(text, Expr) else str(text)
     return re.sub(r"\.shape\.(\d+)", r".shape[\1]", plain)
 
 
 def place(name: str, indices: Sequence[object]) -> str:
-    """A place of a buffer as messages write it: name[i, j]."""
+    """An element of a buffer as messages write it: name[i, j]."""
     return f"{name}[{', '.join(map(readable, indices))}]"
 
 
 def limits_text(limits: Limits) -> str:
-    """The indices of several axes."""
+    """The limits of several axes as text."""
     return " x ".join(map(_indices, limits))
 
 
 def read_outside(
     stage: Stage, d: Definition, load: Load, box: Box, room: BufferLimits, witness: Witness | None
 ) -> UserError:
-    """The error for a read whose box is not inside its room."""
+    """The error for a read whose box is not inside the limits `room`."""
     start = f"{describe(stage)} reads {readable(load)}"
     if witness is None and not room.size:
         empty = next(k for k, (low, high) in enumerate(room.limits) if low > high)
@@ -116,11 +116,11 @@ def read_outside(
 
 
 class OutOfRangeWrite(UserError):
-    """An update may write outside the array of its output, which does not keep it: that is a part of the Func."""
+    """An update may write outside the array of its output, which is only a part of the Func."""
 
 
 def written_outside(stage: Stage, d: Definition, shape: tuple[int, ...], witness: Witness | None) -> OutOfRangeWrite:
-    """The error for an update that may write outside the output's array."""
+    """The error for an update that may write outside of the output's array."""
     example = f": {_pixel(stage, d, witness)} would be written" if witness is not None else ""
     return OutOfRangeWrite(
         f"{describe(stage)} is an output of shape {shape}, but its update {place(stage.name, d.indices)} at {d.where} "
@@ -154,7 +154,7 @@ def stored_without_limits(stage: Stage, box: Box, read: UnboundedRead | None = N
 
 
 def stored_beyond(stage: Stage, refusal: UserError) -> UserError:
-    """The error for storing a stage that cannot be computed at all places where it may be read."""
+    """The error for storing a stage that cannot be computed everywhere where it may be read."""
     return UserError(
         f"{describe(stage)} is computed before it is read, at all places that calls of any size may read it at, and "
         f"not all of these can be computed in this one: {refusal.reason}; or schedule {stage.name} with compute_inline"
@@ -193,7 +193,7 @@ def _is_unbounded(r: Interval) -> bool:
 
 
 def _pixel(stage: Stage, d: Definition, witness: Witness) -> str:
-    """The point of a stage that a witness stands for, with its loops and data: "f[3, 4] (at r.0 = 1)"."""
+    """The element of a stage at a witness, with its loops and data: "f[3, 4] (at r.0 = 1)"."""
     left = [witness.value(i) for i in d.indices]
     loops = [f"{r.name} = {witness.point[r.name]}" for r in d.domain if r.name in witness.point]
     data = [f"{readable(e)} = {value}" for e, value in witness.data]
@@ -210,12 +210,12 @@ class Witness:
     data: tuple[tuple[Load, Number], ...]
 
     def value(self, e: Expr) -> Number | None:
-        """The value of another expression there, if it is known."""
+        """The value of another expression at the point, if it is known."""
         return value_at(e, self.point)
 
 
 def find_witness(indices: Sequence[Expr], limits: Limits, scope: Scope, guards: Sequence[Expr]) -> Witness | None:
-    """A point of the scope where all guards hold (as far as they are known) and some index is outside its limits."""
+    """Find a point of the scope at which all guards hold (as far as known) and some index is outside its limits."""
     loads = {id(e): e for e in outside_loads(indices) if isinstance(e, Load)}
     ranges = _ranges([*indices, *guards], scope)
     start: dict[str | int, Number] = {name: i.low for name, i in scope.items() if i.low is not None}
@@ -235,7 +235,7 @@ def _outside(place: Number | None, limit: tuple[int, int]) -> bool:
 
 
 def _ranges(exprs: Sequence[Expr], scope: Scope) -> dict[str | int, list[int]]:
-    """The values to try for each variable, and for each load as if it were one."""
+    """The values to try for each variable. Loads are treated like variables."""
     ranges: dict[str | int, list[int]] = {}
     for e in outside_loads(exprs):
         if isinstance(e, Load):
@@ -246,7 +246,7 @@ def _ranges(exprs: Sequence[Expr], scope: Scope) -> dict[str | int, list[int]]:
 
 
 def outside_loads(exprs: Sequence[Expr], is_whole: Callable[[Expr], bool] = lambda _: False) -> Iterator[Expr]:
-    """Every node that is not inside a load, or inside a node that counts as a whole."""
+    """Every node that is neither inside a load nor inside a node for which `is_whole` holds."""
     stack = list(exprs)
     seen: set[int] = set()
     while stack:
@@ -268,14 +268,14 @@ def _values(r: Interval) -> list[int]:
 
 
 def _corners_first(ranges: dict[str | int, list[int]]) -> Iterator[dict[str | int, int]]:
-    """All points, those at the ends of the ranges before the others."""
+    """All points, beginning with those at the ends of the ranges."""
     ends = [[v[0], v[-1]] if v else [] for v in (sorted(v) for v in ranges.values())]
     for values in itertools.chain(itertools.product(*ends), itertools.product(*ranges.values())):
         yield dict(zip(ranges, values, strict=True))
 
 
 def guards_of(roots: Sequence[Expr], load: Load) -> list[Expr]:
-    """The conditions of the selects around a load, as they must hold for it to be read."""
+    """The conditions of the enclosing selects that must hold for a load to be executed."""
     above: dict[int, tuple[Expr, Expr | None] | None] = {}  # node -> its parent, and the condition of the branch
     stack: list[tuple[Expr, tuple[Expr, Expr | None] | None]] = [(r, None) for r in reversed(roots)]
     while stack:
@@ -300,7 +300,7 @@ def _guards_above(load: Load, above: dict[int, tuple[Expr, Expr | None] | None])
 
 
 def _branches(e: Expr) -> list[tuple[Expr, Expr | None]]:
-    """The children of a node, with the conditions under which they are evaluated."""
+    """The children of a node, each with the condition under which it is evaluated, or None."""
     if isinstance(e, Op) and e.op == "select":
         condition, then, otherwise = e.args
         return [(condition, None), (then, condition), (otherwise, ~condition)]
@@ -308,5 +308,5 @@ def _branches(e: Expr) -> list[tuple[Expr, Expr | None]]:
 
 
 def depends_on_data(e: Expr) -> bool:
-    """Whether the value depends on a load."""
+    """Whether the value of an expression depends on a load."""
     return any(isinstance(n, Load) for n in walk(e))

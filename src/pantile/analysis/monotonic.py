@@ -1,4 +1,4 @@
-"""In which directions an expression moves with a variable, by its structure."""
+"""Finds whether an expression is monotonic in a variable, from its structure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _SCALING = {"mul", "div", "floordiv", "shr"}
 
 
 def directions(e: Expr, name: str) -> Directions:
-    """The directions in which the interval of an expression may move as a variable grows: none if it stays, one if the
-    expression is monotonic in the variable. Data does not count, since its interval is that of its type anywhere.
+    """The directions in which the interval of an expression may move as a variable grows: none if it is constant, one
+    if it is monotonic in the variable. Data is ignored, since its interval is always that of its type.
     """
     memo: dict[int, Directions] = {}
 
@@ -67,7 +67,7 @@ def _opposite(d: Directions) -> Directions:
 
 
 def _keeps_order(source: DType, to: DType) -> bool:
-    """Whether a conversion is monotonic: it rounds or saturates, or the type has all values."""
+    """Whether a conversion is monotonic: it rounds or saturates, or the target type holds all values."""
     if to.is_bool or source.is_bool:
         return False
     return to.is_float or source.is_float or to.min <= source.min and source.max <= to.max

@@ -1,10 +1,10 @@
-"""Values whose integer arithmetic is done in 16 bits where it certainly fits them: definition -> values.
+"""Narrows the integer arithmetic of values to 16 bits where it certainly fits: definition -> values.
 
 before:  uint8((uint32(a[x]) + uint32(a[x + 1]) + uint32(a[x + 2]))//3)     with a of type uint8
 after:   uint8((uint16(a[x]) + uint16(a[x + 1]) + uint16(a[x + 2]))//3)
 
-A vector register holds twice as many of them. Sums of small integers have 32 bits unless users say otherwise, and types
-alone often tell that they need less. Only values are looked at: indices are arithmetic of another kind.
+A vector register holds twice as many 16-bit integers. Sums of small integers have 32 bits unless users say otherwise,
+and their types alone often show that they need fewer. Only values are narrowed, since indices have a type of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BY_A_CONSTANT = {"floordiv", "mod", "shr"}
 
 
 def narrowed_values(d: Definition) -> tuple[Expr, ...]:
-    """The values of a definition with smaller types inside; the same objects where nothing is smaller."""
+    """The values of a definition with narrowed arithmetic; the same objects if there is nothing to narrow."""
     if not any(isinstance(e, Cast) and _is_extended(e) for e in walk_values(*d.values)):
         return d.values
     narrower = _Narrower()
@@ -49,7 +49,7 @@ class _Narrower:
         return e if all(a is b for a, b in zip(new, old, strict=True)) else rebuild(e, new)
 
     def narrowed(self, e: Op, new: tuple[Expr, ...]) -> Expr | None:
-        """The operation on 16 bits, extended to its type again; None if it needs more."""
+        """The operation in 16 bits, extended to its type again; None if it needs more bits."""
         wide = e.args[-1].dtype
         if not wide.is_int or wide is INDEX or wide.bits <= 16 or e.lanes > 1:
             return None
@@ -74,7 +74,7 @@ class _Narrower:
 
 
 def _operands(e: Expr) -> tuple[Expr, ...]:
-    """The operands that are values, which indices of loads are not."""
+    """The operands that are values, which excludes the indices of loads."""
     return () if isinstance(e, Load) else children(e)
 
 

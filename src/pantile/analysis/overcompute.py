@@ -1,8 +1,8 @@
-"""Whether a stage can be computed at any position along a dim, also outside of its required region.
+"""Finds stages that can be computed at any position along a dim, even outside of their required region.
 
-A clamped input can be read anywhere, a plain one only inside the caller's array. A sliding window that moves several
-rows at a time may begin with rows that are not required if they can be computed anywhere; then every step computes
-equally many.
+A clamped input can be read anywhere, a plain one only inside the caller's array. If rows can be computed anywhere, a
+sliding window that moves several rows at a time may begin with rows that are not required, so that every step computes
+the same number of rows.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .regions import Box, expressions, required, stage_reads, with_own_updates
 
 def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
     """The stages and dims along which no input is read beyond its extents, and no stage beyond its stated domain. Most
-    follow from those of the stages that are read; only where such a read is limited, bounds inference runs through all
-    producers."""
+    of them follow from the results for the stages that are read. Bounds inference runs through all producers only if
+    such a read is limited."""
     computable: set[tuple[str, int]] = set()
-    stated: set[str] = set()  # stages that have a domain, or read of one that has
+    stated: set[str] = set()  # stages that have a domain, or that depend on one that has
     for stage in graph.stages:
         read = {
             graph.producer[b].name
@@ -41,7 +41,7 @@ def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
         chosen_by = frozenset[str]().union(*(names(e.args[0]) for e in choices))
         moving = [None if stage.updates or dim in chosen_by else _moving(stage, dim) for dim in stage.dims]
         usual = _reads(stage, _here(stage)) if None in moving else {}
-        everything: dict[str, Box] = {}  # that one point requires, once a dim asks for it
+        everything: dict[str, Box] = {}  # the boxes that one point requires, computed on first use
         for k, along in enumerate(moving):
             if _reads_where(stage, k) or _selects(stage, k, choices):
                 continue
@@ -58,14 +58,15 @@ def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
 
 
 def _reads_where(stage: Stage, k: int) -> bool:
-    """Whether an update reads other stages under a condition on the dim: elsewhere, these may not be computable."""
+    """Whether an update reads other stages under a condition on the dim: where it does not hold, they may not be
+    computable."""
     conditional = (d for d in stage.updates if d.condition is not None and depends(d.condition, [stage.dims[k]]))
     return any(not loaded(e) <= set(stage.buffers) for d in conditional for e in expressions(d))
 
 
 def _selects(stage: Stage, k: int, choices: Iterable[Op]) -> bool:
     """Whether some select depends on the dim, and some load of another stage does not: the load may be in a branch of
-    that select, and not be computable elsewhere."""
+    that select, and may not be valid where that branch is not taken."""
     dim = [stage.dims[k]]
     return any(depends(e.args[0], dim) for e in choices) and any(
         e.buffer not in stage.buffers and not depends(e, dim) for d in stage.definitions for e in d.loads
@@ -73,7 +74,7 @@ def _selects(stage: Stage, k: int, choices: Iterable[Op]) -> bool:
 
 
 def _moving(stage: Stage, dim: str) -> set[tuple[str, int]] | None:
-    """The buffers and axes along which loads move with the dim without limits; None if some index may be limited."""
+    """The buffers and axes along which loads move with the dim without limits; None if some index may have limits."""
     axes: set[tuple[str, int]] = set()
     for load in stage.pure.loads:
         for axis, index in enumerate(load.indices):
@@ -85,7 +86,7 @@ def _moving(stage: Stage, dim: str) -> set[tuple[str, int]] | None:
 
 
 def _goes_far(index: Expr, dim: str) -> bool:
-    """Whether an index that depends on the dim is unbounded if the dim is, such as x, 2*x + r and x//2 - 1."""
+    """Whether an index is unbounded if the dim that it depends on is, such as x, 2*x + r and x//2 - 1."""
     while isinstance(index, Op) and index.dtype is INDEX and len(index.args) == 2:
         a, b = index.args if dim in names(index.args[0]) else index.args[::-1]
         by = int(b.value) if isinstance(b, Const) else 0
@@ -97,7 +98,7 @@ def _goes_far(index: Expr, dim: str) -> bool:
 
 
 def _moves(graph: Graph, moving: Iterable[tuple[str, int]], computable: Container[tuple[str, int]]) -> bool:
-    """Whether all of these buffers belong to stages that are computable anywhere along these axes; no input is."""
+    """Whether all of these buffers belong to stages that are computable anywhere along these axes. Inputs never are."""
     return all(b in graph.producer and (graph.producer[b].name, axis) in computable for b, axis in moving)
 
 
@@ -118,8 +119,8 @@ def _reads(stage: Stage, box: Box) -> dict[str, Box]:
 def _follows(
     graph: Graph, stage: Stage, k: int, usual: Mapping[str, Box], computable: Container[tuple[str, int]], facts: Facts
 ) -> bool | None:
-    """Whether the stage is computable anywhere along dim k, by what is known of the stages that it reads; None if that
-    does not decide it. `usual` holds the boxes that one point reads."""
+    """Whether the stage is computable anywhere along dim k, given the results for the stages that it reads; None if
+    these do not suffice. `usual` has the boxes that one point reads."""
     boxes = _reads(stage, _along(stage, k))
     limited = False
     for buffer, box in boxes.items():
@@ -138,13 +139,13 @@ def _follows(
 
 def _follows_from_inputs(graph: Graph, stage: Stage, k: int, usual: Mapping[str, Box], facts: Facts) -> bool:
     """Whether bounds inference from the stage to the inputs shows that it is computable anywhere along dim k. `usual`
-    has what one point requires."""
+    has the boxes that one point requires."""
     boxes = required(graph, {stage.name: _along(stage, k)}, {})
     return all(_inside(boxes[i.name], usual[i.name], i, facts) for i in graph.inputs if i.name in boxes)
 
 
 def _inside(box: Box, usual: Box, source: InputInfo, facts: Facts) -> bool:
-    """Whether each side of the box is the usual one, which does not depend on the dim, or lies inside the input."""
+    """Whether each side of a box is the usual one, and so does not depend on the dim, or lies inside the input."""
     for axis, (side, other) in enumerate(zip(box, usual, strict=True)):
         if _is_same(side, other):
             continue

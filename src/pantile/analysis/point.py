@@ -1,4 +1,4 @@
-"""The exact value of an expression at one point, in Python's numbers: data wraps, floats are rounded to their type.
+"""Evaluates an expression exactly at one point, in Python numbers: data wraps, floats are rounded to their type.
 
 value_at(2*x + 1, {"x": 3})  ->  7
 """
@@ -20,12 +20,12 @@ Point = Mapping[str | int, Number]
 
 
 def value_at(e: Expr, point: Point) -> Number | None:
-    """The value of `e`, or None where it depends on something that the point does not give."""
+    """The value of `e`, or None if it depends on a variable or load that the point does not have."""
     return OrderedExpression(e).value(point)
 
 
 class OrderedExpression:
-    """An expression that is evaluated at several points: its nodes are put in order once for all."""
+    """An expression to evaluate at several points. Its nodes are put in evaluation order once."""
 
     def __init__(self, e: Expr) -> None:
         nodes = operands_first(e, _operands)
@@ -33,7 +33,7 @@ class OrderedExpression:
         self._steps = [(node, [place[id(c)] for c in _operands(node)]) for node in nodes]
 
     def value(self, point: Point) -> Number | None:
-        """The value at a point, or None where it depends on something that the point does not give."""
+        """The value at a point, or None if it depends on a variable or load that the point does not have."""
         values: list[Number | None] = []
         with np.errstate(all="ignore"):
             for node, operands in self._steps:
@@ -70,7 +70,7 @@ def _operation(e: Op, args: list[Number | None]) -> Number | None:
 
 
 def _converted(value: Number | None, to: DType) -> Number | None:
-    """The value converted to a type: rounded, truncated or wrapped."""
+    """Convert a value to a type, with rounding, truncation or wrapping."""
     if value is None:
         return None
     if to.is_bool:

@@ -1,12 +1,13 @@
-"""The polyhedral view of a pipeline: every definition a statement, its instances, writes and reads as isl relations.
+"""The polyhedral model of a pipeline: each definition is a statement, with instances, writes and reads as isl
+relations.
 
     quantized[h, w] = f(img[h, w])                     quantized[h, w] : 0 <= h < 6 and 0 <= w < 6
     convolved[h, w] += quantized[h + kh, w + kw]       convolved.1[h, w, kh, kw] -> quantized[h + kh, w + kw] : ...
 
-It holds for given sizes. Indices that are affine (quotients, remainders and clamps included) are exact; any other one,
-such as an index that data decides, may be anywhere in the interval that the interval evaluator gives it. Reads inside a
-`select` happen where its condition can hold, as far as intervals can tell. Relations of many pieces or sides are
-over-approximated (`simplified`), so that all queries take a bounded time. No element that is read is left out.
+The model holds for given sizes. Affine indices (including quotients, remainders and clamps) are exact. Any other index,
+such as one that depends on data, may be anywhere in its interval. Reads inside a `select` happen where its condition
+can hold, as far as intervals can tell. Relations with many pieces or sides are overapproximated (`simplified`), so that
+all queries take a bounded time. No element that is read is missing.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from .interval import Interval, Scope, interval
 from .regions import Box, definition_scope, each_load, expressions
 
 Affine = isl.PwAff
-# A relation of more than MOST_PIECES pieces is replaced by its hull, and more than MOST_TO_MERGE pieces are not even
-# coalesced: the time of queries grows with the square of the number of pieces.
+# A relation of more than MOST_PIECES pieces is replaced by its hull, and one of more than MOST_TO_MERGE pieces is not
+# even coalesced, since the time of queries is quadratic in the number of pieces.
 MOST_PIECES, MOST_TO_MERGE = 6, 12
 MOST_SIDES = 4  # per dim, of a piece
 
 
 @dataclass(frozen=True, eq=False)
 class AffineStatement:
-    """One definition of a stage. `reads` are by stage or input, without what it reads of its own stage."""
+    """One definition of a stage. `reads` has its reads by stage or input, except those of its own stage."""
 
-    name: str  # the stage's, for a pure definition; name.1, name.2, ... for updates
+    name: str  # the stage's name for a pure definition; name.1, name.2, ... for updates
     stage: str
     loops: tuple[str, ...]
     domain: isl.Set
@@ -49,7 +50,7 @@ def statements(graph: Graph, stage: Stage, box: Box, scope: Scope) -> tuple[Affi
 
 
 def simplified(relation: isl.Map) -> isl.Map:
-    """Simplify a relation to few pieces, or enlarge it where that is impossible."""
+    """Simplify a relation to a few pieces, and enlarge it if that is otherwise impossible."""
     if relation.n_basic_map() <= MOST_TO_MERGE:
         relation = relation.coalesce()
     many = any(_has_many_sides(piece) for piece in relation.get_basic_maps())
@@ -59,15 +60,15 @@ def simplified(relation: isl.Map) -> isl.Map:
 
 
 def _has_many_sides(piece: isl.BasicMap) -> bool:
-    """Whether a piece has more constraints than a box, or than one with quotients of its ends."""
+    """Whether a piece has more constraints than a box whose ends may be quotients."""
     dims = piece.dim(isl.dim_type.in_) + piece.dim(isl.dim_type.out)
     return len(piece.get_constraints()) > MOST_SIDES * dims or piece.dim(isl.dim_type.div) > dims
 
 
 def rectangular(relation: isl.Map) -> isl.Map:
-    """The relation from each point to the smallest box around all points that it is related to. Chains of reads that
-    are not boxes, such as the diamonds of 5-point stencils, have shapes with more and more sides; their storage is a
-    box in any case (post-tiling-fusion §V-B)."""
+    """Relate each point to the bounding box of all points that it is related to. Chains of reads that are not boxes,
+    such as the diamonds of 5-point stencils, have shapes with more and more sides, but their storage is a box anyway
+    (post-tiling-fusion §V-B)."""
     rank = relation.dim(isl.dim_type.out)
     boxes = isl.Map.from_domain(relation.domain().remove_divs())
     for k in range(rank):
@@ -82,7 +83,7 @@ _FROM, _TO = isl.Map("{ [low] -> [v] : low <= v }"), isl.Map("{ [high] -> [v] : 
 
 
 def box_set(name: str, ranges: tuple[range, ...]) -> isl.Set:
-    """All points of a box, as a set of that name."""
+    """All points of a box, as a set with this name."""
     space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(ranges)).set_tuple_name(isl.dim_type.set, name)
     points = isl.Set.universe(space)
     for k, r in enumerate(ranges):
@@ -92,7 +93,7 @@ def box_set(name: str, ranges: tuple[range, ...]) -> isl.Set:
 
 
 class _StatementBuilder:
-    """Builds the statement of one definition, whose loops range over intervals."""
+    """Builds the statement for one definition, whose loops range over intervals."""
 
     def __init__(self, graph: Graph, stage: Stage, definition: Definition, scope: Scope) -> None:
         self.graph, self.stage, self.definition, self.scope = graph, stage, definition, scope
@@ -113,7 +114,7 @@ class _StatementBuilder:
     # ---- instances
 
     def _domain(self, name: str) -> isl.Set:
-        """The instances: a box, but for reduction loops with affine ends, which are exact."""
+        """The instances of the statement. They are a box, except that affine ends of reduction loops are exact."""
         points = self._box(name, self.scope)
         for r in self.definition.domain:
             low, extent = self._affine(r.min), self._affine(r.extent)
@@ -148,7 +149,7 @@ class _StatementBuilder:
         return {source: _union(list(maps.values())) for source, maps in maps_of.items()}
 
     def _access(self, target: str, indices: tuple[Expr, ...], box: Box) -> isl.Map:
-        """From instances to elements of `target`."""
+        """The relation from instances to elements of `target` at these indices."""
         relation = isl.Map.from_domain(isl.Set.universe(self.space))
         for index, limits in zip(indices, box, strict=True):
             place = self._affine(index)
@@ -195,7 +196,7 @@ class _StatementBuilder:
 
 
 def _number(value: int) -> isl.Val:
-    """An integer of any size as a value of isl: islpy itself takes no int of more than 64 bits."""
+    """An integer of any size as an isl value. islpy itself accepts no int of more than 64 bits."""
     return isl.Val.read_from_str(isl.DEFAULT_CONTEXT, str(value))
 
 
@@ -204,7 +205,7 @@ def _range(r: Interval) -> range:
 
 
 def _interval_set(limits: Interval) -> isl.Set:
-    """The numbers of an interval, whose ends may be unknown."""
+    """The set of numbers in an interval, whose ends may be unknown."""
     numbers = isl.Set.universe(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, 1))
     if limits.low is not None:
         numbers = numbers.lower_bound_val(isl.dim_type.set, 0, _number(int(limits.low)))

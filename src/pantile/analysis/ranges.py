@@ -1,10 +1,10 @@
-"""Ranges of values flow through stages: an index that is read from a stage lies where that stage's values lie.
+"""Propagates ranges of values through stages: an index that is read from a stage is in the range of its values.
 
     level[x] = clamp(data[x], 0, 9)                  level[x] = clamp(data[x], 0, 9)
     out[x] = lut[level[x]]                           out[x] = lut[within(level[x], 0, 9)]
 
-The range is expressed as a promise (`within`), which all later passes understand. It holds: the reference evaluator,
-which checks promises, would report it otherwise. Only buffers that indices depend on are analysed, each stage once.
+The range is expressed as a promise (`within`), which all later passes understand. The reference evaluator checks
+promises, and would report a wrong one. Only buffers that indices depend on are analyzed, each stage once.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .interval import EVERYTHING, Interval, Scalar, interval, type_range, values
 from .regions import definition_scope, expressions
 
 _ANYWHERE = Interval(-(1 << 20), 1 << 20)  # an arbitrary wide range of coordinates
-_ROUNDS = 3  # iterations in search of a fixed point of updates
+_ROUNDS = 3  # iterations in the search for a fixed point of updates
 
-Ranges = dict[str, Interval]  # of the values of buffers
+Ranges = dict[str, Interval]  # the ranges of values, by buffer
 
 
 def with_ranges(graph: Graph) -> Graph:
@@ -54,7 +54,7 @@ def _used_in_indices(graph: Graph) -> set[str]:
     return wanted
 
 
-# ---- what is known of values
+# ---- ranges of values
 
 
 def _of_table(i: InputInfo) -> Interval | None:
@@ -78,7 +78,7 @@ def _of_stage(s: Stage, known: Ranges) -> Ranges:
 
 
 def _of_any_values(s: Stage, known: Ranges) -> Ranges:
-    """The range of each buffer of a stage, whatever the values were before an update."""
+    """The range of each buffer of a stage, if the values before an update may be any."""
     own = _values(s, s.pure, known)
     for d in s.updates:
         given = _values(s, d, known)
@@ -103,11 +103,11 @@ def _are_numbers(*ends: object) -> bool:
     return all(isinstance(e, (int, float)) for e in ends)
 
 
-# ---- writing it down
+# ---- writing promises
 
 
 def _with_promises(s: Stage, known: Ranges) -> Stage:
-    """The stage with promises in its indices; the same object if there is nothing to promise."""
+    """The stage with promises in its indices; the same object if there are none."""
     return s.changed(lambda d: _PromiseWriter(s, d, known).definition())
 
 
@@ -151,7 +151,7 @@ class _PromiseWriter:
         if isinstance(e, Load):
             return self._load(e)
         if isinstance(e, Op) and e.op == "within" and isinstance(e.args[0], Load):
-            return e  # it is promised already
+            return e  # it already has a promise
         old = children(e)
         new = tuple([self._promised[id(c)] for c in old])
         e = e if all(map(is_, new, old)) else rebuild(e, new)
@@ -178,7 +178,7 @@ def _is_tighter(r: Interval, t: DType) -> bool:
 
 
 def _of_any_call(r: Interval) -> Interval:
-    """The range with numbers in the place of symbolic ends: bounds that hold for any values of params."""
+    """Replace symbolic ends by numbers, which are bounds for any values of params."""
     return Interval(_extreme(r.low).low, _extreme(r.high).high)
 
 

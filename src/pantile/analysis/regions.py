@@ -1,14 +1,14 @@
-"""Bounds inference: the required region of every stage and input, from the outputs' boxes backwards.
+"""Bounds inference: computes the required region of every stage and input, from the boxes of outputs backwards.
 
-It is generic in its scalars: ints for checking a call, NumPy arrays for the cost of tiles, expressions for lowering.
+It is generic in its scalars: ints to check a call, NumPy arrays for the costs of tiles, expressions for lowering.
 
 A set of expressions reads a box of each buffer while their variables range over a scope:
 
     load_boxes([g[y-1, x] + g[y+1, x]], {y: [0, 9], x: [0, 4]})  ->  {"g": ([-1, 10], [0, 4])}
 
-The branches of a select are visited with the scope its condition leaves them, so `select(x > 0, f[x-1], 0)`
-does not read f[-1]. Scalars are generic, as in `interval`, and as there what many branches share is visited under some
-of their conditions and then under none.
+The branches of a select are visited in the scope that its condition implies, so `select(x > 0, f[x-1], 0)` does not
+read f[-1]. As in `interval`, scalars are generic, and a node that many branches share is visited under some of their
+conditions and then under none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..expr.visit import loaded
 from ..graph.nodes import Definition, Graph, Stage
 from .interval import Evaluator, Interval, Scalar, Scope, interval, refine
 
-FAR = 1 << 33  # farther apart than any coordinates
+FAR = 1 << 33  # exceeds the distance between any two coordinates
 Box = tuple[Interval, ...]
 
 
@@ -29,11 +29,11 @@ Box = tuple[Interval, ...]
 class Rules:
     """Hooks of bounds inference.
 
-    missing   returns 1 where one of some ranges is empty, else 0: nothing is read there, wherever the ends are
+    missing   returns 1 if one of the given ranges is empty, so that nothing is read, and otherwise 0
     computed  returns the box to compute of a stage, given its required region
     needed    is called with the required region of each stage, before its own updates extend it
-    perhaps   is called with each buffer that is read where ranges may be empty
-    loosely   is called when there were too many conditions to consider: boxes may be larger than what is read
+    perhaps   is called with each buffer that is read in a scope whose ranges may be empty
+    loosely   is called if there were too many conditions to consider, so that boxes may be larger than what is read
     """
 
     missing: Callable[[Iterable[Interval]], Scalar] = lambda _: 0
@@ -52,7 +52,7 @@ def expressions(d: Definition) -> list[Expr]:
 
 
 def definition_scope(stage: Stage, d: Definition, box: Box, scope: Scope) -> Scope:
-    """The scope of one definition: its pure dims range over the box, its reduction dims over their domain."""
+    """The scope of one definition. Its pure dims range over the box, its reduction dims over their domain."""
     inner = {**scope, **dict(zip(stage.dims, box, strict=True))}
     for r in d.domain:
         low = interval(r.min, inner)
@@ -63,12 +63,12 @@ def definition_scope(stage: Stage, d: Definition, box: Box, scope: Scope) -> Sco
 
 
 def where_it_holds(d: Definition, scope: Scope) -> Scope:
-    """The scope narrowed by the definition's condition."""
+    """The scope, narrowed by the definition's condition."""
     return scope if d.condition is None else refine(scope, d.condition, True)
 
 
 def with_own_updates(stage: Stage, box: Box, scope: Scope, rules: Rules = ENDS_ONLY) -> Box:
-    """The box extended by the elements of the stage itself that its updates write and read."""
+    """Extend a box by the elements of the stage itself that its updates write and read."""
     for d in stage.updates:
         inner = where_it_holds(d, definition_scope(stage, d, box, scope))
         written = tuple(interval(i, inner) for i in d.indices)
@@ -89,7 +89,7 @@ def _extend(box: Box, other: Box, stage: Stage, d: Definition) -> Box:
 
 
 def stage_reads(stage: Stage, box: Box, scope: Scope, rules: Rules = ENDS_ONLY) -> dict[str, Box]:
-    """The boxes of other buffers that computing the stage over `box` reads."""
+    """The boxes of other buffers that the computation of the stage over `box` reads."""
     reads: dict[str, Box] = {}
     for d in stage.definitions:
         everywhere = definition_scope(stage, d, box, scope)
@@ -103,7 +103,7 @@ def stage_reads(stage: Stage, box: Box, scope: Scope, rules: Rules = ENDS_ONLY) 
 
 
 def _reads(stage: Stage, d: Definition, roots: list[Expr], scope: Scope, rules: Rules) -> dict[str, Box]:
-    """Buffer -> the hull of all its loads in some expressions of a definition."""
+    """Map buffers to the hull of all their loads in expressions of a definition."""
     boxes: dict[str, Box] = {}
     missing: dict[int, Scalar] = {}
 
@@ -121,12 +121,13 @@ def _reads(stage: Stage, d: Definition, roots: list[Expr], scope: Scope, rules: 
 
 
 def _missing(stage: Stage, d: Definition, scope: Scope, rules: Rules) -> Scalar:
-    """Return 1 where a definition has no points in the scope; conditions on scalars alone are ignored."""
+    """Return 1 if a definition has no points in the scope, and otherwise 0. Conditions that depend only on scalars are
+    ignored."""
     return rules.missing([scope[name] for name in (*stage.dims, *(r.name for r in d.domain))])
 
 
 def _unless(missing: Scalar, box: Box) -> Box:
-    """The box, or an empty one that adds nothing to a hull where it is missing."""
+    """The box or, if it is missing, an empty one that adds nothing to a hull."""
     if isinstance(missing, int) and missing == 0:
         return box
     far = missing * FAR
@@ -154,12 +155,12 @@ def required(
 
 
 def hull(a: Box, b: Box) -> Box:
-    """The smallest box that holds both."""
+    """The smallest box that contains both."""
     return tuple(x.hull(y) for x, y in zip(a, b, strict=True))
 
 
 def load_boxes(roots: Iterable[Expr], scope: Scope, wanted: Collection[str] | None = None) -> dict[str, Box]:
-    """Buffer -> the hull of all its loads in the expressions; only for the wanted buffers, if these are given."""
+    """Map buffers to the hull of all their loads in the expressions; only the wanted buffers, if these are given."""
     boxes: dict[str, Box] = {}
 
     def seen(load: Load, box: Box, _: Scope) -> None:
@@ -175,8 +176,8 @@ def each_load(
     report: Callable[[Load, Box, Scope], None],
     wanted: Collection[str] | None = None,
 ) -> bool:
-    """Call report(load, box, scope) for every load (of wanted buffers), with the box of its indices over the scope that
-    it is read in. Return whether all conditions were considered. Subexpressions without loads are skipped."""
+    """Call report(load, box, scope) for every load (of wanted buffers), with the scope in which it is read and the box
+    of its indices there. Return whether all conditions were considered. Subexpressions without loads are skipped."""
     top = Evaluator(scope)
     done: set[tuple[int, int]] = set()
     often: dict[int, int] = {}
@@ -201,7 +202,7 @@ def each_load(
 
 
 def _inside(e: Expr, evaluator: Evaluator) -> list[tuple[Expr, Evaluator]]:
-    """The operands, each with the evaluator for the scope that it is read in."""
+    """The operands, each with the evaluator for the scope in which it is evaluated."""
     if not (isinstance(e, Op) and e.op == "select"):
         return [(c, evaluator) for c in e.operands]
     condition, then, otherwise = e.args

@@ -1,8 +1,8 @@
-"""The effect of rounding on each stage: none, in the last digits of floats, or steps that are taken at another place.
+"""Finds the effect of rounding on each stage: none, changes in the last digits of floats, or whole steps.
 
-a = img[x] * 3                          exact: no float takes part
+a = img[x] * 3                          exact: no floats are involved
 b = sqrt(img[x] * 0.1)                  rounded: another order of operations changes the last digits
-c = cast("uint8", b[x])                 rounded, with steps: where b is 7.0000001 or 6.9999999, c is 7 or 6
+c = cast("uint8", b[x])                 rounded, with steps: if b is 7.0000001 or 6.9999999, c is 7 or 6
 d = select(b[x] > 0.5, 1.0, lut[c[x]])  also with steps: a condition or an index that depends on floats is a step
 """
 
@@ -20,9 +20,9 @@ _STEPS = frozenset({"floor", "ceil", "round", "trunc", "floordiv", "mod"})
 
 @dataclass(frozen=True)
 class Rounding:
-    """The effect of rounding on a stage. `epsilon` is that of the coarsest floating type that takes part, or 0 if none
-    does. `has_steps` says whether a float becomes an integer, a condition or an index on the way, or is rounded to a
-    whole number."""
+    """The effect of rounding on a stage. `epsilon` is that of the coarsest floating-point type involved, or 0 if there
+    is none. `has_steps` says whether a float is converted to an integer, a condition or an index on the way, or rounded
+    to a whole number."""
 
     epsilon: float = 0.0
     has_steps: bool = False

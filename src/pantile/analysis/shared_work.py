@@ -1,11 +1,11 @@
-"""The part of a stage's work that all planes, or rows, share: stage + dim -> (shared work, own work).
+"""Computes the part of a stage's work that all planes, or rows, share: stage + dim -> (shared work, own work).
 
     out[c, y, x] = ratio[y, x] * img[c, y, x], with ratio inlined   ->   (the work of ratio, a product and a load)
 
 Work that is constant along a row is free, and so are index arithmetic and conditions.
 
-Of the rows of a buffer that one value reads, those of different planes are distinct; the channels of a pixel are in one
-row.
+Among the rows of a buffer that one value reads, rows of different planes are distinct, while the channels of a pixel
+are in one row.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ..graph.nodes import Definition, Graph, Stage
 from .conversions import terms
 from .work import weight
 
-MUCH = 16.0  # operations that are worth sharing: the weights of an interpolation, not a factor
-SHARING_ROWS = 4  # rows that are unrolled to share work
+MUCH = 16.0  # operations that are worth sharing, such as the weights of an interpolation, but not a single factor
+SHARING_ROWS = 4  # rows to unroll in order to share work
 
 Dims = frozenset[str]
 Work = tuple[float, float]  # shared, own
 
-# The distinct subexpressions of definitions, which are the same for each set of inlined stages.
+# The distinct subexpressions of definitions, cached because they do not depend on the inlined stages.
 _DISTINCT: WeakKeyDictionary[Definition, list[Expr]] = WeakKeyDictionary()
 
 
@@ -43,19 +43,20 @@ class SharedWork:
     _known: dict[tuple[str, Dims, Dims], Work] = field(default_factory=dict)
 
     def is_worth_sharing(self, stage: Stage, dim: str, most: float = inf) -> bool:
-        """Whether planes that are unrolled around a vector share at least as much work as each does alone. The latter
-        may be at most `most`, because it is unrolled for each plane."""
+        """Whether planes that are unrolled around a vector share at least as much work as each does on its own. The
+        latter may be at most `most`, because it is repeated for each plane."""
         shared, own = self._work(stage, frozenset({dim}), frozenset(stage.dims[-1:]))
         return 0 < shared >= own <= most
 
     def is_worth_sharing_rows(self, stage: Stage, dim: str, across: str, copies: int = 1) -> bool:
-        """Whether unrolling some rows around a vector along `across` saves much: a lot of work depends on the column
-        only, and at least half as much as each row does alone for all `copies` channels."""
+        """Whether unrolling some rows around a vector along `across` saves much: a lot of work depends only on the
+        column, and it is at least half of the work that each row does on its own for all `copies` channels."""
         shared, own = self._work(stage, frozenset({dim}), frozenset({across}))
         return not stage.updates and shared >= MUCH and 2 * shared >= copies * own
 
     def _work(self, stage: Stage, planes: Dims, along: Dims) -> Work:
-        """The shared and the own work of a value; `planes` count planes, and `along` move along a row."""
+        """The shared work and the own work of a value; `planes` are the dims that count planes, `along` the dims along
+        a row."""
         pending = [_Query(stage, planes, along)]
         while pending:
             query = pending[-1]
@@ -69,7 +70,7 @@ class SharedWork:
         return self._known[stage.name, planes, along]
 
     def _answer(self, q: _Query) -> Work:
-        """The work of a query, given that of the inlined stages that it reads."""
+        """Answer a query, given the answers for the inlined stages that it reads."""
         shared = own = 0.0
         for d in q.stage.definitions:
             for e in _distinct(d):
@@ -78,14 +79,14 @@ class SharedWork:
         return shared, own
 
     def _of(self, e: Expr, q: _Query) -> Work:
-        """The work of a node other than a load of an inlined stage."""
+        """The work of a node that is not a load of an inlined stage."""
         if not isinstance(e, Load):
             return _shared_or_own(weight(e), names(e), q.planes, q.along)
         is_own = self.graph.producer.get(e.buffer) is q.stage
         return (0.0, 0.0) if is_own else _shared_or_own(1.0, names(e), q.planes, q.along)
 
     def _inside(self, e: Expr, q: _Query) -> Iterator[_Query]:
-        """The query for the stage that an expression loads, if that is inlined."""
+        """The query for the stage that an expression loads, if that stage is inlined."""
         producer = self.graph.producer.get(e.buffer) if isinstance(e, Load) else None
         if isinstance(e, Load) and producer is not None and producer is not q.stage and producer.name in self.inlined:
             moving = dict(zip(producer.dims, map(names, e.indices), strict=True))
@@ -95,7 +96,7 @@ class SharedWork:
 
 @dataclass(frozen=True, eq=False)
 class _Query:
-    """The question how much of a stage's work planes share."""
+    """A query for the part of a stage's work that planes share."""
 
     stage: Stage
     planes: Dims
@@ -111,7 +112,7 @@ class _Query:
 
 
 def _distinct(d: Definition) -> list[Expr]:
-    """The distinct subexpressions of a definition, without indices and conditions."""
+    """The distinct subexpressions of a definition, except indices and conditions."""
     if d not in _DISTINCT:
         _DISTINCT[d] = list({key(e): e for e in walk(*d.values) if e.dtype not in (INDEX, BOOL)}.values())
     return _DISTINCT[d]
@@ -124,7 +125,7 @@ def _shared_or_own(work: float, moving: frozenset[str], planes: Dims, along: Dim
 
 
 def rows_read(graph: Graph, inlined: Collection[str]) -> dict[str, dict[str, int]]:
-    """Stage -> dim -> an upper bound on the distinct places of a buffer that are read along it."""
+    """Stage -> dim -> an upper bound on the number of distinct positions along the dim at which a buffer is read."""
     rows: dict[str, dict[str, int]] = {}
     for s in graph.stages:
         counts_of: dict[str, dict[str, int]] = {dim: {} for dim in s.dims}
@@ -138,7 +139,7 @@ def rows_read(graph: Graph, inlined: Collection[str]) -> dict[str, dict[str, int
 def _places(
     graph: Graph, s: Stage, d: Definition, rows: dict[str, dict[str, int]], inlined: Collection[str]
 ) -> dict[tuple[str, str], int]:
-    """Dim and buffer -> the number of places that a definition reads."""
+    """Dim and buffer -> the number of distinct positions along the dim at which a definition reads the buffer."""
     seen: set[tuple[str, str, object]] = set()
     count: dict[tuple[str, str], int] = {}
     for e in d.loads:
@@ -158,5 +159,5 @@ def _places(
 
 
 def _terms(d: Definition, used: Collection[str]) -> int:
-    """The number of places over which reduction loops of constant extent move an index that uses these variables."""
+    """The number of values that reduction loops of constant extent give to an index that uses these variables."""
     return math.prod(int(r.extent.value) for r in d.domain if r.name in used and isinstance(r.extent, Const))

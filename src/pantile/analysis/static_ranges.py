@@ -1,9 +1,9 @@
-"""Indices as compiled code sees them. Coordinates are symbolic there, and of some expressions only the range is known:
-`x % 4` is any of 0 .. 3 wherever x is, and a shift of a byte by a param is any byte.
+"""Indices as compiled code sees them. In code, coordinates are symbolic, and of some expressions, only the range is
+known: `x % 4` is any of 0 .. 3 whatever x is, and a shift of a byte by a param is any byte.
 
-A stage that is stored is computed at all of these, even in a call so small that it needs fewer of them:
+A stored stage is computed at all of these indices, even in a call so small that it needs only some of them:
 
-    out[x] = f[x % 4]        of two columns, f is needed at 0 .. 1, and computed at 0 .. 3
+    out[x] = f[x % 4]        for two columns, f is needed at 0 .. 1, but computed at 0 .. 3
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INEXACT = ("mod", "shl", "shr")  # index operations whose ranges may be wider i
 
 @dataclass(frozen=True)
 class StaticRanges:
-    """A graph with variables for expressions of which compiled code knows only the range, and these ranges."""
+    """A graph with variables in place of expressions of which compiled code knows only the range, and these ranges."""
 
     graph: Graph
     limits: Mapping[str, Interval]
@@ -34,12 +34,12 @@ class StaticRanges:
 
 
 def between_names(name: str) -> Interval:
-    """The range of a coordinate in compiled code, whose ends are symbolic."""
+    """The range of a coordinate in compiled code, with symbolic ends."""
     return Interval(coordinate(f"{name}.min"), coordinate(f"{name}.max"))
 
 
 def in_code(graph: Graph) -> StaticRanges | None:
-    """The graph as compiled code sees its indices; None if calls see them in the same way."""
+    """The graph as compiled code sees its indices; None if there is no difference to the check of a call."""
     if not any(_may_be_inexact(e) for s in graph.stages for d in s.definitions for e in walk(*_places(d))):
         return None
     limits: dict[bytes, tuple[str, Interval]] = {}
@@ -48,7 +48,7 @@ def in_code(graph: Graph) -> StaticRanges | None:
 
 
 class _RangeSubstitution:
-    """Replaces expressions of which compiled code knows only the range by variables, in one stage."""
+    """Replaces the expressions of one stage of which compiled code knows only the range by variables."""
 
     def __init__(self, graph: Graph, stage: Stage, limits: dict[bytes, tuple[str, Interval]]) -> None:
         self._stage, self._limits = stage, limits

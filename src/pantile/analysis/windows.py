@@ -1,7 +1,7 @@
-"""Windows: how the loops of a reduction move what it reads, and how far the windows of neighbours overlap.
+"""Windows of reductions: how their loops move the reads, and how far the windows of adjacent points overlap.
 
-A loop moves along a dim if all that it does is to be added to it: in img[y + r.y, x + r.x], r.y moves along y. Then the
-term for r.y at y is that for 0 at y + r.y, and what is combined over the other loops is the same for all of these.
+A loop moves along a dim if its only effect is to be added to the dim: in img[y + r.y, x + r.x], r.y moves along y. Then
+the term for r.y at y is the term for 0 at y + r.y, so the reduction over the other loops can be shared between them.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from ..graph.nodes import Definition, Graph, Stage
 
 @dataclass(frozen=True, eq=False)
 class ShiftedTerm:
-    """A term without a loop: its value at `dim` is the original one wherever `base` plus the loop equals `dim`."""
+    """A term from which a loop was eliminated. Its value at `dim` is that of the original term wherever `base` plus the
+    loop equals `dim`."""
 
     term: Expr
     dim: str
-    base: Expr  # the dim, or something in which it alone occurs
+    base: Expr  # the dim, or an expression in which only the dim occurs
     scale: int  # the step of the base per step of the dim
 
 
 def without_loop(term: Expr, loop: str, dims: Collection[str], loops: Collection[str]) -> ShiftedTerm | None:
-    """Eliminate a loop from the term of a reduction, if it does nothing but shift the term along one of the dims."""
+    """Eliminate a loop from the term of a reduction, if its only effect is to shift the term along one of the dims."""
     base = _base(term, loop)
     if base is None or not names(base.expr()).isdisjoint(loops):
         return None
@@ -48,7 +49,7 @@ def without_loop(term: Expr, loop: str, dims: Collection[str], loops: Collection
 
 
 def _base(term: Expr, loop: str) -> Linear | None:
-    """The terms that the loop is added to in the first index in which its coefficient is 1, without constants."""
+    """The terms to which the loop is added in the first index in which its coefficient is 1, without constants."""
     for load in walk_loads(term):
         for form in map(linear, load.indices):
             if form.coefficient(loop) == 1:
@@ -57,7 +58,7 @@ def _base(term: Expr, loop: str) -> Linear | None:
 
 
 def _shift_load(load: Load, loop: str, base: Linear, place: Var) -> Expr | None:
-    """The load with `place` in the place of base + loop in its indices; other indices stay as they are."""
+    """Replace base + loop by `place` in the indices of a load. Other indices stay as they are."""
     if not any(loop in names(i) for i in load.indices):
         return None
     indices = []
@@ -68,7 +69,7 @@ def _shift_load(load: Load, loop: str, base: Linear, place: Var) -> Expr | None:
 
 
 def overlaps(graph: Graph, inlined: Collection[str]) -> dict[str, dict[str, int]]:
-    """Stage -> dim -> the number of terms of its windows along the dim, all with equal weights."""
+    """Stage -> dim -> the number of terms, all with equal weights, of its windows along the dim."""
     windows: dict[str, dict[str, int]] = {}
     for s in graph.stages:
         own = dict.fromkeys(s.dims, 1)
@@ -85,7 +86,7 @@ def overlaps(graph: Graph, inlined: Collection[str]) -> dict[str, dict[str, int]
 
 
 def _window(s: Stage, d: Definition) -> dict[str, int]:
-    """The extents of the window that an update reads, by dim."""
+    """The extents of the window that an update reduces, by dim."""
     term = _term(s, d)
     if term is None:
         return {}

@@ -1,8 +1,8 @@
-"""The work of a call: the bytes that must move, and the operations of its definitions.
+"""Counts the work of a call: the bytes that must move, and the operations of its definitions.
 
 Every stage counts once at each point of its required region, and each input and output moves once. Fusing, tiling and
-inlining change none of that, so it bounds the speed of any schedule on a machine of known rates. (The bound is not
-strict where indices depend on data: then the required region is larger than what is read.)
+inlining do not change that, so it bounds the speed of any schedule on a machine with known rates. (The bound is not
+strict if indices depend on data, since the required region is then larger than the region that is read.)
 
 The arithmetic cost of an expression weighs its operations: "We assign unit cost to most arithmetic operations and
 higher costs to more complex operations such as division and transcendentals" (halide-autoscheduler §4.1).
@@ -29,7 +29,7 @@ _FUSED = {"add": 1, "sub": 1, "mul": 1, "neg": 1, "fma": 2}  # operations of fus
 _FREE = frozenset({"within"})
 _SAMPLES = 1000
 
-_Path = Mapping[int, Number | None]  # id of a select's condition -> its value at a point, None if it depends on data
+_Path = Mapping[int, Number | None]  # id of a select's condition -> its value; None if that depends on data
 _DIVISION = 6.0
 _TRANSCENDENTAL = 20.0
 _WEIGHTS = {
@@ -42,15 +42,15 @@ _WEIGHTS = {
 
 @dataclass(frozen=True)
 class Work:
-    """The work of a call; `operations` are counted by kind and width in bits. Kinds are "fma" (additions and
-    multiplications of floats), "float" (all else on floats) and "int"."""
+    """The work of a call. `operations` are counted by kind and width in bits. Kinds are "fma" (additions and
+    multiplications of floats), "float" (all other operations on floats) and "int"."""
 
     bytes: int
     operations: Mapping[tuple[str, int], int]
 
 
 def count_work(graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number]) -> Work:
-    """The work of a call: `shapes` are those of the outputs by stage, `scalars` the params and input extents."""
+    """Count the work of a call; `shapes` has the shapes of outputs by stage, `scalars` the params and input extents."""
     scope = {name: Interval.point(value) for name, value in scalars.items()}
     boxes = required(graph, {name: tuple(Interval(0, n - 1) for n in s) for name, s in shapes.items()}, scope)
     moved = sum(_points(boxes[i.name]) * i.dtype.bytes for i in graph.inputs if i.name in boxes)
@@ -63,12 +63,12 @@ def count_work(graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Map
 
 
 def _points(ranges: Iterable[Interval]) -> int:
-    """The number of points of a box; an unbounded box, which is not stored either, counts as empty."""
+    """The number of points of a box. An unbounded box counts as empty, since it is not stored."""
     return prod(max(0, int(r.high) - int(r.low) + 1) if r.bounded else 0 for r in ranges)
 
 
 def _operations(stage: Stage, d: Definition, scope: Scope) -> Counter[tuple[str, int]]:
-    """The operations of evaluating a definition over its pure dims and its reduction domain."""
+    """Count the operations of evaluating a definition over its pure dims and its reduction domain."""
     free = [n for n, i in zip(stage.dims, d.indices, strict=True) if isinstance(i, Var) and i.name == n]
     loops = [*free, *(r.name for r in d.domain)]
     roots = [*d.values, *(i for i in d.indices if _reads(i))]
@@ -82,8 +82,8 @@ def _operations(stage: Stage, d: Definition, scope: Scope) -> Counter[tuple[str,
 
 
 def _paths(roots: list[Expr], condition: Expr | None, loops: list[str], scope: Scope) -> Iterator[tuple[_Path, float]]:
-    """The outcomes of selects on coordinates, and the fraction of points with each, by sampling. Points where the
-    condition fails are left out; where a condition depends on data, both branches are evaluated."""
+    """The outcomes of selects on coordinates, each with the fraction of points that have it, by sampling. Points at
+    which the definition's condition fails are left out. If a select depends on data, both branches count."""
     choices = [e.args[0] for e in evaluated(roots) if isinstance(e, Op) and e.op == "select" and not _reads(e.args[0])]
     if condition is None and not choices:
         yield {}, 1.0
@@ -102,7 +102,8 @@ def _paths(roots: list[Expr], condition: Expr | None, loops: list[str], scope: S
 
 
 def _count_once(roots: list[Expr], path: _Path) -> Counter[tuple[str, int]]:
-    """The operations of evaluating expressions once, without arithmetic on coordinates that does not depend on data."""
+    """Count the operations of evaluating expressions once, without arithmetic on coordinates that does not depend on
+    data."""
     counted: Counter[tuple[str, int]] = Counter()
     for e in evaluated(roots, path):
         if isinstance(e, Op) and e.op not in _FREE and _branch_taken(e, path) is None:
@@ -112,7 +113,7 @@ def _count_once(roots: list[Expr], path: _Path) -> Counter[tuple[str, int]]:
 
 
 def _branch_taken(e: Expr, path: _Path) -> Expr | None:
-    """The branch of a select that is known to be taken."""
+    """The branch of a select that is known to be taken; None if it is not known."""
     taken = path.get(id(e.args[0])) if isinstance(e, Op) and e.op == "select" else None
     return None if taken is None or not isinstance(e, Op) else e.args[1 if taken else 2]
 
@@ -124,7 +125,7 @@ def _kind(op: str, operand: DType) -> str:
 
 
 def evaluated(roots: Iterable[Expr], path: _Path = MappingProxyType({})) -> Iterator[Expr]:
-    """All nodes once, without constants, variables, index arithmetic of loads and branches that are not taken."""
+    """All nodes once, except constants, variables, index arithmetic of loads, and branches that are not taken."""
     seen: set[int] = set()
     pending = list(roots)
     while pending:
@@ -144,7 +145,7 @@ def _reads(e: Expr) -> bool:
 
 
 def arithmetic(roots: Iterable[Expr]) -> float:
-    """The cost of evaluating all roots once; shared nodes count once, and arithmetic on coordinates does not count."""
+    """The cost of evaluating all roots once. Shared nodes count once, and arithmetic on coordinates does not count."""
     return sum(weight(e) for e in evaluated(roots))
 
 
@@ -155,7 +156,7 @@ def weight(e: Expr) -> float:
     if not isinstance(e, Op):
         return 0.0
     if e.op in ("floordiv", "mod", "div") and isinstance(e.args[1], Const):
-        return 2.0 if e.op != "div" else 1.0  # by multiplication and shift, or with the reciprocal
+        return 2.0 if e.op != "div" else 1.0  # by multiplication and shift, or by the reciprocal
     if e.op in ("floordiv", "mod"):
         return _DIVISION
     return _WEIGHTS.get(e.op, 1.0)

@@ -1,4 +1,4 @@
-"""Backends behind one interface: which passes run, how kernels are emitted and compiled, and how they are launched."""
+"""Backends, which implement one interface: they make, emit, compile and launch kernels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _gpu_backend(module: str, name: str) -> Backend:
 
 
 def target_named(name: str) -> Target:
-    """A target by name; without a GPU, "cuda" is a baseline that most GPUs can run."""
+    """A target by name. "cuda" is the GPU of this machine, or without one a baseline that most GPUs can run."""
     if not isinstance(name, str) or name != CUDA_GPU:
         return named(name)
     with importing:

@@ -1,11 +1,11 @@
-"""The interface of a backend to the rest of the compiler: how loops are compiled, and how the code is run.
+"""The interface between a backend and the rest of the compiler: how loops are compiled, and how the code is run.
 
     program ──► kernels ──► LLVM text ──► artifact ──► executable ──► prepared call ──► result
            `kernels`    `llvm`      `artifact`    `loaded`      `prepare`           `run`
 
-Everything up to the artifact works on any machine. An artifact is a byte string, which the compile cache stores; it is
-loaded once per process, prepared for calls of one kind (shapes, strides and types of arrays), and run for each of
-them.
+Everything up to the artifact works on any machine. An artifact is a byte string that the compile cache stores. It is
+loaded once per process, prepared once for all calls of one kind (shapes, strides and types of arrays), and run for each
+call.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ..target import Target
 Values = Sequence[bool | int | float]
 
 
-# Takes inputs and outputs, params and a number of threads. Runs the call and returns True, unless some array is no
-# longer of that kind or an output may overlap another array.
+# Takes the inputs and outputs, the params and the number of threads. Runs the call and returns True, unless some array
+# is not of the prepared kind or an output may overlap another array.
 Enter = Callable[[list[Any], Values, int], bool]
 
 
@@ -40,7 +40,7 @@ class PreparedCall(Protocol):
     def run(self, arrays: Sequence[AnyArray], numbers: Values, threads: int) -> bool:
         """Run the code on inputs and outputs, and params; raise a RunError if that fails.
 
-        Return whether it has waited for the results, so that the elapsed time is that of the code.
+        Return whether the call waited for the results, in which case its elapsed time is that of the code.
         """
 
 
@@ -54,7 +54,8 @@ class Executable(Protocol):
         numbers: Sequence[DType],
         labels: Mapping[str, str],
     ) -> PreparedCall:
-        """Prepare calls with params and arrays of such layouts; `labels` has the names of buffers in messages."""
+        """Prepare calls with params of these types and arrays like these. `labels` maps buffers to their names in
+        messages."""
 
 
 class Backend(Protocol):
@@ -62,13 +63,13 @@ class Backend(Protocol):
 
     @property
     def arrays(self) -> Arrays:
-        """The arrays that calls of such code take."""
+        """The kind of arrays that the code takes."""
 
     def check(self, target: Target) -> None:
-        """Raise a UserError where this process cannot run such code."""
+        """Raise a UserError if this process cannot run code for the target."""
 
     def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
-        """Turn loops into a host part and kernels."""
+        """Split loops into a host part and kernels."""
 
     def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:
         """The LLVM text of the host part and the kernels."""
@@ -77,14 +78,14 @@ class Backend(Protocol):
         """The assembly that the LLVM text is compiled to."""
 
     def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:
-        """The compiled LLVM text, with all that loading needs to know of the program."""
+        """The compiled LLVM text, with everything about the program that loading needs."""
 
     def loaded(self, artifact: bytes) -> Executable:
         """Load an artifact into this process."""
 
 
 class GpuBackend:
-    """What the backends of GPUs, real and simulated ones, have in common."""
+    """The common part of the backends for real and simulated GPUs."""
 
     def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
         return make_kernels(program, Device.GPU, trace, debug)

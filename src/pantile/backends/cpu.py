@@ -24,7 +24,7 @@ from .backend import Enter, Values
 
 
 class CpuBackend:
-    """The backend for all CPUs that LLVM supports; this process runs code for its own."""
+    """The backend for all CPUs that LLVM supports; a process can run code only for its own CPU."""
 
     arrays = NumpyArrays()
 
@@ -67,7 +67,7 @@ class CpuExecutable:
 
 
 class CpuCall:
-    """The argument block of calls of one kind, which differ only in addresses and numbers."""
+    """The argument block for calls of one kind, which differ only in addresses and numbers."""
 
     def __init__(self, kernel: LinkedKernel, packing: Packing, labels: Mapping[str, str], enter: Enter | None) -> None:
         self._kernel, self._labels = kernel, labels
@@ -83,7 +83,7 @@ class CpuCall:
         return True
 
     def _run_and_report(self, arrays: Sequence[Any], numbers: Values, threads: int) -> bool:
-        """Run code that checks all accesses."""
+        """Run code that checks all accesses, and raise an error for what it reports."""
         report = Report()
         code = self._function(self._packed(arrays, numbers, ctypes.addressof(report)), threads)
         if code:
@@ -94,7 +94,7 @@ class CpuCall:
 def _enter(
     kernel: LinkedKernel, inputs: Sequence[Any], outputs: Sequence[Any], packing: Packing, labels: Mapping[str, str]
 ) -> Enter | None:
-    """A fast path for calls with arrays of the same layouts, which skips their analysis."""
+    """A fast path for calls with arrays of the same layouts, which need not be analyzed again."""
     entry = entry_of(kernel.address, inputs, outputs, packing.template, packing.bytes_of_numbers)
     if entry is None:
         return None
@@ -110,5 +110,5 @@ def _enter(
 
 
 def _symbol(program: Program) -> str:
-    """A name that no C function has: a pipeline called memcpy would otherwise be called for copying memory."""
+    """A symbol that no C function has: otherwise, a pipeline named memcpy would be called to copy memory."""
     return f"pantile.{program.name}"

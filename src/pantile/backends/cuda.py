@@ -1,6 +1,6 @@
 """NVIDIA GPUs: kernels are PTX, which the driver compiles for the GPU at hand; the runtime executes the host part.
 
-An artifact is the PTX, what each kernel is started with, and the program without the bodies of its kernels.
+An artifact is the PTX, the entry of each kernel and the buffers that it writes, and the program without kernel bodies.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Simulated GPUs: the kernels that a device would run are run by the simulator, which checks everything that they do.
+"""Simulated GPUs: the simulator runs the kernels that a device would run, and checks everything that they do.
 
-The simulator runs kernels as loop IR, which is what an artifact holds. LLVM text and PTX can be inspected as for a GPU.
+The simulator runs kernels as loop IR, so that is what an artifact contains. LLVM text and PTX can be inspected as for a
+real GPU.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .backend import GpuBackend, Values
 
 
 class SimulatedArrays(NumpyArrays):
-    """NumPy arrays treated as if they were on a device: aligned ones have wider accesses, and code for these."""
+    """NumPy arrays treated as if they were on a device: aligned arrays get wider accesses, and code of their own."""
 
     @staticmethod
     def layouts(arrays: Sequence[Any]) -> tuple[object, ...]:
@@ -40,7 +41,7 @@ class SimulatedArrays(NumpyArrays):
 
 
 class SimulatedCuda(GpuBackend):
-    """The backend that simulates all GPUs on any machine. Every access is checked, whether or not that is requested."""
+    """The backend that simulates all GPUs on any machine. It checks every access, whether or not that is requested."""
 
     arrays = SimulatedArrays()
 

@@ -1,4 +1,5 @@
-"""The launches of a call on a GPU, as far as they are known without running it, and their predicted time; as text, too.
+"""The launches of a call on a GPU, as far as they are known without running it, with their predicted times; also as
+text.
 
 blur, target sm_90: 2 kernels, 9.2 µs predicted on an H200
   kernel               time  limited by  blocks  threads  shared bytes  registers  occupancy  bytes read  written
@@ -25,14 +26,14 @@ from ..target import Target
 if TYPE_CHECKING:
     from ..machine import Gpu, Occupancy
 
-MOST_KERNELS = 40  # that are listed
+MOST_KERNELS = 40  # listed at most
 
 
 @dataclass(frozen=True)
 class KernelReport:
-    """One launch: the stage that it computes, its grid, its blocks, and its arrays, which it may access in part.
-    `registers` of a thread are estimated, and `occupancy` follows from them. `work` and its `time` are None if data
-    decide how often something is accessed."""
+    """One launch: its stage, grid, blocks, and the arrays that it accesses, maybe in part. `registers` is an estimate
+    per thread, and `occupancy` follows from it. `work` and `time` are None if the number of accesses depends on
+    data."""
 
     name: str
     stage: str
@@ -47,7 +48,7 @@ class KernelReport:
     time: LaunchTime | None
 
     def timed(self, gpu: Gpu, data: int) -> KernelReport:
-        """The launch with its predicted time, in a call whose arrays have so many bytes."""
+        """The launch with its predicted time, in a call whose arrays have `data` bytes together."""
         w = self.work
         took = None if w is None else launch_time(gpu, w, self.blocks, self.threads, self.occupancy.blocks, data)
         return replace(self, time=took)
@@ -55,8 +56,8 @@ class KernelReport:
 
 @dataclass(frozen=True)
 class LaunchReport:
-    """All launches of a call, in order; the bytes of its arguments and results, and of memory between kernels by
-    name."""
+    """All launches of a call in order, the bytes of its arguments and results, and the bytes of each buffer between
+    kernels, by name."""
 
     name: str
     target: str
@@ -68,14 +69,15 @@ class LaunchReport:
     compile_seconds: ClassVar[float] = nan  # unknown
 
     def of_stage(self, name: str) -> LaunchReport:
-        """The launches of a stage at root, and the memory that they access."""
+        """The part of the report on the launches of a stage at root, with the memory between kernels that they
+        access."""
         kernels = tuple([k for k in self.kernels if k.stage == name])
         accessed = {b: self.between[b] for k in kernels for b in k.arrays if b in self.between}
         return replace(self, kernels=kernels, between=accessed)
 
     @staticmethod
     def joined(parts: Sequence[LaunchReport], gpu: Gpu) -> LaunchReport:
-        """The report of a call with the launches of all parts, which are of one pipeline."""
+        """The report of a call that makes the launches of all `parts`, which belong to one pipeline."""
         between = {b: size for part in parts for b, size in part.between.items()}
         data = parts[0].bytes_of_arrays + sum(between.values())
         kernels = tuple([k.timed(gpu, data) for part in parts for k in part.kernels])
@@ -88,12 +90,12 @@ class LaunchReport:
 
     @property
     def seconds(self) -> float:
-        """The predicted time of the call, launched as one graph; not a number if data decide it."""
+        """The predicted time of the call, launched as one graph; NaN if it depends on data."""
         return sum(nan if k.time is None else k.time.seconds for k in self.kernels)
 
     @property
     def cost(self) -> Cost:
-        """The predicted time and its causes, of each stage that kernels compute; infinite if data decide it."""
+        """The predicted time and its causes for each stage that kernels compute; infinite if it depends on data."""
         of_stage: dict[str, Causes] = {}
         for k in self.kernels:
             causes = Causes(overhead=inf) if k.time is None else k.time.causes
@@ -104,14 +106,14 @@ class LaunchReport:
 
     @property
     def head(self) -> str:
-        """The report in a sentence."""
+        """The report as one sentence."""
         count = f"{len(self.kernels)} kernel{'' if len(self.kernels) == 1 else 's'}"
         took = "data decide their time" if isnan(self.seconds) else f"{time(self.seconds)} predicted on {self.gpu}"
         return f"{self.name}, target {self.target}: {count}, {took}"
 
     @property
     def memory(self) -> str:
-        """The memory of the call in a sentence."""
+        """The memory of the call as one sentence."""
         return (
             f"arrays of the call have {self.bytes_of_arrays / 1e6:.3g} MB, memory between kernels "
             f"{self.bytes_between / 1e6:.3g} MB; {self._moved}"
@@ -127,7 +129,7 @@ class LaunchReport:
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """The column titles, and a row for each launch."""
+        """The column titles, then a row for each launch."""
         return [TITLES, *map(_row, self.kernels)]
 
     def __str__(self) -> str:
@@ -159,7 +161,7 @@ def _row(k: KernelReport) -> tuple[str, ...]:
 
 @on_deep_stack
 def launched(name: str, target: Target, gpu: Gpu, plan: LaunchPlan, arrays: Mapping[str, int]) -> LaunchReport:
-    """The report of a plan; `arrays` has the bytes of arguments and results by name."""
+    """The report on a plan; `arrays` has the bytes of arguments and results by name."""
     between = {a.name: a.elements * a.dtype.bytes for a in plan.allocations}
     sizes = {**arrays, **between}
     known: dict[Any, KernelReport] = {}

@@ -1,1 +1,1 @@
-"""Loop IR to LLVM text, to object code, to a callable address."""
+"""Translates loop IR to LLVM text, to object code, and to a callable address."""

@@ -1,10 +1,10 @@
-"""Alignment facts of a kernel's buffers, by which adjacent elements are accessed at once: addresses that are multiples
-of 4, 8 or 16 bytes.
+"""Alignment facts about a kernel's buffers. If an address is known to be a multiple of 4, 8 or 16 bytes, adjacent
+elements can be accessed together.
 
-    out[4*x .. 4*x + 3]     with out at a multiple of 16 bytes and float32s in it: a multiple of 16 bytes, too
+    out[4*x .. 4*x + 3]     if out holds float32s and is aligned to 16 bytes, so is this access
 
-All of it follows from the alignment of arrays and from strides that are multiples of something, which callers of a
-program guarantee. CPUs need none of it.
+All facts follow from the alignment of arrays and from known factors of strides, which callers of a program guarantee.
+CPUs do not need them.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .nonnegative import least
 
 @dataclass
 class AlignmentFacts:
-    """Facts that hold in one kernel; nothing is known of buffers that are not listed."""
+    """Facts that hold in one kernel; nothing is known about buffers that are not listed."""
 
-    alignments: dict[str, int] = field(default_factory=dict)  # bytes that a buffer's address is a multiple of
+    alignments: dict[str, int] = field(default_factory=dict)  # the alignment of a buffer's address, in bytes
     classes: dict[str, Class] = field(default_factory=dict)  # congruence classes of scalars
     constant: frozenset[str] = frozenset()  # buffers that do not change while the kernel runs
     lows: dict[str, int] = field(default_factory=dict)  # lower bounds of scalars
-    known: dict[int, Class] = field(default_factory=dict)  # memo by id of nodes, valid for these `classes`
+    known: dict[int, Class] = field(default_factory=dict)  # memo by node id, valid for the current `classes`
     alive: list[Expr] = field(default_factory=list)  # nodes whose ids are keys
 
     def of(self, buffer: str | None, index: Expr) -> Class:
@@ -44,7 +44,7 @@ class AlignmentFacts:
         return congruence(index, self.classes, self.known)
 
     def let(self, name: str, value: Expr) -> None:
-        """Note the value of a scalar."""
+        """Record the value of a scalar."""
         if value.dtype.kind != INDEX.kind or value.lanes != 1:
             return
         if self.alignments:
@@ -52,13 +52,14 @@ class AlignmentFacts:
         self._begin(name, value)
 
     def loop(self, name: str, low: Expr) -> None:
-        """Note that a scalar counts up from a value."""
+        """Record that a scalar counts up from a value."""
         if name in self.classes:
             self._classify(name, ANY)
         self._begin(name, low)
 
     def _classify(self, name: str, known: Class) -> None:
-        """Note the class of a scalar. Versions of the same code bind the same names, and share nodes."""
+        """Record the class of a scalar. If it has changed, the memo is dropped: versions of the same code bind the same
+        names and share nodes."""
         if self.classes.get(name, known) != known:
             self.known.clear()
             self.alive.clear()
@@ -69,7 +70,7 @@ class AlignmentFacts:
         return least(e, self.lows) if e.dtype.kind == INDEX.kind else None
 
     def _begin(self, name: str, low: Expr) -> None:
-        """Note a lower bound of a scalar."""
+        """Record a lower bound of a scalar."""
         known = self.least(low)
         if known is None:
             self.lows.pop(name, None)
@@ -77,7 +78,7 @@ class AlignmentFacts:
             self.lows[name] = known
 
     def alignment(self, buffer: str, index: Class, element: int) -> int:
-        """The bytes that the address of an element is a multiple of; `element` is its size."""
+        """The known alignment in bytes of an element's address; `element` is the element's size."""
         known = self.alignments.get(buffer)
         if known is None:
             return element
@@ -87,7 +88,7 @@ class AlignmentFacts:
 
 
 def alignment_facts(kernel: Kernel, program: Program, lows: dict[str, int]) -> AlignmentFacts:
-    """The facts that all launches of a kernel imply. `lows` has lower bounds of its scalars."""
+    """The facts that hold in all launches of a kernel. `lows` has lower bounds of its scalars."""
     launches = [s for s in walk_program(program) if isinstance(s, Launch) and s.kernel == kernel.name]
     arrays, numbers = _alignments(program), _classes(program)
     alignments = {
@@ -103,14 +104,14 @@ def alignment_facts(kernel: Kernel, program: Program, lows: dict[str, int]) -> A
 
 
 def _alignments(program: Program) -> dict[str, int]:
-    """The alignments of arrays of the host part."""
+    """The alignments of the arrays of the host part."""
     arguments = {b.name: max(b.alignment, b.dtype.bytes) for b in program.buffers}
     allocations = [s for s in walk(program.body) if isinstance(s, Alloc) and s.memory is Memory.HEAP]
     return {**arguments, **{s.buffer: LONGEST_ACCESS for s in allocations}}
 
 
 def _classes(program: Program) -> dict[str, Class]:
-    """The congruence classes of scalars of the host part."""
+    """The congruence classes of the scalars of the host part."""
     classes: dict[str, Class] = {name: (factor, 0) for name, factor in program.multiples}
     for s in walk(program.body):
         if isinstance(s, Let) and s.value.dtype is INDEX and s.value.lanes == 1:
@@ -119,7 +120,7 @@ def _classes(program: Program) -> dict[str, Class]:
 
 
 def _constant(kernel: Kernel, launches: Iterable[Launch]) -> frozenset[str]:
-    """Buffers that the kernel reads and that nothing in it stores to under any name."""
+    """The buffers that the kernel does not store to under any name."""
     written = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
     captured = [b.name for b in kernel.buffers]
     for launch in launches:

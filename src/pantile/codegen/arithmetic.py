@@ -1,6 +1,7 @@
-"""Operations on integers, floats and conditions: one writer per name in `WRITERS`, picked by `write`.
+"""Operations on integers, floats and conditions. `WRITERS` has one writer for each name of an operation, and `write`
+calls it.
 
-A writer gets the operation and its operands and returns the operand of the result.
+A writer takes the operation and its operands, and returns the operand that holds the result.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Writer = Callable[[Context, Op, list[str]], str]
 
 
 def write(ctx: Context, e: Op, args: list[str]) -> str:
-    """Write one operation; a bfloat16 result is rounded, since float32 arithmetic is more precise."""
+    """Write one operation. A bfloat16 result is rounded, since it is computed in float32 with more precision."""
     result = WRITERS[e.op](ctx, e, args)
     if e.dtype.kind == "bfloat" and e.op in _INEXACT:
         return round_bfloat(ctx.fn, result, e.lanes)
@@ -62,7 +63,8 @@ def _extreme(name: str, on_conditions: str) -> Writer:
 
 
 def _abs_16bit(ctx: Context, value: str) -> str:
-    """abs of 16-bit integers on GPUs: LLVM makes abs.s16 of formulas, which turns -32768 into 32768 when widened."""
+    """Write abs of a 16-bit integer on GPUs, hidden from LLVM: it would use abs.s16, which turns -32768 into 32768 when
+    widened."""
     text = "{ .reg .b16 negative; neg.s16 negative, $1; max.s16 $0, $1, negative; }"
     return ctx.fn.value(f'call i16 asm "{text}", "=h,h"(i16 {value})')
 
@@ -128,7 +130,7 @@ def _shr(ctx: Context, e: Op, args: list[str]) -> str:
     amount = _constant_shift(e)
     if e.dtype.is_signed:
         last = integer(bits - 1, bits, e.lanes)
-        if amount is None:  # an amount out of range, negative ones too, fills with the sign
+        if amount is None:  # an amount out of range, even a negative one, fills with the sign
             return ctx.fn.value(f"ashr {t} {args[0]}, {ctx.fn.intrinsic('umin', t, args[1], last)}")
         return ctx.fn.value(f"ashr {t} {args[0]}, {args[1] if 0 <= amount < bits else last}")
     zero = integer(0, bits, e.lanes)
@@ -139,9 +141,9 @@ def _shr(ctx: Context, e: Op, args: list[str]) -> str:
 
 
 def _valid_amount(ctx: Context, e: Op, amount: str) -> str:
-    """A shift amount in range.
+    """A shift amount for LLVM, limited where LLVM would get it wrong.
 
-    On GPUs amounts have 32 bits, and LLVM truncates those of 64 bits before it checks the range.
+    On GPUs, amounts have 32 bits, and LLVM truncates 64-bit amounts before it checks their range.
     """
     if not ctx.threads or e.dtype.bits < 64 or _constant_shift(e) is not None:
         return amount
@@ -160,7 +162,7 @@ def _where_in_range(ctx: Context, e: Op, amount: str, shifted: str, otherwise: s
 
 
 def select(ctx: Context, type_: str, lanes: int, condition: str, then: str, otherwise: str) -> str:
-    """`then` in the lanes where `condition` holds, else the other value."""
+    """`then` in the lanes where `condition` holds, and `otherwise` in the others."""
     return ctx.fn.value(f"select {integer_type(1, lanes)} {condition}, {type_} {then}, {type_} {otherwise}")
 
 

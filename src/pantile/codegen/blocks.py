@@ -1,12 +1,13 @@
-"""Kernels of blocks of threads: functions that a GPU starts once for each thread of each block.
+"""Kernels of blocks of threads, as functions that a GPU runs once for each thread of each block.
 
     define ptx_kernel void @name(ptr byval([n x i8]) align 8 %frame) "nvvm.reqntid"="256"
 
-All that a kernel captures lies in one block of bytes, its frame (`entry.py`), which is copied to the GPU with the
-launch. Threads take the iterations of a thread loop cyclically. If these are few, the loop is unrolled, with constant
-distances from the thread's first iteration; only the last one may be inactive for some threads.
+All values that a kernel captures are in one block of bytes, its frame (`entry.py`), which is copied to the GPU with the
+launch. The iterations of a thread loop are distributed cyclically over threads. If each thread has few of them, the
+loop is unrolled, with constant distances from the thread's first iteration; only in the last copy may some threads be
+inactive.
 
-Loads, stores and arithmetic are written as for CPUs, with generic pointers: LLVM infers their address spaces.
+Loads, stores and arithmetic are written as for CPUs, with generic pointers; LLVM infers their address spaces.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ SHARED = "@shared"
 SHARED_MEMORY = f"{SHARED} = external addrspace(3) global [0 x i8], align {LONGEST_ACCESS}\n"
 _THREAD = "#thread"
 _SHARED = "#shared"
-_COPIES = 8  # copies of the body of a thread loop, at most
-_OF_A_THREAD = 128  # registers per thread, where several blocks shall be resident
+_COPIES = 8  # maximum number of copies of the body of a thread loop
+_OF_A_THREAD = 128  # registers per thread if several blocks should be resident
 
 
 def begin_block(module: Module, kernel: Kernel, symbol: str, lows: Mapping[str, int]) -> Function:
-    """Begin a kernel's function, its variable and captures bound; `lows` has lower bounds of scalars."""
+    """Begin a kernel's function and bind its variable and captures; `lows` has lower bounds of scalars."""
     frame = KernelFrame(kernel)
     takes = f"ptr byval([{frame.size} x i8]) align 8 %frame"
     attributes = f'"nvvm.reqntid"="{kernel.threads}"'
@@ -61,10 +62,10 @@ def begin_block(module: Module, kernel: Kernel, symbol: str, lows: Mapping[str, 
 
 
 def _blocks_at_once(kernel: Kernel) -> int:
-    """The number of blocks that a multiprocessor shall have room for, which limits the registers of their threads.
+    """The number of blocks that should be resident on a multiprocessor, which limits the registers of their threads.
 
-    Where threads wait for each other once per iteration, those of another block compute meanwhile. By default, the
-    assembler uses more registers than that allows, for addresses that it could recompute.
+    If the threads of a block wait for each other in each iteration, those of another block can compute in the meantime.
+    By default, the assembler uses too many registers for that, because it keeps addresses that it could recompute.
     """
     allocations = [s for s in walk(kernel.body) if isinstance(s, Alloc)]
     if all(s.slots == 1 for s in allocations):
@@ -75,13 +76,13 @@ def _blocks_at_once(kernel: Kernel) -> int:
 
 
 def _number(module: Module, fn: Function, register: str, end: int) -> str:
-    """A special register that counts from 0 to below an end, as an index."""
+    """The value of a special register, in range 0 to `end` (exclusive), as an index."""
     number = fn.value(f"call range(i32 0, {end}) i32 @llvm.nvvm.read.ptx.sreg.{register}.x()")
     return number if module.index == "i32" else fn.value(f"zext i32 {number} to {module.index}")
 
 
 def shared_memory(ctx: Context, byte: int, apart: int = 0) -> str:
-    """A pointer into the shared memory of the block, so many bytes further for each warp."""
+    """A pointer to a byte of the block's shared memory; for each warp, it is `apart` bytes further."""
     fn = ctx.fn
     if _SHARED not in fn.names:
         start = fn.fresh("shared")
@@ -102,7 +103,7 @@ def shared_memory(ctx: Context, byte: int, apart: int = 0) -> str:
 
 
 def write_thread_loop(ctx: Context, s: For, write: Callable[[Context, Stmt], None]) -> None:
-    """Write a thread loop: for p in 0..600 by 256 threads at t, at t + 256, and, where t < 88, at t + 512."""
+    """Write a thread loop. For p in 0..600 with 256 threads, thread t runs t, t + 256 and, if t < 88, t + 512."""
     whole, rest = divmod(int_of(s.extent), ctx.threads)
     ctx.places.loop(s.var, s.min)
     if whole > _COPIES:
@@ -124,7 +125,7 @@ def write_thread_loop(ctx: Context, s: For, write: Callable[[Context, Stmt], Non
 
 
 def _loop(ctx: Context, s: For, whole: int, write: Callable[[Context, Stmt], None]) -> None:
-    """Write a loop that all threads execute equally often."""
+    """Write a loop that all threads execute for the same number of iterations."""
     fn, index = ctx.fn, ctx.module.index
     body, after = fn.new_label("threads"), fn.new_label("done")
     distance = fn.fresh(readable(s.var))

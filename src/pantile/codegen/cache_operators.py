@@ -1,10 +1,10 @@
-"""Loads by a cache operator of PTX, of memory that does not change while the kernel runs.
+"""Loads with a cache operator of PTX, from memory that does not change while the kernel runs.
 
-    ld.global.cg    cached in L2 alone, so that lines which are read once leave L1 to others
-    ld.global.cs    evicted first, since probably nothing reads the line again
+    ld.global.cg    cached only in L2, so that lines which are read once do not displace others from L1
+    ld.global.cs    evicted first, since the line is probably not read again
 
-LLVM (22) has no loads but those that are cached in L1 and L2, so these are inline assembly, as wide as the alignment
-allows. LLVM does not know what it loads, and joins no such loads of neighbouring elements.
+LLVM (22) supports only loads that are cached in both L1 and L2, so these are inline assembly, as wide as the alignment
+allows. They are opaque to LLVM, which therefore does not combine such loads of adjacent elements.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _READS = "nounwind willreturn memory(argmem: read)"
 
 
 def load_by(fn: Function, operator: CacheOperator, type_: str, size: int, pointer: str, align: int) -> str:
-    """A value of an LLVM type of so many bytes, loaded from global memory. Its instructions must not be shared with
-    other branches, so all are written anew."""
+    """Load a value of an LLVM type with `size` bytes from global memory. Its instructions must not be shared with other
+    branches, so all of them are written anew."""
     piece = gcd(LONGEST_ACCESS, size, align)
     unit = min(piece, max(_UNITS))
     units = [part for at in range(0, size, piece) for part in _piece(fn, operator, _moved(fn, pointer, at), piece)]
@@ -41,7 +41,7 @@ def _moved(fn: Function, pointer: str, bytes_: int) -> str:
 
 
 def _piece(fn: Function, operator: CacheOperator, pointer: str, size: int) -> list[str]:
-    """One access, as integers of at most 64 bits."""
+    """Write one access. Return what it loads, as integers of at most 64 bits."""
     unit = min(size, max(_UNITS))
     name, register, held = _UNITS[unit]
     result, given = integer_type(8 * held), f"(ptr addrspace(1) {pointer}) {_READS}"

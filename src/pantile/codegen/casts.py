@@ -12,7 +12,8 @@ from .vectors import gather, pick
 
 
 def write_cast(ctx: Context, e: Cast, value: str) -> str:
-    """Convert by value: integers wrap, floats truncate and saturate into integers (NaN to 0), all but zero is true."""
+    """Convert by value. Integers wrap; floats are truncated to integers and saturate, and NaN becomes 0; as a
+    condition, any nonzero value is true."""
     source, to, lanes = e.value.dtype, e.dtype, e.lanes
     if source == to:
         return value
@@ -42,7 +43,8 @@ def _resize(ctx: Context, source: DType, to: DType, lanes: int, value: str) -> s
 def truncate(ctx: Context, value: str, bits: int, to: int, lanes: int) -> str:
     """Drop the upper bits of integers.
 
-    LLVM 22 aborts where AVX-512 saturates two lanes of 32 bits to 16: it must not see that these have been limited.
+    LLVM 22 aborts if it uses a saturating AVX-512 conversion for two lanes from 32 to 16 bits, so it must not see that
+    these have been clamped.
     """
     narrow, wide = integer_type(to, lanes), integer_type(bits, lanes)
     if (lanes, bits, to) == (2, 32, 16) and ctx.module.target.vector_bits == 512:
@@ -88,7 +90,8 @@ def _float_to_int(ctx: Context, e: Cast, value: str) -> str:
 
 
 def _converts_by_saturating(ctx: Context) -> bool:
-    """Whether the target's conversions to integers saturate; x86's give 0x80000000 for any value that does not fit."""
+    """Whether the target's conversions to integers saturate. Those of x86 return 0x80000000 for any value that does not
+    fit."""
     return ctx.module.target.architecture != "x86"
 
 
@@ -107,13 +110,13 @@ def _saturated(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:
 
 
 def _narrowed(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:
-    """Narrow to 8 bits by way of 16: targets with vectors narrow by half and saturate in one instruction."""
+    """Narrow to 8 bits by way of 16, since vector instructions narrow by half and saturate at once."""
     half = DType(to.kind, 16)
     return _limited(ctx, to, half, lanes, _saturated(ctx, t, half, lanes, value))
 
 
 def _limited(ctx: Context, to: DType, source: DType, lanes: int, result: str) -> str:
-    """An integer clamped to the range of a type of fewer bits."""
+    """Narrow an integer to a type of fewer bits, clamped to its range."""
     wide, sign = value_type(source, lanes), "s" if to.is_signed else "u"
     for limit, bound in (("min", to.max), ("max", to.min))[: 2 if to.is_signed else 1]:
         result = ctx.fn.intrinsic(f"{sign}{limit}", wide, result, constant(source, lanes, bound))
@@ -121,9 +124,9 @@ def _limited(ctx: Context, to: DType, source: DType, lanes: int, result: str) ->
 
 
 def _by_instruction(ctx: Context, to: DType, lanes: int, value: str) -> str:
-    """Convert on GPUs: from float32 to 32 bits, which saturates and turns NaN into 0, and from there to fewer bits.
+    """Convert on GPUs: from float32 to a 32-bit integer, which saturates and turns NaN into 0, then to fewer bits.
 
-    LLVM (22) does not know that, and clamps the float as well.
+    LLVM (22) does not know that the instruction saturates, and would also clamp the float.
     """
     name, wide = ("f2i", INT32) if to.is_signed else ("f2ui", UINT32)
     fn, element = ctx.fn, value_type(wide)
@@ -134,14 +137,15 @@ def _by_instruction(ctx: Context, to: DType, lanes: int, value: str) -> str:
 
 
 def _clamped_to_int(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:
-    """Convert a value within the range of an 8- or 16-bit type by way of int32; NaN becomes 0x80000000, so 0."""
+    """Convert a value within the range of an 8- or 16-bit type by way of int32. NaN becomes 0x80000000, and so 0."""
     wide = integer_type(32, lanes)
     converted = ctx.fn.value(f"fptosi {t} {value} to {wide}")
     return ctx.fn.value(f"trunc {wide} {converted} to {value_type(to, lanes)}")
 
 
 def _between_ends(ctx: Context, source: DType, to: DType, lanes: int, value: str) -> str:
-    """Clamp a vector to the range of the type, as LLVM (22) would element by element; NaN becomes the lower limit."""
+    """Convert a vector by clamping it to the range of the type, which LLVM (22) would do element by element. NaN
+    becomes the lower limit."""
     fn, t, i = ctx.fn, value_type(source, lanes), value_type(to, lanes)
 
     def select(condition: str, of: str, a: str, b: str) -> str:
@@ -165,7 +169,7 @@ def _between_ends(ctx: Context, source: DType, to: DType, lanes: int, value: str
 
 
 def _limit(e: Expr, name: str, to: DType) -> bool:
-    """Whether a min (or max) with a constant inside the range of `to` bounds e on that side."""
+    """Whether `e` is bounded on one side by a min (or max, as `name` says) with a constant in the range of `to`."""
     if isinstance(e, Const):
         return to.min <= e.value <= to.max
     if not isinstance(e, Op):
@@ -174,7 +178,7 @@ def _limit(e: Expr, name: str, to: DType) -> bool:
         return _limit(e.args[0], name, to)
     if e.op == name:
         return any(_limit(a, name, to) for a in e.args)
-    if e.op in ("min", "max"):  # the other side: both arguments have to be bounded on this one
+    if e.op in ("min", "max"):  # it bounds the other side, so both arguments must be bounded on this side
         return all(_limit(a, name, to) for a in e.args)
     return False
 

@@ -1,6 +1,6 @@
-"""Debug builds: every lane of every access is checked against its buffer before memory is touched.
+"""Checks of debug builds: every lane of every access is checked against the bounds of its buffer before the access.
 
-A failure writes the report that the kernel's last argument points to and leaves with code 1:
+A failed check writes the report that the kernel's last argument points to, and returns code 1 from the function:
 slot 0: 1 load, 2 store; 1: the buffer's number; 2: the index; 3 and 4: the lowest and highest index allowed.
 """
 
@@ -50,7 +50,7 @@ def _sum(ctx: Context, a: str, b: str) -> str:
 
 
 def _unless_empty(ctx: Context, b: BufferArg, high: str, low: str) -> str:
-    """The highest index, or one below the lowest for an array without elements, which allows no index."""
+    """The highest valid index. For an array without elements it is one below the lowest, so that no index is valid."""
     below = ctx.fn.value(f"sub i64 {low}, 1")
     for axis in range(b.ndim):
         empty = ctx.fn.value(f"icmp slt i64 {ctx.fn.resolve(b.extent(axis), 'i64')}, 1")
@@ -65,7 +65,7 @@ def bind_alloc_limits(ctx: Context, buffer: str, size: str) -> None:
 
 
 def check_access(ctx: Context, kind: str, buffer: str, index: Expr, mask: Expr | None) -> None:
-    """In a debug build, leave with a report if any active lane is outside its buffer."""
+    """In a debug build, write a report and return if any active lane is outside its buffer."""
     if not ctx.module.debug:
         return
     limits = ctx.fn.resolve(low_limit(buffer), "i64"), ctx.fn.resolve(high_limit(buffer), "i64")
@@ -76,11 +76,11 @@ def check_access(ctx: Context, kind: str, buffer: str, index: Expr, mask: Expr |
     _leave_with_report(ctx, bad, [str(_KINDS[kind]), str(ctx.module.ordinals[buffer])], worst, limits)
 
 
-# Indices are frozen, so that LLVM's strength reduction does not analyse each expression derived from them.
+# Indices are frozen, so that LLVM's strength reduction does not analyze each expression derived from them.
 
 
 def _ends(ctx: Context, first: Expr, span: int, low: str, high: str) -> tuple[str, Callable[[], str]]:
-    """Whether either end of a ramp, and so any lane, is out of bounds, and a writer of the end that is."""
+    """Whether either end of a ramp, and hence any lane, is out of bounds; and a writer of the failing end."""
     fn = ctx.fn
     a = fn.value(f"freeze i64 {ctx.value(first)}")
     b = fn.value(f"add i64 {a}, {span}")
@@ -92,7 +92,7 @@ def _ends(ctx: Context, first: Expr, span: int, low: str, high: str) -> tuple[st
 
 
 def _lanes(ctx: Context, index: Expr, mask: Expr | None, low: str, high: str) -> tuple[str, Callable[[], str]]:
-    """Whether any lane is out of bounds, and a writer of the largest index that is."""
+    """Whether any lane is out of bounds; and a writer of the largest failing index."""
     fn, lanes = ctx.fn, index.lanes
     t, bools = integer_type(64, lanes), integer_type(1, lanes)
     where = fn.value(f"freeze {t} {ctx.value(index)}")
@@ -126,7 +126,8 @@ def _leave_with_report(
 
 
 def _reporting() -> str:
-    """The function that writes a report. It ends on its last instruction's line, so that each of the `parts` has it."""
+    """The function that writes a report. Its closing brace is not on a line of its own, so that `parts` copies it to
+    each part."""
     slots = range(5)
     stores = [
         f"  %place{k} = getelementptr inbounds i64, ptr %report, i64 {k}\n  store i64 %slot{k}, ptr %place{k}, align 8"

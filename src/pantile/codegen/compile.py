@@ -1,18 +1,18 @@
-"""LLVM text in, object code or assembly out: parsed, verified, optimized.
+"""Compiles LLVM text to object code or assembly: parses, verifies and optimizes it, and selects instructions.
 
 LLVM's own vectorizers are off: vectors, unrolled loops, steady loops without branches and shared subexpressions are
-explicit in the text. For CPUs, LLVM only simplifies each function, at its first level. What this level has
-for modules besides took a fifth of LLVM's time. Measured on 27 apps, in time to run without it:
-temporal_denoise -7 %, max_filter -4 %, tpm +5 %, bicubic_resize +3 %, the others within 3 %. Some of what LLVM does for
-modules takes the square of the length of a function, and some of what the highest level of instruction selection does
-that of a block of code: where there are very long ones, functions are only simplified for GPUs, too, and instructions
-selected for one level below.
+explicit in the text. For CPUs, LLVM only runs the function simplification pipeline of its first level. The module
+passes of that level took a fifth of LLVM's time. Run times without them, measured on 27 apps: temporal_denoise -7 %,
+max_filter -4 %, tpm +5 %, bicubic_resize +3 %, the others within 3 %. Some module passes are quadratic in the length of
+a function, and some parts of the highest level of instruction selection in the length of a basic block. If there are
+very long ones, functions are therefore only simplified for GPUs, too, and instructions are selected one level lower.
+
 Code for debugging, in which every access is checked, is not optimized at all, which takes a tenth of LLVM's time.
 
-The order of instructions is LLVM's, by a model of the core. That of a core which finds for itself what can run at once
-keeps few values alive and puts whole chains of dependent instructions one after the other; our blocks are hundreds of
-instructions long, more than such a core looks ahead, so that it waits for one chain after the other. The model of a
-core that runs instructions as they come puts independent ones side by side.
+LLVM schedules instructions by a model of the core. The model of an out-of-order core keeps few values live and puts
+whole chains of dependent instructions one after another. Our blocks are hundreds of instructions long, which exceeds
+the window of such a core, so it would wait for one chain after another. The model of an in-order core interleaves
+independent instructions.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _SELECT_FOR_DEBUGGING = 0
 _OF_WARPGROUPS = '"wgmma.'
 _LONG = 4_000  # instructions between two labels; apps have up to 2,700
 _LONG_FUNCTION = 16_000  # lines; apps have up to 10,200
-# Cores whose code is scheduled by the model of another one, which has no instructions that they lack. Measured:
-# temporal_denoise -12 %, clahe -9 %, guided_filter -5 %, bicubic_resize +6 %; canny, harris, matmul and bilateral_grid
-# as before.
+# Cores whose code is scheduled by the model of another core, which must not have instructions that they lack. Measured
+# run times: temporal_denoise -12 %, clahe -9 %, guided_filter -5 %, bicubic_resize +6 %; canny, harris, matmul and
+# bilateral_grid unchanged.
 _ORDERED_AS = {"neoverse-n1": "cortex-a55"}
 
 
@@ -55,15 +55,15 @@ def compile_objects(text: str, target: Target, debug: bool = False) -> tuple[byt
 
 
 def assemblies(text: str, target: Target) -> tuple[str, ...]:
-    """Compile to assembly, for targets whose drivers assemble it."""
+    """Compile to assembly, for targets whose drivers assemble it; long modules are compiled in several parts."""
     return _of_parts(text, lambda part: assembly(part, target))
 
 
 def _of_parts(text: str, make: Callable[[str], T]) -> tuple[T, ...]:
     """Compile the parts of a module in parallel.
 
-    The longest parts come first, and no more at once than there are cores: short ones would take time from those that
-    finish last.
+    The longest parts are compiled first, and no more at a time than there are cores: otherwise, short parts would take
+    time from those that finish last.
     """
     modules = parts(text)
     if len(modules) == 1:
@@ -83,8 +83,8 @@ def _of_parts(text: str, make: Callable[[str], T]) -> tuple[T, ...]:
 
 
 def with_own_features(text: str, target: Target) -> Target:
-    """The target with the instructions that one generation of GPUs has and no later one, where code has some of them:
-    PTX for sm_90a is for GPUs of compute capability 9.0 alone, PTX for sm_90 for later ones, too."""
+    """The target, extended by the instructions that only its generation of GPUs has if the code uses some of them. PTX
+    for sm_90a runs only on GPUs of compute capability 9.0, PTX for sm_90 also on later ones."""
     return replace(target, cpu=f"{target.cpu}{OF_ONE_GENERATION}") if _OF_WARPGROUPS in text else target
 
 
@@ -100,7 +100,7 @@ def assembly(text: str, target: Target, debug: bool = False) -> str:
 
 
 def _emitter(text: str, target: Target, debug: bool) -> llvm.TargetMachine:
-    """The target machine that selects and schedules instructions; earlier passes use the target's own."""
+    """The target machine that selects and schedules instructions. Earlier passes use that of the target itself."""
     if debug:
         return target_machine(target, _SELECT_FOR_DEBUGGING)
     ordered = replace(target, cpu=_ORDERED_AS.get(target.cpu, target.cpu))
@@ -118,7 +118,7 @@ def _has_long_block(text: str, long: int) -> bool:
 
 
 def target_machine(target: Target, level: int = _SELECT) -> llvm.TargetMachine:
-    """LLVM's code generator for a target, which must not be shared between threads."""
+    """LLVM's code generator for a target. It must not be shared between threads."""
     if target.architecture == CUDA:
         set_up_gpus()
     set_up_llvm()
@@ -166,6 +166,6 @@ def _has_long_function(text: str) -> bool:
 
 
 def _dispose(passes: NewPassManager) -> None:
-    """Free the passes and their caches, some 60 KiB: `close` does not (its bases are in the wrong order)."""
+    """Free the passes and their caches, some 60 KiB. `close` does not (its bases are in the wrong order)."""
     NewPassManager._dispose(passes)
     passes.detach()

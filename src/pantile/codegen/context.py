@@ -24,7 +24,7 @@ from .types import scalar_type
 
 @dataclass
 class Module:
-    """Facts and options of the whole module, and what its kernels need."""
+    """Facts and options of the whole module, and the closures of its kernels."""
 
     name: str
     target: Target
@@ -52,10 +52,10 @@ class Context:
     groups: Groups = field(default_factory=lambda: Groups(Block(())))
     neighbours: Neighbours = field(default_factory=lambda: Neighbours(Block(())))
     exchanges: Exchanges = field(default_factory=lambda: Exchanges(Block(())))
-    rows: LoopRows = field(default_factory=LoopRows)  # rows of the innermost loop around
+    rows: LoopRows = field(default_factory=LoopRows)  # rows of the enclosing innermost loop
     places: AlignmentFacts = field(default_factory=AlignmentFacts)
     threads: int = 0  # threads per block, in a kernel of blocks
-    operators: Mapping[str, CacheOperator] = field(default_factory=dict)  # by which buffers are loaded, other than ca
+    operators: Mapping[str, CacheOperator] = field(default_factory=dict)  # cache operators of buffers, other than ca
     memo: dict[int, str] = field(default_factory=dict)  # expression id -> operand, within one statement
     alive: list[Expr] = field(default_factory=list)  # created expressions whose ids are keys of `memo`
 
@@ -64,7 +64,8 @@ class Context:
         return self.emit(self, e)
 
     def begin_statement(self) -> None:
-        """Forget the operands of expressions, since loads may differ; value-numbered instructions are kept."""
+        """Forget the operands of expressions, since loads may yield other values; value-numbered instructions are
+        kept."""
         self.memo.clear()
         self.alive.clear()
 

@@ -71,7 +71,7 @@ class _IntegerDivision:
             return self.do(self.shift, a, self.number(b.bit_length() - 1))
         if not self.signed:
             return self.do("udiv", a, self.number(b))
-        # floor(a / b) == ~(~a / b) for negative a, and ~a is not negative: one unsigned division serves both.
+        # floor(a / b) == ~(~a / b) for negative a, and ~a is not negative, so one unsigned division serves both signs.
         sign = self.do("ashr", a, self.number(self.bits - 1))
         size = self.do("udiv", self.do("xor", a, sign), self.number(b))
         return self.do("xor", size, sign)
@@ -108,7 +108,7 @@ class _IntegerDivision:
         return self.select(is_zero, self.number(0), moved)
 
     def safe_divisor(self, a: str, b: str, is_zero: str) -> str:
-        """The divisor, or 1 where the processor's division would trap, which gives the wrapped quotient, too."""
+        """The divisor, or 1 if the processor's division would trap; 1 also yields the wrapped quotient."""
         if not self.signed:
             return self.select(is_zero, self.number(1), b)
         smallest = self.do("icmp eq", a, self.number(-(1 << (self.bits - 1))))

@@ -1,18 +1,19 @@
-"""A flat Program in, the text of an LLVM module out.
+"""Emits a flat Program as the text of an LLVM module.
 
 On CPUs, the module defines `i32 @<name>(ptr args, i64 num_threads)`. args is an array of 8-byte slots: for each buffer
 its data pointer, extents and strides; then the scalars; last a pointer to the report of a debug build. The result is 0,
--1 for out of memory, or 1 for a report. It calls pantile_parallel_for, pantile_scratch_push and pantile_scratch_pop.
+-1 for out of memory, or 1 for a report. The code calls pantile_parallel_for, pantile_scratch_push and
+pantile_scratch_pop.
 
-For GPUs the module has the kernels alone (see `blocks`): what the host part does is up to the runtime.
+For GPUs, the module contains only the kernels (see `blocks`); the runtime interprets the host part.
 
-Metadata tells LLVM which buffers cannot overlap. No two buffers alias, except those that may share memory
-(`ir/overlap.py`): moving a store to one before a load of the other would then be wrong. Buffers are numbered, and all
-that are connected by sharing have the same number. For each binary digit there is a domain with two scopes: a buffer's
-accesses are in the scopes of its digits, and not in the opposite ones, so two buffers of different numbers do not alias
-by the first digit that differs. LLVM goes through these lists for every two accesses that it compares; they grow with
-the logarithm of the number of buffers, where a scope per buffer would make lists of all others. Only buffers of the
-same number have scopes of their own as well, in one more domain.
+Metadata tells LLVM which buffers do not alias: all of them, except buffers that may share memory (`ir/overlap.py`),
+where moving a store to one before a load of the other would be wrong. Buffers are numbered, and all buffers that are
+connected by sharing have the same number. For each binary digit of the numbers, there is a domain with two scopes. A
+buffer's accesses are in the scopes of its digits and noalias with the opposite scopes, so two buffers with different
+numbers do not alias because of the first digit that differs. LLVM walks these lists for every pair of accesses that it
+compares. They grow with the logarithm of the number of buffers, whereas with one scope per buffer, each list would
+contain all other buffers. Only buffers with the same number also have scopes of their own, in one more domain.
 """
 
 from __future__ import annotations
@@ -55,13 +56,13 @@ _METADATA = """\
 !5 = !{!"llvm.loop.unroll.disable"}
 """
 _ATTRIBUTES = "attributes #0 = { nounwind }"
-# A loop that copies and prefetches would become a call of memcpy and a loop of all prefetches.
+# Otherwise, LLVM would turn a loop that copies and prefetches into a call of memcpy and a loop of prefetches.
 _PREFETCHING_ATTRIBUTES = 'attributes #0 = { nounwind "no-builtin-memcpy" }'
-# A host part that only launches kernels runs each instruction once per call: where there are many, optimizing them
-# takes longer than they ever will (180 ms instead of 60 for the 2,300 lines of a pyramid blend).
+# A host part that only launches kernels runs each instruction once per call. If there are many of them, optimizing them
+# takes longer than running them ever will (180 ms instead of 60 for the 2,300 lines of a pyramid blend).
 _RUNS_ONCE = " noinline optnone"
-_LONG = 400  # lines, of which each launch has some 40 and takes as long as thousands of instructions
-_FIRST = 6  # number of the first metadata node; those below belong to `emit`
+_LONG = 400  # lines; a launch has some 40 of them, and takes as long as thousands of instructions
+_FIRST = 6  # number of the first metadata node for aliasing; `emit` defines those below
 
 
 class HostArguments:
@@ -93,9 +94,9 @@ def buffer_names(program: Program) -> tuple[str, ...]:
 
 
 def emit(program: Program, target: Target, *, strict: bool = False, debug: bool = False) -> str:
-    """The LLVM text of a program whose accesses are flat and whose loops are serial, or kernels.
+    """The LLVM text of a program with flat accesses, whose loops are serial or outlined as kernels.
 
-    With `strict`, floats are computed operation by operation as written. With `debug`, accesses are checked (see
+    With `strict`, floating-point operations are executed one by one as written. With `debug`, accesses are checked (see
     `checks`).
     """
     names = buffer_names(program)
@@ -161,14 +162,14 @@ def _host(program: Program, module: Module) -> str:
 
 @dataclass(frozen=True)
 class Alias:
-    """The metadata that follows the loads and stores of each buffer, and its definitions."""
+    """The metadata to append to loads and stores of each buffer, and the lines that define it."""
 
     notes: Mapping[str, str]
     lines: list[str]
 
 
 def alias_metadata(program: Program, names: tuple[str, ...]) -> Alias:
-    """The scopes that each buffer is in, and those that it cannot alias."""
+    """The metadata of the scopes that each buffer's accesses are in, and of those that they do not alias."""
     known = overlaps(program)
     sharing = {name: known.get(name, []) for name in names}
     groups = _linked(sharing)
@@ -188,7 +189,7 @@ def alias_metadata(program: Program, names: tuple[str, ...]) -> Alias:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Metadata nodes, one line for each."""
+    """Metadata nodes, one per line."""
 
     lines: list[str]
 
@@ -198,7 +199,7 @@ class _Nodes:
         return name
 
     def scopes(self, count: int) -> list[str]:
-        """The scopes of a new domain."""
+        """Add a new domain, and return its scopes."""
         domain = self._add(lambda node: f"distinct !{{{node}}}")
         return [self._add(lambda node: f"distinct !{{{node}, {domain}}}") for _ in range(count)]
 
@@ -207,7 +208,7 @@ class _Nodes:
 
 
 def _linked(sharing: Mapping[str, list[str]]) -> dict[str, int]:
-    """A number for each buffer, equal for those that are connected by sharing memory."""
+    """A number for each buffer, equal for buffers that are connected by sharing memory."""
     numbers: dict[str, int] = {}
     count = 0
     for name in sharing:

@@ -1,4 +1,4 @@
-"""Object code in, callable addresses out: code is linked into this process and lives as long as its handle."""
+"""Links object code into this process. The code lives as long as its handle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .compile import target_machine
 class LoadedCode:
     """A kernel in memory.
 
-    `address` is that of its function; both live until the last reference to this object is gone.
+    `address` is that of its function. The code stays loaded until the last reference to this object is gone.
     """
 
     def __init__(self, tracker: llvm.ResourceTracker, name: str) -> None:
@@ -26,8 +26,8 @@ class LoadedCode:
 class _Linker:
     """An in-memory linker.
 
-    The library that each kernel was linked as (2.7 KiB) lives until the linker ends. Therefore a linker is replaced
-    after some kernels, and ends with the last kernel that it linked.
+    Each kernel is linked as a library (2.7 KiB) that lives as long as the linker. Therefore, a linker is replaced after
+    some kernels, and ends with the last kernel that it linked.
     """
 
     MOST = 64
@@ -46,7 +46,7 @@ _linker: _Linker | None = None
 
 
 def load(objects: Sequence[bytes], name: str, symbols: Mapping[str, int]) -> LoadedCode:
-    """Link a kernel's object code, perhaps in parts; `symbols` has the addresses of the runtime's functions."""
+    """Link a kernel's object code, in one or more parts; `symbols` has the addresses of the runtime's functions."""
     global _linker
     check_llvm()
     library = llvm.JITLibraryBuilder().add_current_process().export_symbol(name)

@@ -1,7 +1,7 @@
-"""The frame of arguments that a kernel of blocks is launched with: a slot of 8 bytes for each value that it captures.
+"""The frame of arguments of a kernel of blocks: an 8-byte slot for each value that the kernel captures.
 
-Scalars come first, in the kernel's order, then the addresses of buffers. An index has as many bits as the target's
-indices, a condition a byte, a bfloat16 its 16 bits.
+Scalars come first, in the kernel's order, then the addresses of buffers. An index is as wide as the target's indices, a
+condition is a byte, and a bfloat16 is its 16 bits.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _INTEGERS = {8: "b", 16: "h", 32: "i", 64: "q"}
 
 
 def global_pointer(buffer: str) -> str:
-    """The name of a captured buffer's address."""
+    """The name under which the address of a captured buffer is bound."""
     return f"&{buffer}"
 
 
 class KernelFrame:
-    """The frame from which a kernel loads its captures."""
+    """The layout of the frame from which a kernel loads its captures."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel.name
@@ -50,7 +50,7 @@ class KernelFrame:
 
 @dataclass(frozen=True)
 class KernelEntry:
-    """A kernel as the driver knows it."""
+    """The properties of a kernel that a launch needs."""
 
     kernel: str  # its name in the program
     symbol: str  # its name in the code
@@ -65,7 +65,8 @@ class KernelEntry:
         return max(SLOT * len(self.slots), SLOT)
 
     def pack(self, scalars: Sequence[Number], addresses: Sequence[int]) -> bytes:
-        """Pack the frame of a launch from the captured values, in order; a struct.error if an index is too large."""
+        """Pack the frame of a launch from the captured values, in order. Raises struct.error if an index is too
+        large."""
         values = [bfloat_pattern(float(v)) if k in self._bfloats else v for k, v in enumerate(scalars)]
         return self._struct.pack(*values, *addresses)
 
@@ -94,7 +95,7 @@ def _entry(kernel: Kernel, number: int, index_bits: int) -> KernelEntry:
 
 
 def _symbol(kernel: str, number: int) -> str:
-    """A name that PTX accepts, whatever the kernel's name is; the number makes it unique."""
+    """A name that PTX accepts, whatever the kernel's name is. The number makes it unique."""
     return f"k{number}_{re.sub('[^A-Za-z0-9]+', '_', kernel)[:64]}"
 
 

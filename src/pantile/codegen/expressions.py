@@ -1,4 +1,5 @@
-"""Expressions to instructions. A shared node is written once per statement; equal instructions share one name."""
+"""Writes expressions as instructions. A shared node is written once per statement, and equal instructions share one
+name."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from .vectors import shuffle, spread, widened
 
 
 def write_expression(ctx: Context, e: Expr) -> str:
-    """The operand that holds `e`."""
+    """Write `e`, and return the operand that holds it."""
     operand = ctx.memo.get(id(e))
     if operand is None:
         writer = _WRITERS.get(type(e))
@@ -97,9 +98,9 @@ def _shuffle(ctx: Context, e: Shuffle) -> str:
 
 
 def _copied(ctx: Context, vector: str, type_: str, bits: int) -> str:
-    """A copy of a vector that LLVM (22) does not recognize as the same one.
+    """A copy of a vector that LLVM (22) does not recognize as the same vector.
 
-    With AVX-512, LLVM takes forever over pixels in which a channel comes twice: lanes 0 1 2 2 3 4 5 5 and so on.
+    With AVX-512, LLVM hangs on pixels that repeat a channel: lanes 0 1 2 2 3 4 5 5 and so on.
     """
     target = ctx.module.target
     if target.architecture != "x86" or bits not in (128, 256, 512) or bits > target.vector_bits:

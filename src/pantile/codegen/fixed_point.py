@@ -1,4 +1,4 @@
-"""Fixed-point operations in the forms that LLVM turns into one instruction where a target has it."""
+"""Fixed-point operations, written in the forms that LLVM turns into one instruction if the target has it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def _average(ctx: Context, e: Op, args: list[str], native: str, last: str, commo
 
 
 def _has_average(ctx: Context, e: Op) -> bool:
-    """Whether the target averages whole registers of this type.
+    """Whether to use the target's averaging instructions for whole registers of this type.
 
-    The plain form would do if LLVM recognized it after reassociating it with sums around it, which it does not.
+    The plain form would suffice, except that LLVM does not recognize it after reassociating it with surrounding sums.
     """
     return ctx.module.target.architecture == "aarch64" and e.dtype.bits < 64 and e.lanes * e.dtype.bits % 128 == 0
 
@@ -106,7 +106,8 @@ class _WideProduct:
         return self.shifted(self.fn.value(f"add {self.wide} {doubled}, {self.number(1)}"), 1)
 
     def saturated(self, value: str) -> str:
-        """Narrow to the type; a shift by all of its bits cannot leave its range, one less only at the top."""
+        """Narrow to the type with saturation. After a shift by all bits of the type, no value exceeds its range; after
+        one bit less, a value can exceed only the maximum."""
         if self.shift < self.t.bits:
             value = self.limited("min", self.t.max, value)
             if self.t.is_signed and self.shift < self.t.bits - 1:

@@ -1,11 +1,11 @@
-"""One LLVM function while it is being written: instructions, value numbers, blocks, names in reach.
+"""One LLVM function under construction: its instructions, value numbers, basic blocks and bound names.
 
-Value numbering: an instruction without effects is looked up by its own text, so writing it again yields the first
-one's name. What a scope (a loop body, a branch) added is forgotten at its end, which keeps to dominance. Loads
-are numbered too, per buffer, until that buffer is stored to or a scope begins or ends.
+Value numbering: an instruction without effects is looked up by its own text, so writing it again returns the name of
+the first one. Instructions of a scope (a loop body, a branch) are forgotten at its end, so that uses are always
+dominated by definitions. Loads are also numbered, per buffer, until that buffer is stored to or a scope begins or ends.
 
-Names of the program are resolved where they were bound in this function; any other comes out of the function's
-frame (the program's argument slots or a kernel's closure), loaded once, on first use, in the entry block.
+A name of the program resolves to its binding in this function. Any other name is loaded from the function's frame (the
+program's argument slots or a kernel's closure), once, in the entry block, on first use.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..dataclass import dataclass
 from ..errors import InternalError
 from .types import mangled
 
-# Unrolling with a remainder loop is the schedule's to decide; full unrolling of short loops is left to LLVM. Where
-# there are many loops, it is allowed only for those that are certainly short: with each loop that LLVM unrolls it
-# invalidates its analyses of all others inside the same outermost one, and repeats them.
+# Unrolling with a remainder loop is up to the schedule; full unrolling of short loops is left to LLVM. If a function
+# has many loops, LLVM may unroll only those that are certainly short: for each loop that it unrolls, it invalidates and
+# repeats its analyses of all other loops inside the same outermost one.
 _UNROLLED_IF_SHORT = "!llvm.loop !2"
 _NEVER_UNROLLED = "!llvm.loop !4"
 SHORT = 8  # iterations
@@ -35,14 +35,14 @@ _LONGEST = 64
 
 
 class Frame(Protocol):
-    """Where a function loads values that it did not compute itself."""
+    """The memory from which a function loads values that it did not compute itself."""
 
     def place(self, name: str, type_: str) -> int:
         """The byte offset of the value `name` of LLVM type `type_`."""
 
 
 class Function:
-    """Text of a function under construction."""
+    """The text of a function under construction."""
 
     def __init__(self, head: str, frame: Frame, frame_pointer: str) -> None:
         self.head = head
@@ -53,7 +53,7 @@ class Function:
         self.label = "entry"
         self.names: dict[str, str] = {}
         self.stack: set[str] = set()  # operands that point to the function's own memory
-        self.nesting: dict[str, int] = {}  # how many minima and maxima LLVM sees behind a name
+        self.nesting: dict[str, int] = {}  # the number of minima and maxima that LLVM sees behind a name
         self._heap: list[str] = []  # labels of the exits that free the live heap buffers
         self._ways_out: list[str] = []
         self.has_loops = False
@@ -74,7 +74,7 @@ class Function:
         return f"%{hint}{self._count}"
 
     def value(self, instruction: str) -> str:
-        """The name of an instruction without effects; equal text gives the same name."""
+        """Write an instruction without effects, unless equal text was written already. Return its name."""
         name = self._numbers.get(instruction)
         if name is None:
             self._count += 1
@@ -90,7 +90,8 @@ class Function:
         return self.value(f"call {flags}{type_} @llvm.{name}.{mangled(type_)}({operands})")
 
     def once(self, key: Hashable, write: Callable[[], T]) -> T:
-        """The result of `write`, whose instructions have no effects; nothing is written where the result is known."""
+        """The result of `write`, whose instructions have no effects. If the result for the key is known, nothing is
+        written."""
         if key not in self._written:
             self._written[key] = write()
             self._keys.append(key)
@@ -98,7 +99,7 @@ class Function:
         return result
 
     def load(self, buffer: str, instruction: str, note: str) -> str:
-        """The name of a load; `note` (metadata) follows it in the text."""
+        """Write a load, unless an equal one is known. Return its name. `note` (metadata) follows it in the text."""
         known = self._loads.setdefault(buffer, {})
         name = known.get(instruction)
         if name is None:
@@ -114,7 +115,7 @@ class Function:
         self._loads = {}
 
     def effect_value(self, instruction: str) -> str:
-        """The new name of an instruction that must not be shared."""
+        """Write an instruction that must not be shared. Return its new name."""
         name = self.fresh()
         self.lines.append(f"  {name} = {instruction}")
         return name
@@ -124,7 +125,7 @@ class Function:
         self.lines.append(f"  {instruction}")
 
     def repeat(self, branch: str, extent: int | None) -> None:
-        """Write the back edge of a loop, with its trip count if that is known."""
+        """Write the back edge of a loop; `extent` is its trip count if that is known."""
         self.has_loops = True
         if extent is None or extent > SHORT:
             self._long_loops.append(len(self.lines))
@@ -148,7 +149,7 @@ class Function:
         self.effect(f"br i1 {condition}, label %{then}, label %{otherwise}")
 
     def fail_if(self, condition: str, code: str) -> None:
-        """Leave the function with a return code where the condition holds."""
+        """Return from the function with a code if the condition holds."""
         failed, passed = self.new_label("failed"), self.new_label("passed")
         self.branch_if(condition, failed, passed)
         self.start(failed)
@@ -156,7 +157,7 @@ class Function:
         self.start(passed)
 
     def leave(self, code: str) -> None:
-        """Return, after freeing the live heap buffers."""
+        """Free the live heap buffers, then return with a code."""
         if not self._heap:
             self.effect(f"ret i32 {code}")
         else:
@@ -165,10 +166,10 @@ class Function:
 
     @contextmanager
     def on_heap(self, pointer: str) -> Iterator[None]:
-        """Inside, a heap buffer is live.
+        """Declare a heap buffer live inside a with statement.
 
-        All failures share one chain of exits: a separate exit for each failure, freeing all buffers, would be quadratic
-        in the stages of a long pipeline.
+        All failures share one chain of exits. A separate exit for each failure, which frees all buffers, would make the
+        code quadratic in the number of stages.
         """
         give_back = f"  call void @pantile_scratch_pop(ptr {pointer})"
         label = self.new_label("unwind")
@@ -183,7 +184,8 @@ class Function:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Forget at the end what is numbered inside; loads from before are neither trusted inside nor after."""
+        """A scope, at whose end the instructions numbered inside are forgotten. Earlier loads are reused neither inside
+        nor afterwards."""
         added, keys = len(self._added), len(self._keys)
         self._loads = {}
         yield
@@ -215,7 +217,7 @@ class Function:
         return operand
 
     def alloca(self, type_: str, hint: str) -> str:
-        """64-byte aligned memory that lives as long as the call."""
+        """Allocate 64-byte aligned memory that lives as long as the call."""
         operand = self.fresh(readable(hint))
         self.stack.add(operand)
         self.entry.append(f"  {operand} = alloca {type_}, align 64")
@@ -231,7 +233,7 @@ class Function:
 
 @dataclass(frozen=True)
 class ClosureSlot:
-    """A slot of a closure: the value's name in the kernel, its LLVM type, and its byte offset."""
+    """A slot of a closure: the name of its value in the kernel, its LLVM type, and its byte offset."""
 
     name: str
     type_: str
@@ -239,7 +241,7 @@ class ClosureSlot:
 
 
 class Closure:
-    """The frame of a kernel's function: the values that its code uses, of those that the kernel captures."""
+    """The frame of a kernel's function. It holds those captured values that the function's code uses."""
 
     def __init__(self, kernel: str, captures: Iterable[str]) -> None:
         self._kernel = kernel
@@ -268,5 +270,5 @@ def symbol(name: str) -> str:
 
 
 def readable(name: str) -> str:
-    """A name as the prefix of an SSA name; it ends in a dot, and the number that follows makes it unique."""
+    """A name as the prefix of an SSA name. It ends in a dot, and a number that follows makes it unique."""
     return re.sub(r"[^\w.]", "_", name[:_LONGEST], flags=re.ASCII) + "."

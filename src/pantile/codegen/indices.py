@@ -1,12 +1,12 @@
-"""Rewrite the indices of a kernel to 32 bits, for targets whose index registers are that wide.
+"""Narrows the indices of a kernel to 32 bits, for targets whose index registers are that wide.
 
 before:  out[y*stride + x] = img[min(x, w - 1)] * float32(x*x)              all indices of 64 bits
 after:   out[y*stride + x] = img[min(x, w - 1)] * float32(wide(x)*wide(x))  all of 32 bits, except for wide(x)
 
-This is for calls whose arrays have fewer than 2**31 elements, so that loop variables, extents, strides and addresses
-fit. What may not fit is computed in 64 bits, up to where it becomes part of an address: data of wider types, and
-products that are compared, clamped, divided or used as data, other than products with small constants. Sums and
-products of both widths agree in their low 32 bits, so an address needs only the low half of such a value.
+It applies to calls whose arrays have fewer than 2**31 elements, so that loop variables, extents, strides and addresses
+fit. Values that may not fit are computed in 64 bits until they become part of an address: data of wider types, and
+products that are compared, clamped, divided or used as data, except products with small constants. Sums and products of
+both widths agree in their low 32 bits, so an address needs only the low half of such a value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..expr.visit import walk as walk_expr
 from ..ir.nodes import For, Kernel, Let, Stmt
 from ..ir.visit import children, expressions, rebuild, walk
 
-_NO, _OF_SCALARS, _OF_ANY = range(3)  # products that an index contains: none, of captured scalars only, of anything
+_NO, _OF_SCALARS, _OF_ANY = range(3)  # the products that an index contains: none, only of captured scalars, any
 _Known = tuple[tuple[bool, bool], int]  # whether an index fits below and above, and which products it contains
 NARROW = DType("index", 32)
 _WRAPS = frozenset({"add", "sub", "mul", "neg"})
@@ -30,7 +30,7 @@ _SMALL = 1 << 12  # a constant factor whose products count as small: coordinates
 
 
 def index_type(bits: int) -> DType:
-    """The index type of so many bits."""
+    """The index type with this number of bits."""
     return DType("index", bits)
 
 
@@ -46,13 +46,13 @@ def narrowed(kernel: Kernel) -> Kernel:
 class _Narrowing:
     """Narrows the expressions of a kernel.
 
-    `narrow` gives the low 32 bits of an index, which is all that an address needs. `exact` gives an index in 64 bits.
-    `value` gives an expression of any other type, with the indices inside of it narrowed or exact.
+    `narrow` returns the low 32 bits of an index, which is all that an address needs. `exact` returns an index in 64
+    bits. `value` returns an expression of any other type, in which indices are narrow or exact as required.
     """
 
     def __init__(self, kernel: Kernel) -> None:
         self._scalars = frozenset(v.name for v in kernel.scalars)
-        self._width: dict[str, int] = {}  # bits of the names bound around
+        self._width: dict[str, int] = {}  # the bits of the index names in scope
         self._as_data = {n for e in _all_nodes(kernel.body) if _is_data(e) for n in names(e.value)}
         self._narrow: dict[int, Expr] = {}
         self._exact: dict[int, Expr] = {}
@@ -79,10 +79,10 @@ class _Narrowing:
         return made
 
     def _bind(self, name: str, bits: int) -> None:
-        """Bind an index of so many bits to a name.
+        """Bind a name to an index with this number of bits.
 
-        Versions of the same code bind the same names and share nodes, whose memo is dropped where a name has another
-        width than in the version before.
+        Versions of the same code bind the same names and share nodes. If a name has another width than in the previous
+        version, the memo of nodes is dropped.
         """
         if self._width.get(name, bits) != bits:
             for known in (self._narrow, self._exact, self._values, self._facts):
@@ -98,7 +98,7 @@ class _Narrowing:
         return Var(NARROW, v.lanes, v.name) if v.dtype is INDEX else v
 
     def value(self, e: Expr) -> Expr:
-        """An expression of any type; an index is narrow."""
+        """Rewrite an expression of any type. An index becomes narrow."""
         if e.dtype is INDEX:
             return self.narrow(e)
         return each_once(e, self._values, self._value, _data_operands)
@@ -118,12 +118,12 @@ class _Narrowing:
         return _with(e, e.dtype, lambda x: self._values[id(x)])
 
     def _operands(self, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The operands of a comparison: all narrow, or none."""
+        """Rewrite the operands of a comparison: all of them become narrow, or none."""
         write = self.narrow if all(map(self._is_narrow, args)) else self.exact
         return tuple([write(a) for a in args])
 
     def narrow(self, e: Expr) -> Expr:
-        """The low 32 bits of an index, which may be all of it."""
+        """The low 32 bits of an index, which may be the whole index."""
         narrowed = self._narrow.get(id(e))
         if narrowed is None:
             narrowed = self._narrow[id(e)] = self._narrowed(e)
@@ -167,7 +167,7 @@ class _Narrowing:
             return Op(INDEX, e.lanes, e.op, (self.value(e.args[0]), *map(self.exact, e.args[1:])))
         return _with(e, INDEX, self.exact)
 
-    # What fits
+    # Values that fit
 
     def _is_narrow(self, e: Expr, allowed: int = _NO) -> bool:
         """Whether an index is known to fit 32 bits and contains no products but those that are allowed."""
@@ -188,8 +188,8 @@ class _Narrowing:
         return self._sides(e, [p[0] for p in parts]), max(products, default=_NO)
 
     def _sides(self, e: Expr, parts: list[tuple[bool, bool]]) -> tuple[bool, bool]:
-        """Whether an index is known to be no less than the least number of 32 bits, and no more than the greatest, if
-        its products are."""
+        """Whether an index is known to be at least the smallest 32-bit number, and whether at most the largest,
+        provided that this holds for its products."""
         if isinstance(e, Const):
             return int(e.value) >= NARROW.min, int(e.value) <= NARROW.max
         if isinstance(e, Var):
@@ -208,12 +208,12 @@ class _Narrowing:
 
 
 def _all_nodes(s: Stmt) -> Iterator[Expr]:
-    """The nodes of all statements, each once: unrolled iterations share them."""
+    """The nodes of all statements, each once, since unrolled iterations share them."""
     return walk_expr(*(e for inner in walk(s) for e in expressions(inner)))
 
 
 def _is_data(e: Expr) -> TypeGuard[Cast]:
-    """Whether an index is converted to data here."""
+    """Whether an expression converts an index to data."""
     return isinstance(e, Cast) and e.value.dtype is INDEX and e.dtype is not INDEX
 
 
@@ -227,20 +227,20 @@ def _index_operands(e: Expr) -> tuple[Expr, ...]:
 
 
 def _holds(t: DType) -> tuple[bool, bool]:
-    """Whether 32 bits hold the least, and the greatest, value of a type."""
+    """Whether 32 bits can hold the smallest value of a type, and whether the largest."""
     if t.is_float:
         return False, False
     return t is BOOL or t.min >= NARROW.min, t is BOOL or t.max <= NARROW.max
 
 
 def _is_product(e: Op) -> bool:
-    """Whether an operation is a product that may exceed 32 bits: any but those with small constants."""
+    """Whether an operation is a product that may exceed 32 bits: any product except with a small constant."""
     little = any(isinstance(a, Const) and abs(int(a.value)) <= _SMALL for a in e.args)
     return e.op == "shl" or (e.op == "mul" and not little)
 
 
 def _with(e: Expr, t: DType, new: Callable[[Expr], Expr]) -> Expr:
-    """A copy of the expression with another type, made of converted operands."""
+    """A copy of an expression with another type, whose operands are converted by `new`."""
     if isinstance(e, Op):
         return Op(t, e.lanes, e.op, tuple([new(a) for a in e.args]))
     if isinstance(e, Ramp):

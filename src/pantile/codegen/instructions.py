@@ -1,8 +1,8 @@
-"""Instructions of a warp or block: the calls that `ir/instructions.py` has for them.
+"""Writes the instructions of a warp or block as the calls that `ir/instructions.py` specifies.
 
-Where a call moves 32 bits, smaller values are widened, larger ones are moved in parts; a vector of two 16-bit values is
-one part. What an instruction computes is written as a pure value: equal ones are merged, and unused ones are not
-written.
+If a call moves 32 bits, smaller values are widened and larger ones are moved in parts; a vector of two 16-bit values is
+one part. The result of an instruction is written as a pure value: equal instructions are merged, and unused ones are
+not written.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _WORD = 32  # bits
 
 
 def write_evaluate(ctx: Context, s: Evaluate) -> None:
-    """Write an instruction without a result, if the GPU has it."""
+    """Write an instruction without a result, unless the GPU lacks it."""
     spec = spec_of(s.value.name)
     if compute_capability(ctx.module.target.cpu) < spec.since:
         return
     ctx.fn.effect(spec.llvm.format(*(a.value for a in s.value.args if isinstance(a, Const))))
-    if spec.effect in (Effect.BARRIER, Effect.WARP_BARRIER):  # other threads may have stored what is loaded after it
+    if spec.effect in (Effect.BARRIER, Effect.WARP_BARRIER):  # later loads may see stores of other threads
         ctx.fn.forget_all_loads()
 
 
 def write_instruction(ctx: Context, e: Instruction, write: Callable[[Context, Expr], str]) -> str:
-    """Write an instruction and its operands, and name its result."""
+    """Write an instruction and its operands, and return the name of its result."""
     spec = spec_of(e.name)
     if spec.from_memory:
         return _of_memory(ctx, spec, e)
@@ -54,7 +54,7 @@ def write_instruction(ctx: Context, e: Instruction, write: Callable[[Context, Ex
 
 
 def _of_fragments(ctx: Context, spec: InstructionSpec, e: Instruction, args: list[str]) -> str:
-    """An instruction whose operands and result are elements in words, one operand for each."""
+    """Write an instruction whose operands and result are packed in words, each of which is an operand of the call."""
     operands = [_words(ctx, of, a, arg) for of, a, arg in zip(spec.operands, e.args, args, strict=True)]
     return _joined(ctx, spec, e, ctx.fn.value(spec.llvm.format(*operands)))
 
@@ -69,7 +69,8 @@ def _words(ctx: Context, operand: Operand, e: Expr, value: str) -> str:
 
 
 def _of_warpgroup(ctx: Context, spec: InstructionSpec, e: Instruction, write: Callable[[Context, Expr], str]) -> str:
-    """An instruction that is neither shared nor left out: it begins what goes on beside others, or waits for it."""
+    """Write an instruction that begins an asynchronous operation or waits for it, so it must be neither shared nor
+    omitted."""
     operands = list[str]()
     for k, (operand, a) in enumerate(zip(spec.operands, e.args, strict=True)):
         if operand.matrix is not None and isinstance(a, Load):
@@ -82,8 +83,8 @@ def _of_warpgroup(ctx: Context, spec: InstructionSpec, e: Instruction, write: Ca
 
 
 def _descriptors(ctx: Context, row: Load, where: CoreMatrices, terms: int) -> str:
-    """The matrix descriptors of PTX of a matrix in shared memory, one for the terms of each instruction: its address
-    and two distances, in units of 16 bytes, from bits 0, 16 and 32 on."""
+    """The PTX matrix descriptors of a matrix in shared memory, one for the terms of each instruction. A descriptor has
+    the address and two distances in units of 16 bytes, beginning at bits 0, 16 and 32."""
     fn, unit = ctx.fn, LONGEST_ACCESS // row.dtype.bytes
     address = fn.value(f"ptrtoint {shared_address(ctx, row)} to i32")
     start = fn.value(f"zext i32 {fn.value(f'lshr exact i32 {address}, {LONGEST_ACCESS.bit_length() - 1}')} to i64")
@@ -93,14 +94,14 @@ def _descriptors(ctx: Context, row: Load, where: CoreMatrices, terms: int) -> st
 
 
 def _of_memory(ctx: Context, spec: InstructionSpec, e: Instruction) -> str:
-    """An instruction that loads its operand from shared memory."""
+    """Write an instruction that loads its operand from shared memory."""
     (rows,) = e.args
     assert isinstance(rows, Load)
     return _joined(ctx, spec, e, ctx.fn.load(rows.buffer, spec.llvm.format(shared_address(ctx, rows)), ""))
 
 
 def _joined(ctx: Context, spec: InstructionSpec, e: Instruction, result: str) -> str:
-    """The value whose words an instruction returns."""
+    """Build a value from the words that an instruction returns."""
     assert spec.result is not None
     fn, word, count = ctx.fn, spec.result.words, e.lanes * e.dtype.bits // _WORD
     type_ = ", ".join([word] * count)
@@ -111,7 +112,7 @@ def _joined(ctx: Context, spec: InstructionSpec, e: Instruction, result: str) ->
 
 
 def _reinterpreted(ctx: Context, value: str, before: str, after: str) -> str:
-    """A value of one LLVM type as the same bits of another."""
+    """Reinterpret the bits of a value of one LLVM type as another."""
     return value if before == after else ctx.fn.value(f"bitcast {before} {value} to {after}")
 
 
@@ -120,13 +121,13 @@ def _narrow(ctx: Context, bits: int, operand: str) -> str:
 
 
 class _Words:
-    """An instruction that takes its first operand in words of 32 bits; `rest` are the other operands."""
+    """An instruction whose first operand is split into 32-bit words; `rest` has the other operands."""
 
     def __init__(self, ctx: Context, spec: InstructionSpec, rest: list[str]) -> None:
         self._ctx, self._spec, self._rest = ctx, spec, rest
 
     def moved(self, value: str, type_: str, bits: int) -> str:
-        """The result for a value of so many bits, which are whole words or less than one."""
+        """The result for a value with this number of bits, which is either a multiple of a word or less than one."""
         fn, whole = self._ctx.fn, integer_type(bits)
         raw = _reinterpreted(self._ctx, value, type_, whole)
         if bits < _WORD:

@@ -1,7 +1,8 @@
-"""Broadcast scalars on a target whose multiply-add takes a lane of a register as its operand.
+"""Broadcasts of scalars on a target whose multiply-add takes a lane of a register as an operand.
 
-`a[k]`, `a[k + 1]`, `a[k + 2]` and `a[k + 3]`, each multiplied with a vector, are one load of a vector. One of them by
-itself is loaded as a scalar, into the first lane: a load that broadcasts takes as long as two products (Neoverse N1).
+If `a[k]`, `a[k + 1]`, `a[k + 2]` and `a[k + 3]` are each multiplied by a vector, one vector load serves them all. A
+single one of them is loaded as a scalar, into the first lane: a load that broadcasts takes as long as two products
+(Neoverse N1).
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _Family = tuple[object, ...]
 
 
 def is_multiplied_by(t: DType) -> bool:
-    """Whether products with a lane are worth a load of their own."""
+    """Whether multiplying by a lane of a register is worth a special load for this type."""
     return t.is_float and t.bits >= FLOAT32.bits
 
 
 def apart(fn: Function, value: str, element: str) -> str:
-    """A scalar that LLVM does not load and broadcast at once: what is frozen is a value of its own, at no cost."""
+    """Freeze a scalar, so that LLVM does not combine its load with its broadcast. The freeze itself costs nothing."""
     return fn.value(f"freeze {element} {value}")
 
 
@@ -35,7 +36,7 @@ class Neighbours:
         self._stmt = s
 
     def run(self, load: Load) -> range | None:
-        """The offsets in the register of loads that this one belongs to."""
+        """The offsets of the loads that share a register with this one; None if it is loaded alone."""
         return self._runs.get(_family(load), {}).get(split_offset(load.indices[0])[1])
 
     @cached_property
@@ -50,7 +51,7 @@ class Neighbours:
 
 
 def _registers(noted: set[int], lanes: int) -> dict[int, range]:
-    """Fill registers by gapless offsets from the lowest up: offset -> all offsets in its register."""
+    """Fill registers with consecutive offsets, from the lowest up: offset -> all offsets in its register."""
     registers: dict[int, range] = {}
     for start in sorted(noted):
         run = range(start, start + lanes)

@@ -1,10 +1,10 @@
-"""Integers of 8 and 16 bits as the low mantissa bits of a float32, where a target's conversions take longer than sums
-do.
+"""Converts between 8- or 16-bit integers and float32 by way of the low mantissa bits, on targets whose conversions are
+slower than additions.
 
-    float32(n)          bits of 2**23 + n are those of 2**23 and n side by side: subtract 2**23
-    uint8(round(x))     the last bits of 2**23 + x, limited first: sums round to the nearest, halves to even
+    float32(n)          the bits of 2**23 + n are those of 2**23 with n in the low bits: build them, subtract 2**23
+    uint8(round(x))     the low bits of 2**23 + x, with x clamped first: additions round to nearest, ties to even
 
-Signed ones are biased: n + 32768 flips the sign bit, and 3 * 2**22 leaves room for both signs.
+Signed integers are biased: n + 32768 flips the sign bit, and 3 * 2**22 leaves room for both signs.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from ..expr.types import FLOAT32, DType
 from .context import Context
 from .types import constant, integer, integer_type, value_type
 
-_ONES = 2.0**23  # the least float32 whose last mantissa bit is worth 1
+_ONES = 2.0**23  # the smallest float32 whose last mantissa bit is worth 1
 _UPPER = 0x4B00  # the upper half of its bits
 _OF_BOTH_SIGNS = 1.5 * 2.0**23
 _LANES, _REGISTER = 4, 128  # float32 lanes of a register, and its bits
 
 
 def is_slow(ctx: Context, small: DType, lanes: int) -> bool:
-    """Whether conversions between whole vectors of a small integer type and float32 are slow, as on ARM's cores."""
+    """Whether conversions between whole vectors of a small integer type and float32 are slow, as they are on Arm
+    cores."""
     is_small = small.is_int and small.bits <= 16
     return ctx.module.target.architecture == "aarch64" and is_small and lanes % _LANES == 0
 
@@ -29,14 +30,14 @@ def is_slow(ctx: Context, small: DType, lanes: int) -> bool:
 def is_slow_to_float(ctx: Context, source: DType, lanes: int) -> bool:
     """Whether conversions from a small integer type to float32 are slow.
 
-    Those of whole registers of bytes are not: one instruction widens bytes to 32 bits, while it takes two to put other
-    bits beside them.
+    Conversions of whole registers of bytes are not: one instruction widens bytes to 32 bits, while inserting the
+    exponent bits takes two.
     """
     return is_slow(ctx, source, lanes) and not (source.bits == 8 and lanes * source.bits % _REGISTER == 0)
 
 
 def small_to_float(ctx: Context, source: DType, lanes: int, value: str) -> str:
-    """Convert by joining 16-bit halves; the result is never infinite or NaN."""
+    """Convert by joining 16-bit halves. The result is never infinite or NaN."""
     half, t = integer_type(16, lanes), value_type(FLOAT32, lanes)
     if source.bits < 16:
         extend = "sext" if source.is_signed else "zext"
@@ -53,7 +54,8 @@ def small_to_float(ctx: Context, source: DType, lanes: int, value: str) -> str:
 
 
 def rounded_operand(ctx: Context, e: Cast) -> Expr | None:
-    """The operand that a conversion rounds to a small integer, without redundant clamps; None if it does not round."""
+    """The operand that a conversion rounds to a small integer, without redundant clamps. None if it does not round, or
+    if the usual conversion is fast."""
     rounded = without_limits(e.value, e.dtype)
     if e.value.dtype != FLOAT32 or not is_slow(ctx, e.dtype, e.lanes):
         return None
@@ -73,7 +75,7 @@ def without_limits(e: Expr, to: DType) -> Expr:
 
 
 def round_to_small(ctx: Context, to: DType, lanes: int, value: str) -> str:
-    """Convert a rounded float: values beyond the type's ends saturate, and NaN becomes 0."""
+    """Round and convert a float. Values outside the type's range saturate, and NaN becomes 0."""
     t = value_type(FLOAT32, lanes)
     if to.is_signed:  # only then is 0 not an end of the range
         ordered = ctx.fn.value(f"fcmp ord {t} {value}, {value}")

@@ -1,8 +1,8 @@
-"""Loads and stores of every shape: dense, reversed, strided, lane by lane, masked.
+"""Writes loads and stores of every kind: dense, reversed, strided, lane by lane, masked.
 
-A store writes exactly the elements that its active lanes address. A load may read more: the elements between those of
-a strided vector, elements that other loads of the statement address, where one wide load serves several, and bytes of
-the same aligned word, where small elements are gathered by words.
+A store writes exactly the elements that its active lanes address. A load may read more: the elements between those of a
+strided vector; elements that other loads of the statement address, if one wide load serves several; and bytes of the
+same aligned word, if small elements are gathered by words.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from .types import integer, integer_type, mangled, memory_type, value_type
 from .vectors import column, gather, gather_pairs, pick, pick_bytes, pick_integer, reverse, shuffle, spread
 
 _NONTEMPORAL = ", !nontemporal !1"
-_MANY_LANES = 32  # whose addresses are apart
-_LEAST_COPIED = 4  # bytes of an asynchronous copy, at least
-_GATHERED = (4, 8)  # bytes that a lane of a gather instruction may have
-_WORD = 4  # the fewest of these bytes
+_MANY_LANES = 32  # lanes with separate addresses
+_LEAST_COPIED = 4  # minimum bytes of an asynchronous copy
+_GATHERED = (4, 8)  # possible bytes per lane of a gather instruction
+_WORD = 4  # the minimum of these
 _INVARIANT = ", !invariant.load !0"
 
 
@@ -47,7 +47,7 @@ def buffer_pointer(buffer: str) -> str:
 
 
 def write_load(ctx: Context, e: Load) -> str:
-    """The operand that holds a load, as values of its type."""
+    """Write a load, and return the operand that holds its values."""
     mask = _live_mask(e.mask)
     check_access(ctx, "load", e.buffer, e.indices[0], mask)
     if mask is not None:
@@ -83,7 +83,7 @@ def _load_vector(ctx: Context, e: Load) -> str:
 
 
 def _load_strided(ctx: Context, e: Load, index: Affine, rest: _Start, stride: int) -> str:
-    """Load a strided vector: by a wide load that is shared with the loads that address the elements between, or else by
+    """Load a strided vector: by a wide load that is shared with the loads of the elements in between, or else by
     `stride` loads, the last of which ends at the last element.
     """
     element, lanes = memory_type(e.dtype), e.lanes
@@ -103,7 +103,7 @@ def _load_strided(ctx: Context, e: Load, index: Affine, rest: _Start, stride: in
 
 
 def _load_column(ctx: Context, e: Load, index: Affine) -> str | None:
-    """Load a column of a matrix whose other columns are loaded too: its rows, transposed in square blocks."""
+    """Load a column of a matrix whose other columns are also loaded: load its rows and transpose square blocks."""
     size = ctx.module.target.vector_bits // (8 * e.dtype.bytes)
     while size > 1 and (e.lanes % size or ctx.groups.window(e, index, size) is None):
         size //= 2
@@ -118,7 +118,7 @@ def _load_column(ctx: Context, e: Load, index: Affine) -> str | None:
 
 
 def load_lane(ctx: Context, e: Load, run: range, lanes: int) -> str:
-    """Broadcast a scalar that is taken out of a vector with its neighbours in memory (see `lanes`)."""
+    """Load a scalar together with adjacent elements as a vector, and broadcast it (see `lanes`)."""
     check_access(ctx, "load", e.buffer, e.indices[0], None)
     rest, offset = _scalar_address(ctx, e.buffer, e.indices[0])
     together = _load_at(ctx, e.buffer, e.dtype, len(run), rest, run.start)
@@ -133,7 +133,7 @@ def _load_lanes(ctx: Context, e: Load, index: Affine | None) -> str:
 
 
 def _load_runs(ctx: Context, e: Load) -> str:
-    """Load one run per lane, shared with the gathers of adjacent elements."""
+    """Load one run of adjacent elements per lane, which is shared with the gathers of the other elements of the run."""
     run, offset, element = ctx.groups.run(e), places(e).constant, memory_type(e.dtype)
     if _is_gathered(ctx, e, run.width):
         return _gathered(ctx, e, run, f"splat ({integer_type(1)} true)")
@@ -148,17 +148,17 @@ def _load_runs(ctx: Context, e: Load) -> str:
 
 
 def _is_gathered(ctx: Context, e: Load, width: int = 1) -> bool:
-    """Whether one gather instruction loads all lanes.
+    """Whether to load all lanes by one gather instruction.
 
-    Where coordinates decide the indices, lanes are nearly adjacent, and scalar loads are as fast or faster (measured:
-    15 % for those of x // 2).
+    If the indices depend only on coordinates, lanes are nearly adjacent, and scalar loads are as fast or faster
+    (measured: 15 % for x // 2).
     """
     is_possible = width * e.dtype.bytes in _GATHERED or width == 1 and e.dtype.bytes < _WORD
     return ctx.module.target.gathers and is_possible and bool(loaded(e.indices[0]))
 
 
 def _gathered(ctx: Context, e: Load, run: Run, mask: str) -> str:
-    """Gather all lanes at once, of each an element or a run of adjacent ones as one word; inactive lanes are zero."""
+    """Gather all lanes at once, each an element or a run of adjacent elements as one word. Inactive lanes are zero."""
     lanes, size, element = e.lanes, e.dtype.bytes, memory_type(e.dtype)
     pointer, by = _apart(ctx, e, run)
     if size < _WORD and run.width == 1:
@@ -174,7 +174,7 @@ def _gathered(ctx: Context, e: Load, run: Run, mask: str) -> str:
 
 
 def _gathered_words(ctx: Context, e: Load, pointer: str, by: str, mask: str) -> str:
-    """Gather small elements by the aligned words around them, which never cross a page, and shift these."""
+    """Gather small elements by loading the aligned words around them, which never cross a page, and shifting these."""
     fn, lanes, index, size = ctx.fn, e.lanes, ctx.module.index, e.dtype.bytes
     word, words, part = integer_type(8 * _WORD), integer_type(8 * _WORD, lanes), integer_type(8 * size, lanes)
     indices = f"<{lanes} x {index}>"
@@ -200,7 +200,7 @@ def _gather(ctx: Context, e: Load, word: str, align: int, addresses: str, mask: 
 
 
 def _apart(ctx: Context, e: Load, run: Run) -> tuple[str, str]:
-    """A pointer that all lanes share, and the offset in elements of each lane."""
+    """A pointer that all lanes share, and a vector with each lane's offset from it, in elements."""
     fn, lanes, index = ctx.fn, e.lanes, ctx.module.index
     form = places(e)
     shared, steps, moved = Linear(0), [0] * lanes, f"<{lanes} x {index}>"
@@ -223,7 +223,7 @@ def _apart(ctx: Context, e: Load, run: Run) -> tuple[str, str]:
 
 
 def _in_line(e: Expr) -> tuple[Expr | None, list[int]] | None:
-    """The common part of an index vector, and constant offsets for each lane, if these are constants."""
+    """The common part of an index vector, and the offset of each lane from it; None if offsets are not constant."""
     if isinstance(e, Shuffle) and len(e.vectors) == 1:
         inner = _in_line(e.vectors[0])
         return inner and (inner[0], [inner[1][lane] for lane in e.order])
@@ -235,7 +235,7 @@ def _in_line(e: Expr) -> tuple[Expr | None, list[int]] | None:
 
 
 def _load_pixel(ctx: Context, buffer: str, run: Run, start: _Start) -> str:
-    """Load three or four adjacent bytes as the low ones of an i64."""
+    """Load three or four adjacent bytes as the low bytes of an i64."""
     pointer = _pointer(ctx, buffer, UINT8, start, run.first)
     if run.width == 4:
         return ctx.fn.value(f"zext i32 {_load(ctx, buffer, 'i32', 4, pointer, 1)} to i64")
@@ -246,7 +246,8 @@ def _load_pixel(ctx: Context, buffer: str, run: Run, start: _Start) -> str:
 
 
 def _lane_start(ctx: Context, e: Load, lane: int) -> str | None:
-    """One lane of an index without its constant; what all lanes add comes first, so that they share it."""
+    """One lane of an index without its constant. Terms that are equal in all lanes come first, so that lanes share
+    their sum."""
     terms = sorted(places(e).terms.values(), key=lambda term: not isinstance(term[0], Broadcast))
     total: str | None = None
     for atom, factor in terms:
@@ -257,13 +258,13 @@ def _lane_start(ctx: Context, e: Load, lane: int) -> str | None:
 
 
 def _load_at(ctx: Context, buffer: str, t: DType, lanes: int, start: _Start, offset: int) -> str:
-    """Load consecutive elements as they are in memory."""
+    """Load consecutive elements in their representation in memory."""
     pointer, align = _pointer(ctx, buffer, t, start, offset), _alignment(ctx, buffer, t, start, offset)
     return _load(ctx, buffer, memory_type(t, lanes), lanes * t.bytes, pointer, align)
 
 
 def _load(ctx: Context, buffer: str, type_: str, size: int, pointer: str, align: int) -> str:
-    """Load a value of so many bytes, or name the load that has done so."""
+    """Load a value with this number of bytes, or return the name of an equal load."""
     operator = ctx.operators.get(buffer)
     if operator is None:
         return ctx.fn.load(buffer, f"load {type_}, ptr {pointer}, align {align}", _load_note(ctx, buffer))
@@ -278,9 +279,9 @@ def _load_note(ctx: Context, buffer: str) -> str:
 def _load_masked(ctx: Context, e: Load, mask: Expr) -> str:
     """Load under a mask; inactive lanes are zero.
 
-    CPUs load dense vectors by one masked load, and others by a gather where the target has one. All else is loaded lane
-    by lane, each behind a branch. So are dense vectors on GPUs, which have no masked loads: LLVM (22) does that by
-    itself only for non-constant masks; with constant ones, it leaves the other lanes undefined.
+    On CPUs, dense vectors are loaded by one masked load, and others by a gather if the target has one. All others are
+    loaded lane by lane, each behind a branch. So are dense vectors on GPUs, which have no masked loads: LLVM (22)
+    expands masked loads itself only for non-constant masks; with constant masks, it leaves inactive lanes undefined.
     """
     index = affine(e.indices[0]) if e.lanes > 1 else None
     if index is not None and index.constant_stride == 1 and not ctx.module.target.has_blocks:
@@ -324,7 +325,7 @@ def _load_masked_dense(ctx: Context, e: Load, index: Affine, mask: str) -> str:
 
 
 def write_store(ctx: Context, s: Store) -> None:
-    """Store the lanes of a value; of two lanes with the same index, the later one wins."""
+    """Write a store of the lanes of a value. If two lanes have the same index, the later one wins."""
     if s.manner is Manner.ATOMIC:
         _combine(ctx, s)
         return
@@ -352,7 +353,8 @@ def write_store(ctx: Context, s: Store) -> None:
 
 
 def _copy(ctx: Context, s: Store, e: Load) -> bool:
-    """Write an asynchronous copy, as wide as the alignment allows; return False if the target has none so narrow."""
+    """Write an asynchronous copy, as wide as the alignment allows. Return False if the target has none that is narrow
+    enough."""
     if not copies_asynchronously(ctx.module.target.cpu):
         return False
     t, lanes = e.dtype, e.lanes
@@ -374,7 +376,7 @@ def _copy(ctx: Context, s: Store, e: Load) -> bool:
         for k in range(0, run, size // t.bytes):
             shared = _in_space(ctx, _pointer(ctx, s.buffer, t, to, there + k), 3)
             source = _in_space(ctx, _pointer(ctx, e.buffer, t, from_, here + k), 1)
-            # The widest ones can bypass the L1 cache.
+            # Copies of the largest size can bypass the L1 cache.
             by = "cg" if size == LONGEST_ACCESS else "ca"
             ctx.fn.effect(f"call void @llvm.nvvm.cp.async.{by}.shared.global.{size}({shared}, {source})")
     ctx.fn.forget_loads(s.buffer)
@@ -382,7 +384,7 @@ def _copy(ctx: Context, s: Store, e: Load) -> bool:
 
 
 def shared_address(ctx: Context, e: Load) -> str:
-    """The address in shared memory of 16 bytes of adjacent elements."""
+    """The address in shared memory of a load of adjacent elements, which must be aligned to 16 bytes."""
     index = affine(e.indices[0])
     if index is None or index.constant_stride != 1 or _live_mask(e.mask) is not None:
         raise InternalError(f"{e} is no row")
@@ -438,10 +440,10 @@ def _store_masked(ctx: Context, s: Store, raw: str, index: Affine | None, mask: 
 
 
 def _opaque_mask(ctx: Context, t: DType, lanes: int, mask: str) -> str:
-    """A mask that LLVM does not see as a constant, where it would store too much.
+    """Hide from LLVM that a mask is constant if it would then store too many bytes.
 
-    With AVX-512, LLVM (22) stores the one lane of a constant mask in the type that the value had before it was
-    narrowed, and so beyond the lane. An opaque mask costs nothing in a loop, where the instruction is hoisted.
+    If a constant mask has a single lane, LLVM (22) with AVX-512 stores it in the type that the value had before it was
+    narrowed, and so beyond the lane. An opaque mask costs nothing in a loop, since the instruction is hoisted.
     """
     if ctx.module.target.architecture != "x86" or not memory_type(t).startswith("i") or t.bytes == 8:
         return mask
@@ -451,7 +453,7 @@ def _opaque_mask(ctx: Context, t: DType, lanes: int, mask: str) -> str:
 
 
 def write_prefetch(ctx: Context, s: Prefetch) -> None:
-    """Prefetch the line of the first element addressed, to be read and kept."""
+    """Prefetch the cache line of the first element addressed, for reading, into all cache levels."""
     index = s.indices[0]
     ramp = affine(index) if index.lanes > 1 else None
     place = _lane_addresses(ctx, s.buffer, index, index.lanes, ramp)[0]
@@ -464,25 +466,25 @@ def write_prefetch(ctx: Context, s: Prefetch) -> None:
 
 @dataclass(frozen=True)
 class _Start:
-    """An operand, None for zero, relative to a pointer, which is the buffer's by default."""
+    """An operand, or None for zero, that is added to a pointer, which is the buffer's by default."""
 
     rest: str | None
     pointer: str | None = None
-    known: Class = ANY  # congruence class of what is added to the buffer's pointer
+    known: Class = ANY  # congruence class of the index relative to the buffer's pointer
 
 
 _Place = tuple[_Start, int]
 
 
 def _alignment(ctx: Context, buffer: str, t: DType, start: _Start, offset: int) -> int:
-    """The number of bytes that the address of an element is known to be a multiple of."""
+    """The known alignment of an element's address, in bytes."""
     modulus, r = start.known
     return ctx.places.alignment(buffer, (modulus, r + offset), t.bytes)
 
 
 def _pointer(ctx: Context, buffer: str, t: DType, start: _Start, offset: int) -> str:
-    """A pointer to an element. A constant offset comes last, so that neighbours share the rest and addressing modes
-    take it.
+    """A pointer to an element. A constant offset is added last, so that accesses to nearby elements share the rest and
+    the offset fits an addressing mode.
 
     The sum without the offset may lie outside the buffer, so the steps are not marked inbounds.
     """
@@ -496,7 +498,7 @@ def _pointer(ctx: Context, buffer: str, t: DType, start: _Start, offset: int) ->
 
 
 def _start(ctx: Context, buffer: str | None, rest: Expr | None) -> _Start:
-    """The start of an index, relative to the beginning of a row where the loop around has hoisted it."""
+    """The start of an index. It is relative to the beginning of a row if the enclosing loop has hoisted that."""
     if rest is None:
         return _Start(None, None, (0, 0))
     row = None if buffer is None else ctx.rows.row(buffer, rest)
@@ -508,7 +510,7 @@ def _start(ctx: Context, buffer: str | None, rest: Expr | None) -> _Start:
 def _scalar_address(ctx: Context, buffer: str | None, index: Expr) -> _Place:
     if not ctx.threads or loaded(index):
         return _new_scalar_address(ctx, buffer, index)
-    # Unrolled iterations share many indices: the same nodes, of names with the same values.
+    # Unrolled iterations share many indices: the same nodes, with the same values of their names.
     named = tuple([ctx.fn.names.get(n) for n in names(index)])
     place, _ = ctx.fn.once((buffer, id(index), named), lambda: (_new_scalar_address(ctx, buffer, index), index))
     return place
@@ -530,7 +532,7 @@ def _lane_addresses(ctx: Context, buffer: str | None, index: Expr, lanes: int, k
     step = ctx.value(known.stride)
     rests = [_advanced(ctx, start.rest, step, lane) for lane in range(lanes)]
     if lanes >= _MANY_LANES and not ctx.threads:
-        # LLVM's strength reduction would try in how many ways all of them may be computed from each other.
+        # Otherwise, LLVM's strength reduction would try many ways to compute them from each other.
         rests = [None if r is None else hidden(ctx.fn, r, ctx.module.index) for r in rests]
     return [(replace(start, rest=rest, known=ANY), known.offset) for rest in rests]
 
@@ -544,7 +546,7 @@ def _advanced(ctx: Context, rest: str | None, step: str, lane: int) -> str | Non
 
 
 def lane_value(ctx: Context, index: Expr, lane: int) -> str:
-    """One lane of an index, computed as a scalar through sums and extensions: narrow vectors stay narrow."""
+    """One lane of an index. Sums and extensions are computed on the scalar, so that narrow vectors stay narrow."""
     ramp, t = affine(index), ctx.module.index
     if ramp is not None:
         (start, offset) = _lane_addresses(ctx, None, index, index.lanes, ramp)[lane]

@@ -1,8 +1,8 @@
-"""Which minima and maxima are of the same two values.
+"""Finds minima and maxima of the same two values.
 
-Sorting networks compute both the minimum and the maximum of two values that are dead afterwards. Written one after the
-other, the two results take the registers of the two values; written at their first uses, which may be far apart, they
-would extend the live ranges of the values.
+Sorting networks compute both the minimum and the maximum of two values that are dead afterwards. If the two are written
+one after the other, the results take the registers of the values. If each were written at its first use, which may be
+far apart, the live ranges of the values would be longer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Exchanges:
         self._stmt = s
 
     def other(self, e: Op) -> Op | None:
-        """The maximum of the operands of a minimum, if it is computed too; or the other way round."""
+        """The maximum of the operands of a minimum, or the other way round; None if it is not computed."""
         if e.op not in _OTHER or e.lanes == 1:
             return None
         first, second = map(key, e.args)

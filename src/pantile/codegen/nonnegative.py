@@ -1,7 +1,7 @@
-"""Lower bounds of indices: divisions of nonnegative indices are unsigned, which is one instruction for LLVM in place of
-six.
+"""Lower bounds of indices. Divisions of nonnegative indices are unsigned, which takes one LLVM instruction, not six.
 
-    for y in -14..64:   (2*y + 1) % 3    ->    2*y + 1 is at least -27; so many rows on, the remainder is the same
+before:  for y in -14..64:  (2*y + 1) % 3
+after:   for y in -14..64:  (2*y + 28) % 3, unsigned, since 2*y + 1 is at least -27, which is a multiple of 3
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..expr.types import INDEX
 from ..ir.nodes import For, Launch, Let, Program, Stmt
 from ..ir.visit import children
 
-_Lows = dict[str, int]  # lower bounds of scalars; nothing is known of others
+_Lows = dict[str, int]  # lower bounds of scalars; nothing is known about other scalars
 
 
 def least(e: Expr, lows: Mapping[str, int]) -> int | None:
@@ -57,7 +57,7 @@ def _product(e: Op, a: int, b: int) -> int | None:
 
 
 def _quotient(e: Op, a: int, b: int) -> int | None:
-    """A lower bound of a quotient; a division by 0 gives 0."""
+    """A lower bound of a quotient. Division by 0 yields 0."""
     if b < 0:
         return None
     return a // b if isinstance(e.args[1], Const) and b > 0 else min(a, 0)
@@ -87,7 +87,8 @@ def _with(lows: _Lows, name: str, low: int | None) -> _Lows:
 
 
 def least_of_kernels(program: Program) -> dict[str, _Lows]:
-    """Lower bounds of the scalars of kernels over all their launches; kernels that launch others come first."""
+    """Lower bounds of each kernel's scalars over all of its launches. Kernels are visited before those that they
+    launch."""
     by_kernel: dict[str, _Lows] = {}
     scalars = {k.name: k.scalars for k in program.kernels}
     for body, lows in _bodies(program, by_kernel):
@@ -104,7 +105,7 @@ def least_of_kernels(program: Program) -> dict[str, _Lows]:
 
 
 def least_of_arguments(program: Program) -> _Lows:
-    """Lower bounds of arguments: extents are not negative."""
+    """Lower bounds of arguments, since extents are not negative."""
     return {b.extent(axis): 0 for b in program.buffers for axis in range(b.ndim)}
 
 

@@ -1,16 +1,15 @@
-"""Where the rows that a loop reads begin, and bounds made of many bounds, hidden from LLVM.
+"""Hides from LLVM how the beginnings of rows, and bounds that are nested minima and maxima, are computed.
 
-An address in an innermost loop is that of a buffer, plus what the loops around decide (the row, the corner of a tile,
-the margins of the stages in between), plus what the loop itself adds. LLVM's strength reduction sees all these terms,
-of all addresses, and tries in how many ways they may be added up: that was half of the time that the code of tiled
-pyramids took. Therefore the loop-invariant part is added up before the loop, and passed through empty inline assembly,
-which is opaque to LLVM.
+An address in an innermost loop is the address of a buffer, plus terms of the enclosing loops (the row, the corner of a
+tile, the halos of the stages in between), plus terms of the loop itself. LLVM's strength reduction sees all these terms
+of all addresses and tries many ways to add them up, which took half of the compile time of tiled pyramids. Therefore,
+the loop-invariant part is computed before the loop, and passed through empty inline assembly, which is opaque to LLVM.
 
-The bounds of stages under conditions are minima and maxima of those of their consumers, many deep. LLVM's scalar
-evolution writes the end of a loop, or an address in it, as one formula of the initial values: a tree, in which
-everything shared is repeated. It tries to rewrite that tree, and expands it into instructions, which takes minutes for
-values that exist already. Therefore a value whose tree would be large is passed through empty inline assembly, which is
-opaque to LLVM.
+The bounds of stages under conditions are deeply nested minima and maxima of their consumers' bounds. LLVM's scalar
+evolution writes the end of a loop, or an address in it, as one formula of the initial values: a tree that repeats
+everything that is shared. It tries to rewrite that tree and expands it into instructions, which takes minutes for
+values that are already computed. Therefore, a value whose tree would be large is also passed through empty inline
+assembly.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from ..ir.visit import expressions, walk
 from .function import Function
 from .strided_loads import affine, split_offset
 
-_MOST = 24  # minima and maxima in a tree: those of a few clamped indices, tails and edges of tiles
+_MOST = 24  # minima and maxima in a tree, which is enough for a few clamped indices, tails and edges of tiles
 
 
 @dataclass(frozen=True)
 class Row:
-    """A pointer, and the index that is added to it inside the loop."""
+    """A pointer, and the index to add to it inside the loop."""
 
     pointer: str
     rest: Expr
@@ -43,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True)
 class LoopRows:
-    """The rows of a loop, by buffer and index without its constant."""
+    """The rows of a loop, by buffer and by index without its constant."""
 
     rows: dict[tuple[str, Key], Row] = field(default_factory=dict)
 
@@ -53,7 +52,7 @@ class LoopRows:
 
 @dataclass(frozen=True)
 class RowStart:
-    """An index divided into its loop-invariant start of a row, and what the loop adds."""
+    """An index, split into the loop-invariant beginning of a row and the terms that vary in the loop."""
 
     buffer: str
     index: Expr
@@ -62,10 +61,10 @@ class RowStart:
 
 
 def row_starts(loop: For) -> list[RowStart]:
-    """The indices of an innermost loop that have both parts, each once.
+    """The indices in an innermost loop that have both parts, each once.
 
-    Indices that begin alike in several buffers are left out: they are one number added to several addresses, and where
-    that is visible, one register serves them all.
+    Indices with the same beginning in several buffers are left out: one number is added to several addresses, and if
+    LLVM sees that, one register serves them all.
     """
     lets = _sums(loop)
     moving = {loop.var, *(s.name for s in walk(loop.body) if isinstance(s, Let))}
@@ -83,9 +82,8 @@ def row_starts(loop: For) -> list[RowStart]:
 
 
 def _sums(loop: For) -> dict[str, Expr]:
-    """The values of lets in a loop that are sums; alignment facts may be known of the start of a block in them.
-
-    Copies of an unrolled loop bind the same names to other values.
+    """The values of lets in a loop that are sums. A let whose name is bound several times is left out: copies of an
+    unrolled loop bind the same names to different values.
     """
     lets = [s for s in walk(loop.body) if isinstance(s, Let)]
     often = Counter(s.name for s in lets)
@@ -108,14 +106,15 @@ def _parts(index: Expr, moving: set[str]) -> tuple[Expr, Expr] | None:
 
 
 def _is_uncertain(e: Expr) -> bool:
-    """Whether it must not be hoisted speculatively: memory accesses, and divisions by what may be 0."""
+    """Whether an expression must not be hoisted speculatively, because it accesses memory or divides by a value that
+    may be 0."""
     return bool(loaded(e)) or any(
         isinstance(i, Op) and i.op in ("floordiv", "mod") and not isinstance(i.args[1], Const) for i in walk_expr(e)
     )
 
 
 def _accesses(s: Stmt) -> Iterator[tuple[str, Expr]]:
-    """Buffers and indices, without constants, of all loads and stores except for gathers and scatters."""
+    """The buffers and indices, without constants, of all loads and stores except gathers and scatters."""
     for inner in walk(s):
         places = [(e.buffer, e.indices[0]) for e in walk_loads(*expressions(inner))]
         if isinstance(inner, (Store, Prefetch)):
@@ -140,12 +139,12 @@ def _nesting(e: Expr) -> int:
 
 
 def cut_inside(fn: Function, e: Op, operand: str) -> str:
-    """The operand of a minimum or maximum, hidden from LLVM where its tree becomes too large."""
+    """The operand that holds a minimum or maximum, hidden from LLVM if its tree becomes too large."""
     return hidden(fn, operand) if _is_limit(e) and _nesting(e) == 0 else operand
 
 
 def bind_cut(fn: Function, name: str, value: Expr, operand: str) -> None:
-    """Bind a name to an expression, which may depend on hidden names."""
+    """Bind a name to an expression, whose operand is hidden from LLVM if its tree, including names, is too large."""
     if value.dtype is INDEX and value.lanes == 1:
         limits = _limits(fn, value)
         if limits >= _MOST:
@@ -155,7 +154,7 @@ def bind_cut(fn: Function, name: str, value: Expr, operand: str) -> None:
 
 
 def _limits(fn: Function, value: Expr) -> int:
-    """The count of `_nesting`, including the minima and maxima behind names."""
+    """The count of `_nesting`, plus the minima and maxima behind names."""
     if not any(fn.nesting.get(n) for n in names(value)):
         return _nesting(value)
     memo: dict[int, int] = {}

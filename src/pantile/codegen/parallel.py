@@ -1,8 +1,8 @@
-"""Kernels and launches. A kernel is a function that the runtime calls once per iteration, with a closure that holds
-what it captures; a launch fills such a closure and hands both to the runtime.
+"""Kernels and launches on CPUs. A kernel is a function that the runtime calls once per iteration, with a closure that
+holds the captured values. A launch fills a closure and passes both to the runtime.
 
-Besides what the loop IR says, a kernel may ask its closure for the thread count, and in a debug build for the limits of
-its buffers and the place of the report.
+In addition to the captures in the loop IR, a closure may hold the number of threads and, in a debug build, the limits
+of buffers and the address of the report.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _symbol(module: Module, kernel: str) -> str:
 
 
 def write_launch(ctx: Context, s: Launch) -> None:
-    """Fill a closure and hand it to the runtime, with the kernel."""
+    """Fill a closure and pass it to the runtime with the kernel."""
     fn, kernel, closure = ctx.fn, ctx.module.kernels[s.kernel], ctx.module.closures[s.kernel]
     scalars = dict(zip([v.name for v in kernel.scalars], s.scalars, strict=True))
     pairs = list(zip(kernel.buffers, s.buffers, strict=True))

@@ -1,15 +1,15 @@
-"""Divide a module of LLVM text into several: LLVM takes half of the time of most compilations, and can compile each
-part on a thread of its own.
+"""Splits a module of LLVM text into several parts. LLVM takes half of the time of most compilations, and can compile
+each part on its own thread.
 
-How a module is divided depends on its text alone, so that a pipeline's code is the same on all machines.
+The split depends only on the text of the module, so that a pipeline's code is the same on all machines.
 """
 
 from __future__ import annotations
 
 import re
 
-_LEAST = 800  # lines of a part, on average; the overhead of each part is that of 40 lines
-_WORTH = 400  # lines besides the longest function that justify one more part
+_LEAST = 800  # average lines per part; the overhead of a part equals that of 40 lines
+_WORTH = 400  # lines outside of the longest function that justify one more part
 _MOST = 8
 _END = "\n}\n"  # the end of a function
 _BODY = "define internal i32 "  # a parallel loop's function, which the runtime calls by address
@@ -17,7 +17,7 @@ _NAME = re.compile(r'@"[^"]*"')
 
 
 def parts(text: str) -> list[str]:
-    """Modules that each define some of the functions and declare the others."""
+    """Split a module into modules that each define some of the functions and declare the others."""
     *functions, common = text.split(_END)
     lengths = [f.count("\n") for f in functions]
     total, longest = sum(lengths), max(lengths, default=0)
@@ -29,7 +29,7 @@ def parts(text: str) -> list[str]:
 
 
 def _shares(lengths: list[int], count: int) -> list[list[int]]:
-    """Assign functions to parts of about equal length: the longest first, to the shortest part."""
+    """Assign functions to parts of about equal length: in order of decreasing length, each to the shortest part."""
     shares: list[list[int]] = [[] for _ in range(count)]
     totals = [0] * count
     for k in sorted(range(len(lengths)), key=lambda k: (-lengths[k], k)):

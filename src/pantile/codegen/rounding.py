@@ -1,7 +1,7 @@
-"""Rounding to 16-bit floats with integer and float32 instructions alone: no target needs a library call for it.
+"""Rounds to 16-bit floats with only integer and float32 instructions, so that no target needs a library call for it.
 
-Where a target has instructions for bfloat16, values are handed to them and come back as float32s; LLVM leaves out what
-goes there and back, so that operations in a row, and loads and stores, stay with bfloat16s.
+If a target has instructions for bfloat16, values are converted for them and back to float32. LLVM removes pairs of
+opposite conversions, so that consecutive operations, and loads and stores, stay in bfloat16.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _QUIET = 0x400000
 
 
 def to_bfloat(fn: Function, value: str, lanes: int) -> str:
-    """A float32 as LLVM's bfloat, rounded."""
+    """Round a float32 to LLVM's bfloat."""
     return fn.value(f"fptrunc {vector_type('float', lanes)} {value} to {vector_type('bfloat', lanes)}")
 
 
 def from_bfloat(fn: Function, value: str, lanes: int) -> str:
-    """LLVM's bfloat as a float32."""
+    """Convert LLVM's bfloat to float32."""
     return fn.value(f"fpext {vector_type('bfloat', lanes)} {value} to {vector_type('float', lanes)}")
 
 
@@ -79,7 +79,8 @@ def double_to_16bit(fn: Function, value: str, to: DType, lanes: int) -> str:
 
 
 def _odd_float(fn: Function, value: str, lanes: int) -> str:
-    """Round a float64 to odd, to a float32 whose last bit is odd where inexact: rounding it again is exact."""
+    """Round a float64 to odd: to a float32 whose last bit is odd if it is inexact. Rounding the result again is then as
+    good as rounding once."""
     f, d, i = vector_type("float", lanes), vector_type("double", lanes), integer_type(32, lanes)
     near = fn.value(f"fptrunc {d} {value} to {f}")
     back = fn.value(f"fpext {f} {near} to {d}")
@@ -95,7 +96,7 @@ def _odd_float(fn: Function, value: str, lanes: int) -> str:
 
 
 def fma_16bit(fn: Function, t: DType, lanes: int, args: list[str]) -> str:
-    """Compute a*b + c of 16-bit floats: exact product in float64, rounded once at the end."""
+    """Compute a*b + c of 16-bit floats in float64, with an exact product and one rounding at the end."""
     held, d = vector_type("float" if t.kind == "bfloat" else "half", lanes), vector_type("double", lanes)
     wide = [fn.value(f"fpext {held} {a} to {d}") for a in args]
     return double_to_16bit(fn, fn.intrinsic("fma", d, *wide), t, lanes)

@@ -1,4 +1,4 @@
-"""Statements to blocks of instructions."""
+"""Writes statements as blocks of instructions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .strided_loads import Groups
 from .types import memory_type
 
 OUT_OF_MEMORY = -1
-_FEW_TERMS = 2  # terms of a buffer's offset in scratch memory
+_FEW_TERMS = 2  # terms of a buffer's offset in scratch memory that LLVM may see
 
 
 def write_statement(ctx: Context, s: Stmt) -> None:
@@ -41,7 +41,7 @@ def write_statement(ctx: Context, s: Stmt) -> None:
 
 
 def write_run(ctx: Context, s: Stmt) -> None:
-    """Write a body that is executed whenever this point is reached, with the loads that it shares."""
+    """Write a body that is always executed as a whole, so that its loads can be shared."""
     outer = ctx.groups, ctx.neighbours, ctx.exchanges
     ctx.groups, ctx.neighbours, ctx.exchanges = Groups(s), Neighbours(s), Exchanges(s)
     write_statement(ctx, s)
@@ -103,7 +103,7 @@ def _single_iteration(ctx: Context, s: For) -> None:
 
 
 def _serial_for(ctx: Context, s: For) -> None:
-    """Write a serial loop. guard: at least one iteration; body: the variable counts up while it stays below the end."""
+    """Write a serial loop: a guard for at least one iteration, then a body whose variable counts up to the end."""
     fn, index = ctx.fn, ctx.module.index
     low, extent = ctx.value(s.min), ctx.value(s.extent)
     end = extent if low == "0" else ctx.value(ctx.keep(Op(s.min.dtype, 1, "add", (s.min, s.extent))))
@@ -133,14 +133,14 @@ def _serial_for(ctx: Context, s: For) -> None:
 
 
 def _rows(ctx: Context, s: For) -> LoopRows:
-    """Pointers to the beginnings of the rows of an innermost loop."""
+    """Compute pointers to the beginnings of the rows of an innermost loop."""
     if ctx.module.debug or ctx.threads or any(isinstance(i, For) for i in walk(s.body)):
         return LoopRows()
     fn, rows = ctx.fn, dict[tuple[str, Key], Row]()
     for b in row_starts(s):
         pointer, element = fn.resolve(buffer_pointer(b.buffer), "ptr"), memory_type(ctx.module.dtypes[b.buffer])
         if pointer in fn.stack and isinstance(s.extent, Const) and int(s.extent.value) <= SHORT:
-            continue  # once the loop is unrolled, these buffers may be registers
+            continue  # once the loop is unrolled, LLVM may keep these buffers in registers
         begin = fn.value(f"getelementptr {element}, ptr {pointer}, i64 {ctx.value(ctx.keep(b.begin))}")
         rows[b.buffer, key(b.index)] = Row(hidden(fn, begin, "ptr"), b.rest)
     return LoopRows(rows)
@@ -176,7 +176,7 @@ def _alloc_scratch(ctx: Context, s: Alloc, size: str) -> None:
     offset = "0" if s.offset is None else ctx.value(s.offset)
     pointer = ctx.fn.value(f"getelementptr inbounds i8, ptr {arena}, i64 {offset}")
     if s.offset is not None and len(linear(s.offset).terms) > _FEW_TERMS:
-        # LLVM's strength reduction would see the sizes of all buffers before this one in every address.
+        # Otherwise, LLVM's strength reduction would see the sizes of all previous buffers in every address.
         pointer = hidden(ctx.fn, pointer, "ptr")
     ctx.fn.bind(buffer_pointer(s.buffer), pointer)
     write_statement(ctx, s.body)
@@ -185,7 +185,7 @@ def _alloc_scratch(ctx: Context, s: Alloc, size: str) -> None:
 def _alloc_heap(ctx: Context, s: Alloc, size: str) -> None:
     fn = ctx.fn
     needed = fn.value(f"mul nsw i64 {size}, {s.dtype.bytes}")
-    # The runtime answers a request for nothing with null, which here means out of memory.
+    # The runtime returns null for a request of 0 bytes, which would be mistaken for out of memory.
     at_least = fn.value(f"call i64 @llvm.smax.i64(i64 {needed}, i64 {s.dtype.bytes})")
     pointer = fn.effect_value(f"call ptr @pantile_scratch_push(i64 {at_least})")
     fn.fail_if(fn.effect_value(f"icmp eq ptr {pointer}, null"), str(OUT_OF_MEMORY))

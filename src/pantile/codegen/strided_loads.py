@@ -1,15 +1,16 @@
-"""Which strided loads together read every element of a range, and which gathers neighbouring elements in every lane.
+"""Finds strided loads that together read every element of a range, and gathers that read adjacent elements in every
+lane.
 
-`img[3*x]`, `img[3*x + 1]` and `img[3*x + 2]`, each a vector with stride 3, touch 3*lanes elements without a gap. Then
-one wide load serves them all, and LLVM makes it the target's de-interleaving load. Alone, each of them must not read
+`img[3*x]`, `img[3*x + 1]` and `img[3*x + 2]`, each a vector with stride 3, access 3*lanes contiguous elements. One wide
+load serves them all, and LLVM turns it into the target's de-interleaving load. A single one of them must not read
 beyond its own last element.
 
-`f[n*x]` .. `f[n*x + 3]`, with any other stride n, are columns of a matrix whose rows are without gaps: dense loads of
-the rows and a transposition in registers serve them all.
+`f[n*x]` .. `f[n*x + 3]`, with any other stride n, are columns of a matrix whose rows are contiguous: dense loads of the
+rows and a transposition in registers serve them all.
 
-`t[i]`, `t[i + 1]`, ... with the same vector `i` of data-dependent indices read one short run per lane. Each lane then
-loads its run at once, and the runs are transposed into one vector per offset. The bytes of a pixel become a number of
-32 bits per lane, which leaves the general registers as it is, and each of them is shifted out of it.
+`t[i]`, `t[i + 1]`, ... with the same vector `i` of data-dependent indices read one short run per lane. Each lane loads
+its run at once, and the runs are transposed into one vector per offset. The bytes of a pixel become a 32-bit number per
+lane, which is moved from general registers to vector registers as a whole, and each byte is then shifted out of it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ E = TypeVar("E", bound=Expr)
 
 @dataclass(frozen=True)
 class Affine:
-    """An index vector rest + offset + stride*lane; `rest` is a scalar, None for zero."""
+    """An index vector rest + offset + stride*lane, in which `rest` is a scalar, or None for zero."""
 
     rest: Expr | None
     offset: int
@@ -44,7 +45,7 @@ class Affine:
 
 
 def affine(index: Expr) -> Affine | None:
-    """The index as an affine function of the lane, if it visibly is one."""
+    """The index as an affine function of the lane, or None if it is not visibly one."""
     if isinstance(index, Ramp):
         rest, offset = split_offset(index.base)
         return Affine(rest, offset, index.stride)
@@ -75,7 +76,7 @@ def _shifted(index: Op) -> Affine | None:
 
 
 def split_offset(e: Expr) -> tuple[Expr | None, int]:
-    """A scalar index as (rest, constant)."""
+    """Split a scalar index into (rest, constant); the rest is None if it is zero."""
     if isinstance(e, Const):
         return None, int(e.value)
     if isinstance(e, Op) and e.op == "add" and isinstance(e.args[1], Const):
@@ -85,7 +86,7 @@ def split_offset(e: Expr) -> tuple[Expr | None, int]:
 
 
 def places(load: Load) -> Linear:
-    """A vector of indices as a sum of vectors, and the constant that all lanes add to it."""
+    """The index vector of a load as a sum of vectors, plus a constant that is the same in all lanes."""
     return linear(load.indices[0])
 
 
@@ -112,7 +113,7 @@ class Groups:
         }
 
     def run(self, load: Load) -> Run:
-        """The run of adjacent gathers that this one belongs to, all executed unconditionally."""
+        """The run of adjacent gathers that this gather belongs to, all of which are executed unconditionally."""
         offset = places(load).constant
         return self._runs.get(_gathered_family(load), {}).get(offset, Run(offset, 1))
 
@@ -127,12 +128,13 @@ class Groups:
         return offsets
 
     def window(self, load: Load, index: Affine, size: int) -> int | None:
-        """The first offset of `size` adjacent loads that include this one, all executed unconditionally; else None."""
+        """The first offset of `size` adjacent loads that include this one and are all executed unconditionally; None if
+        there are none."""
         return self._windows(_family(load, index), size).get(index.offset)
 
     @memoized
     def _windows(self, family: _Family, size: int) -> dict[int, int]:
-        """Cover the offsets from the lowest up by gapless runs of `size`: offset -> first of its run."""
+        """Cover the offsets, from the lowest up, by runs of `size` consecutive ones: offset -> first of its run."""
         noted, windows = self._offsets.get(family, set()), dict[int, int]()
         for offset in sorted(noted):
             for start in range(offset, offset - size, -1):

@@ -1,6 +1,6 @@
-"""How scalar types and literals are written in LLVM text.
+"""Scalar types and literals in LLVM text.
 
-A bfloat16 value travels as a float32 whose low bits are zero, a condition as i1; in memory they are i16 and i8.
+In registers, a bfloat16 is a float32 whose low bits are zero, and a condition is an i1. In memory, they are i16 and i8.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def scalar_type(t: DType) -> str:
 
 
 def vector_type(element: str, lanes: int) -> str:
-    """The LLVM type of so many elements; one is a scalar."""
+    """The LLVM type of a vector with this number of elements; a single element is a scalar."""
     return element if lanes == 1 else f"<{lanes} x {element}>"
 
 
@@ -78,7 +78,7 @@ def _scalar(t: DType, value: Number) -> str:
 
 
 def _float(t: DType, value: float) -> str:
-    """Floats are written as their bits; LLVM writes a float32 as the float64 of equal value."""
+    """A float literal, written as its bits. LLVM writes a float32 as the bits of the float64 with the same value."""
     if t.kind == "bfloat":
         value = float(np.uint32(bfloat_pattern(value) << 16).view(np.float32))
     elif t.bits < 64:

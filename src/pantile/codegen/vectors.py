@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .function import Function
 from .types import integer, integer_type
 
-# Undefined lanes in a shuffle.
+# An undefined lane in a shuffle.
 _ANY = None
 
 
@@ -28,7 +28,7 @@ def pick(fn: Function, vector: str, element: str, lanes: int, lane: int) -> str:
 
 
 def pick_integer(fn: Function, vector: str, bits: int, lanes: int, lane: int, signed: bool) -> str:
-    """Extract one lane of integers as an i64; small ones leave the vector registers many at a time."""
+    """Extract one lane of integers as an i64. Small integers are moved out of vector registers several at a time."""
     extend = "sext" if signed else "zext"
     if bits > 16 or lanes * bits % 64:
         return fn.value(f"{extend} i{bits} {pick(fn, vector, f'i{bits}', lanes, lane)} to i64")
@@ -43,7 +43,7 @@ def pick_integer(fn: Function, vector: str, bits: int, lanes: int, lane: int, si
 
 
 def gather(fn: Function, values: Sequence[str], element: str) -> str:
-    """Build a vector of scalars."""
+    """Build a vector from scalars."""
     bits = {"i8": 8, "i16": 16}.get(element)
     if bits is not None and len(values) * bits % 64 == 0:
         return _gather_words(fn, values, bits)
@@ -54,7 +54,8 @@ def gather(fn: Function, values: Sequence[str], element: str) -> str:
 
 
 def _gather_words(fn: Function, values: Sequence[str], bits: int) -> str:
-    """Join small integers into i64s first, in pairs, pairs of pairs and so on: no lane waits for another."""
+    """Build a vector of small integers by first joining them into i64s, in pairs, pairs of pairs and so on, so that no
+    lane waits for another."""
     level = [fn.value(f"zext i{bits} {v} to i64") for v in values]
     width = bits
     while width < 64:
@@ -66,7 +67,7 @@ def _gather_words(fn: Function, values: Sequence[str], bits: int) -> str:
 
 
 def gather_pairs(fn: Function, words: Sequence[str]) -> str:
-    """Join the low halves of an even number of i64s as i32 lanes: two enter a vector register at a time."""
+    """Join the low halves of an even number of i64s as i32 lanes. Two of them enter a vector register at a time."""
     tops = [fn.value(f"shl i64 {high}, 32") for high in words[1::2]]
     pairs = [fn.value(f"or i64 {low}, {top}") for low, top in zip(words[::2], tops, strict=True)]
     vector = gather(fn, pairs, "i64")
@@ -80,14 +81,14 @@ def pick_bytes(fn: Function, words: str, lanes: int, which: int) -> str:
 
 
 def reverse(fn: Function, vector: str, element: str, lanes: int) -> str:
-    """The lanes in opposite order."""
+    """Reverse the lanes of a vector."""
     return shuffle(fn, [vector], element, lanes, range(lanes - 1, -1, -1))
 
 
 def shuffle(fn: Function, vectors: Sequence[str], element: str, lanes: int, order: Sequence[int]) -> str:
-    """Chosen lanes of vectors of equal length laid end to end.
+    """Select lanes of vectors of equal length, which are numbered as if the vectors were concatenated.
 
-    More than two are first joined into two halves, the form in which LLVM recognizes an interleaving store.
+    More than two vectors are first joined into two halves, the form in which LLVM recognizes an interleaving store.
     """
     level = list(vectors)
     while len(level) > 2:
@@ -112,13 +113,13 @@ def _shuffle_two(fn: Function, pair: list[str], element: str, lanes: int, order:
 
 
 def column(fn: Function, rows: Sequence[str], element: str, size: int, which: int) -> str:
-    """Lane `which` of every row as one vector: rows of `size` lanes are transposed in square blocks."""
+    """Lane `which` of every row as one vector. Rows have `size` lanes and are transposed in square blocks."""
     blocks = [transpose(fn, rows[i : i + size], element) for i in range(0, len(rows), size)]
     return shuffle(fn, [b[which] for b in blocks], element, size, range(len(rows)))
 
 
 def transpose(fn: Function, rows: Sequence[str], element: str) -> list[str]:
-    """The columns of a square matrix, by log2 steps that each interleave rows half a matrix apart."""
+    """The columns of a square matrix, computed in log2 steps that each interleave rows half a matrix apart."""
     size = len(rows)
     matrix = list(rows)
     low = [i // 2 + i % 2 * size for i in range(size)]
@@ -131,7 +132,7 @@ def transpose(fn: Function, rows: Sequence[str], element: str) -> list[str]:
 
 
 def widened(fn: Function, vector: str, element: str, lanes: int, to: int) -> str:
-    """The vector padded to more lanes, which are undefined."""
+    """Pad a vector with undefined lanes."""
     if lanes == to:
         return vector
     if lanes == 1:

@@ -1,4 +1,4 @@
-"""Types, expression nodes, typed construction, walking and printing; shared by graphs and the loop IR."""
+"""Expressions, which graphs and the loop IR share: types, nodes, typed construction, traversal and printing."""
 
 from .build import binary, unary
 from .nodes import meaning

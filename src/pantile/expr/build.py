@@ -1,4 +1,5 @@
-"""Typed construction: numbers, Python's and NumPy's, are weak; types meet by `promote`; trivial arithmetic folds."""
+"""Typed construction of expressions. Python and NumPy numbers are weakly typed, operands are converted to a common type
+by `promote`, and trivial arithmetic is folded."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ _LARGEST_PRODUCT = 16  # x ** n multiplies up to this exponent
 
 
 def expr(value: ExprLike, like: DType | None = None) -> Expr:
-    """Convert `value` to an expression. A number takes the type `like` where it fits it, else its default type."""
+    """Convert `value` to an expression. A number gets the type `like` if it fits, and otherwise its default type."""
     if isinstance(value, Expr):
         return value
     if type(value) is int:
@@ -61,19 +62,19 @@ def expr(value: ExprLike, like: DType | None = None) -> Expr:
     raise UserTypeError(f"{shown(value)} ({kind}) cannot be used in an expression; use numbers and expressions")
 
 
-# NumPy's own default types: a scalar of one of them is as weak as Python's number.
+# NumPy's default types: a scalar of one of them is as weakly typed as a Python number.
 _UNSPECIFIC = (np.dtype("float64"), np.dtype("int64"))
 
 
 def plain_number(value: Any) -> Any:
-    """Convert NumPy's scalars, and its arrays of a single number, to a Python number; leave all else as it is."""
+    """Convert a NumPy scalar, or an array with a single number, to a Python number; return any other value as it is."""
     if isinstance(value, (np.generic, np.ndarray)) and value.size == 1 and value.dtype.kind in "biuf":
         return value.item()
     return value
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a weak number: one of Python, or a single one of NumPy."""
+    """Whether a value is a weakly typed number: a Python number, or a single NumPy number."""
     return isinstance(plain_number(value), (int, float))
 
 
@@ -93,7 +94,7 @@ def _weak_int(value: int, like: DType | None) -> Const:
 
 
 def pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
-    """Both operands in their common type and lanes."""
+    """Convert both operands to their common type and number of lanes."""
     if isinstance(a, Expr) and isinstance(b, Expr):
         if a.dtype is not b.dtype and a.dtype != b.dtype:
             t = promote(a.dtype, b.dtype)
@@ -111,7 +112,7 @@ def pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
 
 
 def broadcast(value: Expr, lanes: int) -> Expr:
-    """`value` in every one of `lanes` lanes; vectors stay as they are."""
+    """Broadcast a scalar to `lanes` lanes; a vector stays as it is."""
     if value.lanes > 1 or lanes == 1:
         return value
     if isinstance(value, Const):
@@ -126,7 +127,7 @@ def ramp(base: Expr, stride: Expr | int, lanes: int) -> Expr:
 
 
 def cast(to: DTypeLike, value: ExprLike) -> Expr:
-    """Convert by value: integers wrap, float to integer truncates towards zero and saturates (NaN is 0)."""
+    """Convert by value. Integers wrap; floats are truncated towards zero to integers and saturate (NaN becomes 0)."""
     to = dtype(to)
     e: Expr = value if isinstance(value, Expr) else expr(value)
     if e.dtype == to:
@@ -138,14 +139,14 @@ def cast(to: DTypeLike, value: ExprLike) -> Expr:
     if isinstance(e, Broadcast):
         return Broadcast(to, e.lanes, cast(to, e.value))
     if isinstance(e, Cast) and e.dtype is INDEX and e.value.dtype.is_int and (to.is_int or e.value.dtype is not UINT64):
-        return cast(to, e.value)  # an index holds the values of all types but uint64, of which it has the bits
+        return cast(to, e.value)  # an index holds all values of all types except uint64, of which it holds the bits
     if isinstance(e, Cast) and e.dtype is INT64 and to is INDEX and e.value.dtype.is_int:
         return cast(to, e.value)
     return Cast(to, e.lanes, e)
 
 
 def cast_value(value: Number, source: DType, to: DType) -> Number | None:
-    """The result of `cast` on a Python number (None where only run time can compute it)."""
+    """The result of `cast` for a Python number (None if it can only be computed at run time)."""
     if source.is_float:
         rounded = round_to(float(value), source)
         if rounded is None:
@@ -163,7 +164,7 @@ def cast_value(value: Number, source: DType, to: DType) -> Number | None:
 
 
 def round_to(value: float | np.generic, to: DType) -> float | None:
-    """`value` rounded once to the float type (None for bfloat16, which only run time can round to)."""
+    """Round `value` once to the float type (None for bfloat16, to which values can only be rounded at run time)."""
     if to.kind == "bfloat":
         return None
     with np.errstate(all="ignore"):
@@ -244,7 +245,7 @@ def _power(base: Expr, exponent: int) -> Expr:
 def _compare(name: str, a: ExprLike, b: ExprLike) -> Expr:
     a, b = plain_number(a), plain_number(b)
     for value, other in ((a, b), (b, a)):
-        if _is_outside(value, other):  # above or below all values that the other side can have
+        if _is_outside(value, other):  # above or below all possible values of the other side
             a, b = (const(0 if x is other else (1 if value > 0 else -1), INT32, other.lanes) for x in (a, b))
             break
     a, b = pair(a, b)
@@ -286,7 +287,7 @@ _FOLD: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def fold(name: str, x: Number, y: Number, t: DType) -> Number | None:
-    """The value of a binary operation on constants of type `t`, or None where it is left to run time."""
+    """The value of a binary operation on constants of type `t`, or None if it is left to run time."""
     if t.is_float:
         if name not in ("add", "sub", "mul", "div") or t.kind == "bfloat":
             return None
@@ -304,7 +305,7 @@ def fold(name: str, x: Number, y: Number, t: DType) -> Number | None:
 
 
 def _identity(name: str, a: Expr, b: Expr) -> Expr | None:
-    """Simplify x+0, x*1, x*0, x//1, min(x, x) and the like, for floats only where that is exact."""
+    """Simplify x+0, x*1, x*0, x//1, min(x, x) and the like; for floats, only if that is exact."""
     if name in ("min", "max") and a is b:
         return a
     if isinstance(a, Const) and not isinstance(b, Const):
@@ -338,8 +339,8 @@ def _identity(name: str, a: Expr, b: Expr) -> Expr | None:
 
 
 def _offset(name: str, a: Expr, value: int) -> Expr | None:
-    """Write (x + c1) + c2 as x + c, and x - c as x + (-c), which keeps index arithmetic short and uniform. Signed
-    constants that would wrap are left alone: an index is wider than the type of its constants."""
+    """Simplify (x + c1) + c2 to x + c, and x - c to x + (-c), which keeps index arithmetic short and uniform. Signed
+    constants whose sum would wrap are left alone, since an index is wider than the type of its constants."""
     t, by = a.dtype, value if name == "add" else -value
     if isinstance(a, Op) and a.op == "add" and isinstance(a.args[1], Const):
         joined = int(a.args[1].value) + by
@@ -351,7 +352,7 @@ def _offset(name: str, a: Expr, value: int) -> Expr | None:
 
 
 def select(condition: ExprLike, then: ExprLike, otherwise: ExprLike) -> Expr:
-    """`then` where `condition` holds, else `otherwise`; both may be computed."""
+    """`then` if `condition` holds, and otherwise `otherwise`; both may be computed."""
     condition = expr(condition)
     if not condition.dtype.is_bool:
         raise UserTypeError(

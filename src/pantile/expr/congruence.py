@@ -1,7 +1,7 @@
 """Congruence classes of integer expressions.
 
-A class (m, r) holds the numbers r + k*m for integers k: all of them for modulus 1, just r for modulus 0. The class of
-an expression follows from those of its operands, so that `min(64*strip, h//32*32 - 64) + 1` is odd, whatever h is.
+A class (m, r) contains the numbers r + k*m for integers k: all integers if m is 1, only r if m is 0. The class of an
+expression follows from those of its operands, so `min(64*strip, h//32*32 - 64) + 1` is odd, whatever h is.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ ANY: Class = (1, 0)
 
 
 def known_remainder(e: Expr, divisor: int, known: Mapping[str, Class]) -> int | None:
-    """The value of e % divisor, if it is known to be one number. `known` holds the classes of variables."""
+    """The value of e % divisor, or None if it is not known. `known` has the classes of variables."""
     modulus, r = congruence(e, known)
     return r % divisor if modulus % divisor == 0 else None
 
 
 def congruence(e: Expr, known: Mapping[str, Class], memo: dict[int, Class] | None = None) -> Class:
-    """The smallest class that an index expression is known to be in. `memo` holds the classes of nodes by id, for calls
-    with the same `known`; it must not outlive the expressions."""
+    """The smallest known class of an index expression. `memo` has the classes of nodes by id, for calls with the same
+    `known`; it must not outlive the expressions."""
     if known.keys().isdisjoint(names(e)):
         return _class_of_any(e)
     classes = {} if memo is None else memo
@@ -34,7 +34,7 @@ def congruence(e: Expr, known: Mapping[str, Class], memo: dict[int, Class] | Non
 
 
 def _deciding(e: Expr) -> tuple[Expr, ...]:
-    """The operands that the class of an expression follows from."""
+    """The operands that determine the class of an expression."""
     if not isinstance(e, Op) or e.dtype.kind != INDEX.kind:
         return ()
     if e.op in ("floordiv", "mod"):
@@ -54,7 +54,7 @@ def _node(e: Expr, known: Mapping[str, Class], of: Callable[[Expr], Class]) -> C
 
 @once_per_node("_class", _deciding)
 def _class_of_any(e: Expr) -> Class:
-    """The class of an expression, whatever its variables are."""
+    """The class of an expression for any values of its variables."""
     return _node(e, {}, _class_of_any)
 
 

@@ -1,12 +1,11 @@
 """A large stack for recursion that is as deep as a pipeline is long.
 
-Expressions are walked without recursion (see `visit`). Statements of the loop IR are nested by the thousand where
-stages are, code generation recurses along them, and LLVM recurses through expressions: that work runs on a separate
-thread, with a stack that is large enough whatever the caller's is.
+Expressions are walked without recursion (see `visit`). However, if a pipeline has thousands of stages, loop IR has
+thousands of nested statements along which code generation recurses, and LLVM recurses through expressions. That work
+runs on a separate thread with a large stack, independent of the caller's stack.
 
-Meanwhile some settings of the interpreter are changed, such as the limit of recursion. Expressions are
-many small objects, nearly all of which live until code is generated, so that Python need not look for garbage among the
-young ones all the time.
+In the meantime, some settings of the interpreter are changed, such as the recursion limit. Garbage collection is made
+rare, since expressions are many small objects and nearly all of them live until code is generated.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from ..errors import here, on_behalf_of
 from ..forks import Lock, is_in_llvm
 
 T = TypeVar("T")
-_YOUNG = 5_000_000  # objects made before a collection: a chain of some thousand stages
+_YOUNG = 5_000_000  # new objects before a collection: enough for a chain of some thousand stages
 _Thresholds = tuple[int, int, int]
 
 
 class TemporarySetting(Generic[T]):
-    """A temporary setting: the first thread to enter changes it for all threads, the last to leave restores it."""
+    """A temporary setting. The first thread to enter changes it for all threads, and the last to leave restores it."""
 
     def __init__(self, read: Callable[[], T], write: Callable[[T], object], changed: Callable[[T], T]) -> None:
         self._current, self._write, self._changed = read, write, changed
         self._lock = Lock()
-        self._inside: Counter[int] = Counter()  # how often each thread has entered
-        self._usual: T | None = None  # known while some thread is inside
+        self._inside: Counter[int] = Counter()  # how many times each thread has entered
+        self._usual: T | None = None  # the value to restore, while some thread is inside
         os.register_at_fork(after_in_child=self._forget_other_threads)
 
     @contextmanager
@@ -58,7 +57,7 @@ class TemporarySetting(Generic[T]):
                 self._restore_if_empty()
 
     def _forget_other_threads(self) -> None:
-        """In a forked child, forget the other threads that were inside, which will not leave."""
+        """In a forked child, forget the other threads that were inside, since they will never leave."""
         me = get_ident()
         self._inside = Counter({me: self._inside[me]})
         self._restore_if_empty()
@@ -72,7 +71,7 @@ class TemporarySetting(Generic[T]):
 
 
 def _rare(usual: _Thresholds) -> _Thresholds:
-    """The thresholds of rare collections; a first threshold of 0 means that collection is off, and stays."""
+    """The thresholds for rare collections. If the first threshold is 0, collection is off and stays off."""
     return (max(usual[0], _YOUNG), *usual[1:]) if usual[0] else usual
 
 
@@ -82,8 +81,8 @@ rare_collections = TemporarySetting[_Thresholds](gc.get_threshold, lambda t: gc.
 
 P = ParamSpec("P")
 
-_STACK = 512 << 20  # bytes of address space; only what is used takes memory
-_DEEPEST = 300_000  # calls, each of which takes up to a kilobyte and a half of the stack
+_STACK = 512 << 20  # bytes of address space; only used pages take memory
+_DEEPEST = 300_000  # calls, each of which takes up to 1.5 KB of the stack
 _FRAMES = 16 << 20  # bytes of address space, half of them for frames
 _PATIENCE = 0.1  # seconds between checks whether a thread has ended
 
@@ -93,7 +92,7 @@ _this_thread = threading.local()
 
 
 def on_deep_stack(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function to run on a large stack. It ends with the caller when that is interrupted."""
+    """Decorate a function to run on a large stack. If the caller is interrupted, so is the function."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -105,8 +104,8 @@ def on_deep_stack(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def side_by_side(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Run all calls in parallel, each on a large stack, and return their results. They end with the caller when that is
-    interrupted; if one raises an error, the others are waited for."""
+    """Run all calls in parallel, each on a large stack, and return their results. If the caller is interrupted, so are
+    the calls. If one of them raises an error, the others are still waited for."""
     works = [_StackCall(call) for call in calls]
     try:
         for work in works:
@@ -130,7 +129,7 @@ class _StackCall(Generic[T]):
         self._error: BaseException | None = None
         self._result: list[T] = []
         self._thread = threading.Thread(target=self._run, name="pantile", daemon=True)
-        # Waited for instead of the thread: Python 3.11 takes a thread for ended if `join` is interrupted.
+        # `wait` waits for this lock, not for the thread: Python 3.11 considers a thread ended if `join` is interrupted.
         self._running = threading.Lock()
 
     def start(self) -> None:
@@ -151,12 +150,13 @@ class _StackCall(Generic[T]):
             self._running.release()
 
     def wait(self) -> None:
-        """Wait until the call has ended, in short intervals: a thread that waits for others may be interrupted, too."""
+        """Wait until the call has ended, in short intervals, so that a thread that waits for others can be
+        interrupted."""
         while self._thread.is_alive() and not self._running.acquire(timeout=_PATIENCE):
             pass
 
     def interrupt(self) -> None:
-        """Interrupt the call between two bytecodes of Python."""
+        """Interrupt the call between two Python bytecodes."""
         if self._thread.ident is not None and self._thread.is_alive():
             thread = ctypes.c_ulong(self._thread.ident)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(KeyboardInterrupt))
@@ -168,7 +168,7 @@ class _StackCall(Generic[T]):
             try:
                 raise self._error
             finally:
-                self._error = None  # or the traceback would keep itself alive
+                self._error = None  # otherwise, the traceback would keep itself alive
         return self._result[0]
 
 
@@ -176,9 +176,9 @@ def _with_frames_in_one_piece(call: Callable[[], T]) -> T:
     return call()
 
 
-# Python keeps the frames of its calls in chunks of 16 KiB. At the end of one, each call maps another chunk and each
-# return unmaps it: where a loop happens to be that deep, it takes up to 1.4 times as long. A frame that is larger than
-# a chunk gets one of the next power of two, and what that has left is for the calls inside.
+# Python keeps the frames of calls in chunks of 16 KiB. At the end of a chunk, each call maps another chunk and each
+# return unmaps it, so a loop that happens to run at that depth takes up to 1.4 times as long. A frame that is larger
+# than a chunk gets a chunk of the next power of two, whose remaining space serves the calls inside it.
 _with_frames_in_one_piece.__code__ = _with_frames_in_one_piece.__code__.replace(co_stacksize=_FRAMES // 2 // 8)
 
 
@@ -192,6 +192,6 @@ def _start(thread: threading.Thread) -> bool:
             return False
         finally:
             current = threading.stack_size(usual)
-            if current != _STACK:  # another thread has changed it meanwhile
+            if current != _STACK:  # another thread has changed it in the meantime
                 threading.stack_size(current)
     return True

@@ -1,8 +1,8 @@
-"""Integer expressions as linear sums, and what can be proved with them.
+"""Linear forms of integer expressions, and proofs with them.
 
-`linear(e)` writes an index expression as constant + sum(coefficient * atom), where an atom is a variable or an
-opaque subexpression; equal atoms cancel. `Facts` hold known bounds of variables. From these, `lower` and `upper`
-find constant bounds, which is all that lowering needs to make extents static and to drop clamps.
+`linear(e)` writes an index expression as constant + sum(coefficient * atom), where an atom is a variable or an opaque
+subexpression; equal atoms cancel. `Facts` has known bounds of variables. From these, `lower` and `upper` derive
+constant bounds, which is all that lowering needs to make extents static and to drop clamps.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .types import FLOAT32, FLOAT64, INDEX, UINT64
 from .visit import Key, children, key, names, note, once_per_node, operands_first, rebuild, same
 
 _LINEAR = frozenset({"add", "sub", "neg", "mul"})
-# A proof may look at this many linear forms; expressions that need more are left as they are.
+# The number of linear forms that a proof may look at; expressions that need more are left as they are.
 _EFFORT = 120
 _UNKNOWN = object()
 _MOST_BOUNDS = 1 << 16
 _bounds: dict[tuple[object, ...], object] = {}  # by form and the facts about its variables, for all passes
-_LARGE = 1 << 32  # a divisor from which on a quotient is small whatever its dividend is
+_LARGE = 1 << 32  # divisors of at least this size make a quotient small, whatever its dividend is
 
 
 @node()
@@ -58,11 +58,11 @@ class Linear:
 
     @property
     def fits(self) -> bool:
-        """Whether all coefficients fit an index. Otherwise only wrapping sums and products of the form are right."""
+        """Whether all coefficients fit an index. Otherwise, only wrapping sums and products of the form are correct."""
         return all(INDEX.min <= n <= INDEX.max for n in (self.constant, *[c for _, c in self.terms.values()]))
 
     def expr(self) -> Expr:
-        """The form as an expression, constant last; a sum caches its form."""
+        """The form as an expression, with the constant last. A sum caches its form."""
         result: Expr | None = None
         for atom, c in self.terms.values():
             term = atom if c in (1, -1) else op("mul", atom, const(abs(c), atom.dtype))
@@ -82,7 +82,8 @@ class Linear:
 
 
 class _Terms:
-    """The terms of a sum while it is added up. A term that has cancelled is removed, and is last if it comes again."""
+    """The terms of a sum under construction. A term that cancels is removed; if it occurs again, it becomes the
+    last."""
 
     def __init__(self) -> None:
         self.constant = 0
@@ -111,7 +112,7 @@ class _Terms:
 
 
 def linear(e: Expr) -> Linear:
-    """The linear form of a scalar index expression. Data wraps, so that a sum of data is one atom."""
+    """The linear form of a scalar index expression. A sum of data is a single atom, since data wraps."""
     if isinstance(e, Op):
         known: Linear | None = e._linear
         if known is not None:
@@ -124,7 +125,7 @@ def linear(e: Expr) -> Linear:
 
 
 def _is_product(e: Op) -> bool:
-    """Whether a node is a product of variables, an atom; caching its form would be a reference cycle."""
+    """Whether a node is a product of variables, which is an atom. Caching its form would create a reference cycle."""
     return e.op == "mul" and not isinstance(e.args[0], Const) and not isinstance(e.args[1], Const)
 
 
@@ -142,7 +143,8 @@ def _scaled_parts(e: Expr) -> list[tuple[Expr, int]]:
 
 @once_per_node("_linear", lambda _: ())
 def _linear_sum(e: Op) -> Linear:
-    """The linear form of a whole sum at once: a form for each partial sum would take quadratic time and memory."""
+    """The linear form of a whole sum, computed at once: a form for each partial sum would take quadratic time and
+    memory."""
     total = _Terms()
     seen: set[int] = set()
     stack: list[tuple[Expr, int]] = [(e, 1)]
@@ -166,7 +168,7 @@ def _linear_sum(e: Op) -> Linear:
 
 
 def _sum_of_shared(e: Op) -> Linear:
-    """The linear form of a sum whose partial sums are shared: the coefficient of each is computed before its terms."""
+    """The linear form of a sum with shared partial sums. The coefficient of each is computed before its terms."""
     inside = operands_first(e, lambda s: [part for part, _ in _scaled_parts(s)])
     times = {id(e): 1}
     for s in reversed(inside):
@@ -195,7 +197,8 @@ class _RewrittenNodes(NamedTuple):
 
 
 class Facts:
-    """Known bounds of variables, as integers: name -> (low, high), either may be None; and their classes modulo n."""
+    """Known facts about variables: integer bounds, name -> (low, high), either of which may be None; and congruence
+    classes."""
 
     def __init__(
         self,
@@ -213,24 +216,24 @@ class Facts:
         return Facts(self.bounds, self.classes)
 
     def about(self, e: Expr) -> list[object]:
-        """All facts about the variables of an expression, on which its simplification may depend."""
+        """All facts about the variables of an expression, on which its simplified form may depend."""
         return [(self.bounds.get(n), self.classes.get(n)) for n in names(e)]
 
     def lower(self, e: Expr) -> int | None:
-        """A constant that e never goes below."""
+        """A constant lower bound of e, or None."""
         return self.bound(linear(e), -1)
 
     def upper(self, e: Expr) -> int | None:
-        """A constant that e never exceeds."""
+        """A constant upper bound of e, or None."""
         return self.bound(linear(e), 1)
 
     def ge(self, a: Expr, b: Expr) -> bool:
-        """Whether a >= b is certain."""
+        """Whether a >= b is proved."""
         low = self.bound(linear(a).plus(linear(b), -1), -1)
         return low is not None and low >= 0
 
     def bound(self, form: Linear, side: int) -> int | None:
-        """The constant bound of a linear form: from above for side +1, from below for -1."""
+        """A constant bound of a linear form: an upper bound if `side` is +1, a lower bound if it is -1."""
         terms = form.terms.items()
         if not any(isinstance(atom, Op) for _, (atom, _) in terms):
             return self._prove_bound(form, side)
@@ -248,8 +251,8 @@ class Facts:
 
 
 class _BoundProver:
-    """Proves one bound. Bounds of forms that were met before are memoized, but take as much of the effort as they did
-    the first time, so that the result does not depend on the memo."""
+    """Proves one bound. Bounds of forms are memoized, but each use of a memoized bound counts the same effort as the
+    first, so that the result does not depend on the memo."""
 
     def __init__(self, bounds: Mapping[str, tuple[int | None, int | None]]) -> None:
         self.bounds = bounds
@@ -279,7 +282,7 @@ class _BoundProver:
 
     def _bound(self, form: Linear, side: int) -> int | None:
         self._effort -= 1
-        # Opaque atoms first: replacing one by a bound of itself may cancel against the others.
+        # Opaque atoms come first: replacing one by its bound may make other terms cancel.
         for k, (atom, c) in form.terms.items():
             if isinstance(atom, Op) and self._effort > 0:
                 bound = self._bound_op(form, k, atom, c, side)
@@ -301,8 +304,8 @@ class _BoundProver:
         return total
 
     def _bound_quotients(self, form: Linear, side: int) -> int | None:
-        """A bound by way of a multiple, in which a quotient may cancel against other terms: twice 3 + w//2 - (w + 1)//2
-        is at least 6 + (w - 1) - (w + 1) = 4, so the form is at least 2."""
+        """A bound derived from a multiple of the form, in which a quotient may cancel against other terms: twice
+        3 + w//2 - (w + 1)//2 is at least 6 + (w - 1) - (w + 1) = 4, so the form is at least 2."""
         if len(form.terms) < 2:
             return None
         for atom, c in form.terms.values():
@@ -318,7 +321,7 @@ class _BoundProver:
         if atom.op in ("min", "max"):
             rest = form.without(k)
             options = [self.bound(rest.plus(linear(a), c), side) for a in atom.args]
-            if (atom.op == "min") == (wanted > 0):  # min is below each argument: any one's bound will do
+            if (atom.op == "min") == (wanted > 0):  # min is at most each argument, so the bound of any of them will do
                 known = [o for o in options if o is not None]
                 return (min(known) if side > 0 else max(known)) if known else None
             if None in options:
@@ -336,7 +339,7 @@ class _BoundProver:
         return None
 
     def _bound_multiple(self, rest: Linear, dividend: Linear, d: int, c: int, side: int) -> int | None:
-        """Bound of rest + c * (dividend // d), c a multiple of d: the better of two proofs."""
+        """A bound of rest + c * (dividend // d), where c is a multiple of d: the better of two proofs."""
         wanted = side if c > 0 else -side
         slack = 0 if wanted > 0 else 1 - d  # e - d + 1 <= d * (e // d) <= e
         options = [self.bound(rest.plus(dividend.plus(Linear(slack)), c // d), side)]
@@ -357,7 +360,7 @@ class _BoundProver:
         return None
 
     def _bound_data(self, data: Expr, side: int) -> int | None:
-        """The bound of data by its clamps, by the facts about a param, or else by its type."""
+        """A bound of data from its clamps, from the facts about a param, or else from its type."""
         self._effort -= 1
         if isinstance(data, Const):
             return int(data.value)
@@ -398,7 +401,7 @@ NO_FACTS = Facts()
 
 
 def simplify(e: Expr, facts: Facts = NO_FACTS) -> Expr:
-    """An equal expression with shorter indices: sums are cancelled, provable min/max and conditions dropped."""
+    """Simplify the indices in an expression: sums are cancelled, and provable min, max and conditions are dropped."""
     return (Simplifier(facts) if facts is NO_FACTS else _CachingSimplifier(facts)).visit(e)
 
 
@@ -431,7 +434,7 @@ class Simplifier:
         return self.rewrite(result)
 
     def sum(self, e: Op) -> Expr:
-        """Simplify a whole sum at once: its atoms are simplified, and equal ones cancel."""
+        """Simplify a whole sum at once: its atoms are simplified, and equal atoms cancel."""
         form = linear(e)
         old = [atom for atom, _ in form.terms.values()]
         if old and old[0] is e:  # a product of variables
@@ -447,11 +450,11 @@ class Simplifier:
         return total.form().expr()
 
     def tidied(self, e: Op, form: Linear) -> Expr:
-        """A sum in its normal form, with atoms that are simplified already."""
+        """A sum in its normal form, whose atoms are already simplified."""
         return form.expr()
 
     def rewrite(self, e: Expr) -> Expr:
-        """Simplify the node itself, whose operands are simplified already."""
+        """Simplify a node whose operands are already simplified."""
         if not isinstance(e, Op) or e.lanes > 1 or e.args[-1].dtype != INDEX:
             return _without_difference(e)
         if e.op in ("min", "max"):
@@ -493,7 +496,7 @@ class Simplifier:
         return quotient.plus(linear(remainder)).expr()
 
     def divide_known(self, e: Op, form: Linear, d: int) -> Expr:
-        """A quotient or remainder by d of atoms whose own remainder is known: (even + 1) // 2 == even // 2."""
+        """Simplify a quotient or remainder by d of atoms with a known remainder: (even + 1) // 2 == even // 2."""
         atoms = form.plus(Linear(form.constant), -1).expr()
         left = known_remainder(atoms, d, self.facts.classes)
         if left is None:
@@ -506,7 +509,7 @@ class Simplifier:
         return linear(quotient).plus(Linear((left + form.constant) // d)).expr()
 
     def divide_again(self, e: Op, form: Linear, d: int) -> Expr:
-        """(e // m + c) // d == (e + c*m) // (m*d), unless that leaves 64 bits."""
+        """Use (e // m + c) // d == (e + c*m) // (m*d), unless the latter may overflow 64 bits."""
         if e.op == "floordiv" and len(form.terms) == 1:
             ((atom, c),) = form.terms.values()
             m = _divisor(atom)
@@ -517,7 +520,7 @@ class Simplifier:
         return e
 
     def divide_groups(self, name: str, form: Linear, d: int, n: int) -> Expr:
-        """(n*a + k) // (n*b) == a // b and (n*a + k) % (n*b) == n*(a % b) + k, where 0 <= k < n."""
+        """Use (n*a + k) // (n*b) == a // b and (n*a + k) % (n*b) == n*(a % b) + k, where 0 <= k < n."""
         group = Linear(form.constant // n, {k: (atom, c // n) for k, (atom, c) in form.terms.items()})
         result = self.rewrite(binary(name, group.expr(), const(d // n, INDEX)))
         return result if name == "floordiv" else Linear(form.constant % n).plus(linear(result), n).expr()
@@ -538,7 +541,7 @@ class Simplifier:
 
 
 def _without_difference(e: Expr) -> Expr:
-    """Zero for the difference of equal floats that were cast from integers, which are never infinite or NaN."""
+    """Replace the difference of equal floats by 0 if they were cast from integers, and so are never infinite or NaN."""
     if not isinstance(e, Op) or e.op != "sub" or e.dtype not in (FLOAT32, FLOAT64):
         return e
     a, b = e.args
@@ -547,15 +550,15 @@ def _without_difference(e: Expr) -> Expr:
 
 
 class _SharingSimplifier(Simplifier):
-    """Keeps nodes that are in normal form, so that expressions share them."""
+    """Keeps nodes that are already in normal form, so that expressions share them."""
 
     def tidied(self, e: Op, form: Linear) -> Expr:
         return e if e._is_normal else form.expr()
 
 
 class _CachingSimplifier(_SharingSimplifier):
-    """Looks up expressions that were simplified before under the same facts: regions of long chains of stages contain
-    those of earlier stages, which are simplified already."""
+    """Looks up expressions that were simplified before under the same facts. In long chains of stages, regions contain
+    those of earlier stages, which are already simplified."""
 
     def node(self, e: Expr) -> Expr:
         if isinstance(e, Const):
@@ -566,13 +569,13 @@ class _CachingSimplifier(_SharingSimplifier):
             return cached.result
         result = super().node(e)
         if result is not e and same(e, result):
-            result = e  # expressions that contain it keep their identity, too, and are found in the cache
+            result = e  # expressions that contain it then keep their identity, too, and are found in the cache
         self.facts.simplified[id(e)] = _SimplifiedEntry(e, known, result)
         return result
 
 
 class VersionsSimplifier(_SharingSimplifier):
-    """Simplifies several versions of the same code: a node that is equal to an earlier one, with equal facts about its
+    """Simplifies several versions of the same code. A node that is equal to an earlier one, with equal facts about its
     variables, gets the same result without another proof. Unrolled iterations share nodes, which are looked up by
     identity."""
 

@@ -1,4 +1,4 @@
-"""Bounds of integer expressions by their types and clamps alone, to prove that arithmetic on them does not overflow 64
+"""Bounds integer expressions by their types and clamps alone, to prove that arithmetic on them does not overflow 64
 bits.
 
     int64(b[x]) * 1000 + x, b of int32    ->    2**31 * 1000 + COORDINATE, far below 2**63
@@ -15,12 +15,12 @@ from .nodes import Cast, Const, Expr, Op, Var
 from .types import INDEX, DType
 from .visit import children
 
-# The largest absolute value of a coordinate: those of outputs are int32, and stencils reach a little beyond.
+# The largest absolute value of a coordinate: coordinates of outputs are int32, and stencils reach a little beyond.
 COORDINATE = (1 << 31) + (1 << 24)
 _LIMIT = 1 << 63
 # Operations on indices that may overflow 64 bits.
 MAY_OVERFLOW = frozenset({"add", "sub", "neg", "abs", "mul", "floordiv"})
-_Range = tuple[int, int]  # the least and the greatest value
+_Range = tuple[int, int]  # the smallest and the largest value
 
 
 class Magnitudes:
@@ -30,7 +30,7 @@ class Magnitudes:
         self._known: dict[int, tuple[Expr, _Range]] = {}  # by id, with the node, which must stay alive
 
     def fits(self, e: Expr) -> bool:
-        """Whether the value certainly fits 64 bits, given that those of its operands do."""
+        """Whether a value certainly fits 64 bits, provided that its operands do."""
         return self.of(e) < _LIMIT
 
     def of(self, e: Expr) -> int:
@@ -61,7 +61,7 @@ def _range(e: Expr, parts: list[_Range]) -> _Range:
 
 
 def _parts(e: Expr) -> tuple[Expr, ...]:
-    """The operands that bound a node; none if only its type does, as for arithmetic that wraps."""
+    """The operands that bound a node; none if only its type bounds it, as for arithmetic that wraps."""
     if isinstance(e, Op) and e.dtype.is_int and e.op in _RULES and (e.dtype is INDEX or e.op not in MAY_OVERFLOW):
         return e.args[1:] if e.op == "select" else e.args
     return children(e) if isinstance(e, Cast) and e.value.dtype.is_int else ()
@@ -96,7 +96,7 @@ def _quotient(a: _Range, b: _Range) -> _Range:
 
 
 def _promised(a: _Range, low: _Range, high: _Range) -> _Range:
-    """The range of a value with a promise; one that types show to be broken is ignored."""
+    """The range of a value with a promise. A promise that the types contradict is ignored."""
     least, most = max(a[0], low[0]), min(a[1], high[1])
     return (least, most) if least <= most else a
 

@@ -2,7 +2,7 @@
 
     expr = Const(value)                      a literal of a known type
          | Var(name)                         a pixel coordinate, loop variable, let name or scalar argument
-         | Op(op, args)                      arithmetic, comparison, logic, math (OPS says which, and their types)
+         | Op(op, args)                      arithmetic, comparison, logic, math (see `OPS`)
          | Cast(value)                       int: wraps; float to int: truncates and saturates, NaN is 0
          | Bits(value)                       the same bits as another type of equal size
          | Read(source, indices, which)      language: a value of a Func or Input at a coordinate
@@ -10,15 +10,15 @@
          | Load(buffer, indices)             loop IR: a value of a buffer
          | Ramp(base, stride, lanes)         loop IR: base, base+stride, ..., as a vector
          | Broadcast(value, lanes)           loop IR: a scalar in every lane
-         | Shuffle(vectors, lanes)           loop IR: chosen lanes of concatenated vectors
-         | Instruction(name, args)           loop IR, on GPUs: what a machine instruction computes
+         | Shuffle(vectors, order)           loop IR: selected lanes of concatenated vectors
+         | Instruction(name, args)           loop IR, on GPUs: the result of a machine instruction
 
-Nodes are frozen and compared by identity (`==` builds an expression); passes memoize on identity, so a shared node
-is visited once. `same` in `visit` compares structure. Python's numbers enter through `build`, which types them.
+Nodes are frozen and compared by identity (`==` builds an expression). Passes memoize by identity, so a shared node is
+visited once. `same` in `visit` compares structure. Python numbers enter through `build`, which gives them types.
 
-A NumPy array that is indexed with an expression, `array[e]`, is recognized, to refuse that with a useful message. NumPy
-calls `__index__` first, swallows whatever that raises, and calls `__array__` next, whose errors it passes on. It
-also calls `__array__`, but not `__index__`, when an array of objects is filled with expressions.
+Indexing a NumPy array with an expression, `array[e]`, is detected, in order to raise a useful error. NumPy first calls
+`__index__`, ignores any error that it raises, and then calls `__array__`, whose errors it passes on. NumPy also calls
+`__array__`, but not `__index__`, when an array of objects is filled with expressions.
 """
 
 from __future__ import annotations
@@ -53,18 +53,21 @@ if TYPE_CHECKING:
 
     @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
     def node(*, init: bool = True) -> Callable[[type[T]], type[T]]:
-        """Decorate the dataclass of a node, or of another object that is made often: frozen, compared by identity."""
+        """Decorate the class of a node, or of another object that is created often, as a frozen dataclass that is
+        compared by identity."""
 
 else:
 
     def node(*, init=True):
-        # Frozen for the type checker alone: enforced at run time, it would make construction four times as slow.
+        # Only the type checker treats nodes as frozen: enforcement at run time would make construction four times as
+        # slow.
         return dataclass(init=init, eq=False, repr=False, slots=True)
 
 
 @node()
 class _Notes:
-    """Cached results of analyses, None until then (an unset slot takes four times as long); see `once_per_node`."""
+    """Cached results of analyses; see `once_per_node`. They are None at first, since an unset slot takes four times as
+    long."""
 
     _class: Any = field(default=None, init=False)
     _depth: Any = field(default=None, init=False)
@@ -79,7 +82,7 @@ class _Notes:
 
 
 class Meaning:
-    """The functions behind operators and texts. They need all kinds of nodes, so the package sets them on import."""
+    """The functions behind operators and `str`. They need all kinds of nodes, so the package sets them on import."""
 
     binary: Callable[[str, ExprLike, ExprLike], Expr]
     unary: Callable[[str, ExprLike], Expr]
@@ -106,12 +109,12 @@ def _unary(name: str) -> Callable[[Expr], Expr]:
 
 @node()
 class Expr(_Notes):
-    """Base of all nodes: a value of `dtype`, `lanes` of them at once."""
+    """Base class of all nodes: a vector of `lanes` values of type `dtype`, or a scalar if `lanes` is 1."""
 
     dtype: DType
     lanes: int
-    # The expressions that a node is made of. No attribute is read more often: if one field holds exactly these, this is
-    # another name for it.
+    # The operands of a node. No attribute is read more often, so if one field holds exactly these, this is another name
+    # for it.
     operands: ClassVar[tuple[Expr, ...]] = ()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Expr:
@@ -217,7 +220,7 @@ class Const(Expr):
 
 @node()
 class Var(Expr):
-    """A named scalar. A user's coordinates are int32; those of graphs and loops are indices."""
+    """A named value. Coordinates are int32 in users' code, and indices in graphs and loops."""
 
     name: str
 
@@ -246,7 +249,7 @@ class Bits(Expr):
 
 @node()
 class Read(Expr):
-    """`source[indices]`, its `which`-th value. `source` is a Func or an Input of the language."""
+    """The `which`-th value of `source[indices]`, where `source` is a Func or an Input of the language."""
 
     source: Any
     indices: tuple[Expr, ...]
@@ -260,16 +263,17 @@ class Reduce(Expr):
     kind: str
     value: Expr
     domain: Any
-    which: int  # of the values an argmin/argmax yields: 0.. the coordinates, last the extreme value
+    which: int  # the number of a value of argmin or argmax: the coordinates come first, then the extreme value
 
 
 @node()
 class Load(Expr):
-    """`buffer[indices]`; indices are per storage dimension until storage is flattened, one after."""
+    """`buffer[indices]`, with one index per storage dimension until storage is flattened, and a single index
+    afterwards."""
 
     buffer: str
     indices: tuple[Expr, ...]
-    mask: Expr | None = None  # lanes to load; the others are zero
+    mask: Expr | None = None  # the lanes to load; the others are zero
 
 
 @node()
@@ -316,7 +320,7 @@ _operands_are(property(lambda e: e.indices if e.mask is None else (*e.indices, e
 _operands_are(property(lambda e: (e.base, e.stride)), Ramp)
 _operands_are(Instruction.args, Instruction)
 
-# Operation name -> number of arguments. Results have the arguments' type except where `RESULT_TYPE` says otherwise.
+# Operation name -> number of arguments. Results have the type of the arguments, except as in `result_type`.
 ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "floordiv": 2, "mod": 2, "min": 2, "max": 2, "neg": 1, "abs": 1}
 FLOATING = {
     "div": 2, "sqrt": 1, "rsqrt": 1, "exp": 1, "log": 1, "sin": 1, "cos": 1, "tan": 1, "tanh": 1, "asin": 1,
@@ -334,7 +338,7 @@ FIXED_POINT = {
     "rounding_mul_shift": 3,  # floor((a * b + 2**(s-1)) / 2**s), computed wide and saturated as well
 }
 SELECT = {"select": 3}  # condition, then, otherwise
-HINT = {"within": 3}  # the first argument, promised to lie in [second, third]
+HINT = {"within": 3}  # the first argument, which is promised to be in [second, third]
 OPS: dict[str, int] = {**ARITHMETIC, **FLOATING, **BITWISE, **COMPARISON, **FIXED_POINT, **SELECT, **HINT}
 COMMUTATIVE = frozenset(
     {
@@ -381,12 +385,12 @@ def const(value: Number, dtype: DType, lanes: int = 1) -> Const:
     return Const(dtype, lanes, value)
 
 
-_NEAR = 1 << 12  # most constants are indices up to this one, of either sign
+_NEAR = 1 << 12  # most constants are indices of at most this absolute value
 
 
 @cache
 def _near_index(value: int) -> Const:
-    """The only node of a small index: a lookup is faster than construction, and cached results are shared."""
+    """The unique node of a small index: a lookup is faster than construction, and cached results are shared."""
     return Const(INDEX, 1, value)
 
 
@@ -403,7 +407,7 @@ def var(name: str, dtype: DType = INDEX, lanes: int = 1) -> Var:
 
 
 def coordinate(name: str) -> Var:
-    """A coordinate, or an extent, of a graph."""
+    """A coordinate or an extent in a graph."""
     return Var(INDEX, 1, name)
 
 
@@ -418,7 +422,7 @@ def note_index(e: object) -> None:
 
 
 def is_index(e: object) -> bool:
-    """Whether the `__array__` of an expression is called for the index of an array."""
+    """Whether `__array__` of an expression is called because the expression indexes an array."""
     return _index_call == [_place(e)]
 
 

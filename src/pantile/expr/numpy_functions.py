@@ -1,7 +1,7 @@
-"""NumPy's functions on expressions: `np.sqrt(e)` is `pt.sqrt(e)`, wherever the two have the same meaning.
+"""NumPy functions on expressions: `np.sqrt(e)` is `pt.sqrt(e)` if the two have the same meaning.
 
 NumPy dispatches to its arguments (`__array_ufunc__`, `__array_function__`), and expressions look the function up in the
-two tables below. An array among the arguments is refused, as everywhere in expressions.
+two tables below. Arrays are not accepted as arguments, as everywhere in expressions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs: adjacent elements at indices that depend on data, which each lane of a vector loads at once.
+"""Runs: adjacent elements at data-dependent indices, which each lane of a vector loads at once.
 
 t[i], t[i + 1], t[i + 2] of 32 bits     ->     a run of two elements, and one element
 """
@@ -11,7 +11,7 @@ from ..dataclass import dataclass
 from .types import DType
 
 _RUN_BYTES = 16  # a vector register
-_LEAST_BYTES = 4  # narrower elements take longer to extract than to load, except the bytes of a pixel
+_LEAST_BYTES = 4  # narrower elements take longer to extract than to load, except for the bytes of a pixel
 _PIXELS = (4, 3)  # bytes of a pixel
 
 
@@ -24,7 +24,8 @@ class Run:
 
 
 def runs(offsets: Iterable[int], dtype: DType, lanes: int) -> dict[int, Run]:
-    """Offset -> its run: contiguous offsets are cut into the longest runs that one load of a lane may fetch."""
+    """Map each offset to its run. Contiguous offsets are split into the longest runs that one load per lane can
+    fetch."""
     ordered, widths = sorted(set(offsets)), _widths(dtype, lanes)
     present, run_of = set(ordered), dict[int, Run]()
     for first in ordered:
@@ -36,7 +37,7 @@ def runs(offsets: Iterable[int], dtype: DType, lanes: int) -> dict[int, Run]:
 
 
 def _widths(t: DType, lanes: int) -> tuple[int, ...]:
-    """The numbers of elements that a run may have, the largest first."""
+    """The numbers of elements that a run may have, in decreasing order."""
     if t.bytes == 1 and not t.is_bool:
         return _PIXELS if lanes % 2 == 0 else ()  # two lanes at a time
     widest = _RUN_BYTES // t.bytes

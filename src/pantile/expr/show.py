@@ -1,4 +1,4 @@
-"""Expressions as readable text of limited length."""
+"""Prints expressions as readable text of limited length."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ _INFIX = {
 }  # fmt: skip
 _PREFIX = {"neg": "-", "not": "~"}
 _ATOM = 9
-_LONGEST = 20_000  # characters; an expression that shares much may be of any length written out
+_LONGEST = 20_000  # characters; an expression with much sharing may be arbitrarily long when written out
 _LONG, _WORTH_A_NAME = 16, 80  # characters of a subexpression that gets a name, and characters that the name must save
 
 _Part = str | tuple[Expr, int]  # text, or an operand and the precedence below which it is put in parentheses
 
 
 def show(e: Expr) -> str:
-    """The expression in one line, with parentheses only where Python needs them. A long text ends in dots."""
+    """An expression in one line, with parentheses only where Python needs them. A text that is too long ends in
+    dots."""
     return _text(e, _nothing, {})
 
 
 def as_written(e: Expr) -> str:
-    """The expression as the user wrote it, without the casts by which a graph tells indices from data."""
+    """An expression as the user wrote it, without the casts by which a graph distinguishes indices from data."""
     return _text(e, _is_silent, {})
 
 
 class Sharing:
-    """Expressions as text, with names for common subexpressions that are long: `lets` holds these names and their
-    texts, in order.
+    """Expressions as text, with names for long common subexpressions; `lets` has these names and their texts, in order.
 
         before:  (a[x]*... + 1)/(2 + (a[x]*... + 1))
         after:   let e1 = a[x]*... + 1
                  e1/(2 + e1)
 
-    With `as_written`, the casts that a graph adds are left out. Names avoid those in `taken`. Expressions that take no
-    more than `short` characters in all get no names.
+    With `as_written`, the casts that a graph adds are omitted. Names in `taken` are avoided. Expressions that take at
+    most `short` characters together get no names.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Sharing:
             self._name(nodes, uses, (name for name in map("e{}".format, count(1)) if name not in taken))
 
     def _name(self, nodes: Mapping[Key, Expr], uses: Mapping[Key, int], fresh: Iterator[str]) -> None:
-        """Name the subexpressions that are worth it, until their text is too long to read."""
+        """Name the subexpressions for which that pays, until their text is too long to read."""
         size = 0
         for k, node in nodes.items():
             if size > _LONGEST:
@@ -77,7 +77,8 @@ class Sharing:
         return _text(e, self._left_out, self._names)
 
     def _nodes(self, roots: Sequence[Expr]) -> tuple[dict[Key, Expr], Counter[Key]]:
-        """All nodes by key, operands first, and how often each is an operand of distinct nodes or a root."""
+        """All nodes by key, operands first, and the number of times that each is a root or an operand of a distinct
+        node."""
         nodes: dict[Key, Expr] = {}
         uses: Counter[Key] = Counter()
         stack = [(bare, False) for bare in map(self._bare, reversed(roots))]
@@ -138,7 +139,7 @@ def _text(e: Expr, left_out: Callable[[Expr], bool], named: Mapping[Key, str]) -
 
 
 def _parts(e: Expr) -> tuple[list[_Part], int]:
-    """The text and operands that a node is written with, and its precedence."""
+    """The text and operands of which a node's text consists, and its precedence."""
     if isinstance(e, Const):
         text = _number(e)
         return [text], _ATOM if not text.startswith("-") else 7

@@ -1,9 +1,11 @@
-"""Scalar types: NumPy's dtypes plus bfloat16, and how two of them meet.
+"""Scalar types: NumPy's dtypes plus bfloat16, and the promotion of two types to a common one.
 
-An integer meeting a float takes the float's type; two integers meet as in NumPy; bool gives way to anything.
+An integer and a float are promoted to the float's type, two integers as in NumPy, and bool and another type to the
+other type.
 
-`INDEX` is the type of coordinates, extents and all index arithmetic: 64 bits, and known never to overflow, so that it
-may be rearranged. Users have no values of it. Data wraps, that of int64 too; only a cast makes it an index.
+`INDEX` is the type of coordinates, extents and all index arithmetic. It has 64 bits and never overflows, so its
+arithmetic may be rearranged. Users have no values of this type. Data wraps, even int64, and only a cast makes it an
+index.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ class DType:
 
     kind: str
     bits: int
-    if TYPE_CHECKING:  # set when a type is made: properties would take three times as long, and these are used often
+    if TYPE_CHECKING:  # set when a type is created, since properties would take three times as long and are used often
         name: str = field(init=False)
         is_float: bool = field(init=False)
         is_int: bool = field(init=False)  # signed or unsigned (not bool)
@@ -64,12 +66,12 @@ class DType:
 
     @cached_property
     def epsilon(self) -> float:
-        """The distance from 1 to the next number of a floating type."""
+        """The distance from 1 to the next larger number of a floating-point type."""
         return 2.0**-7 if self.kind == "bfloat" else float(np.finfo(self.numpy).eps)
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:
-        """NumPy's type of the same memory layout; bfloat16 has none of NumPy's own and is held as uint16 bits."""
+        """The NumPy type with the same memory layout. NumPy has no bfloat16, so it is held as uint16 bits."""
         return np.dtype({"bfloat": "uint16", "index": "int64"}.get(self.kind, self.name))
 
 
@@ -102,7 +104,7 @@ def dtype(like: DTypeLike) -> DType:
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The type of an operation on `a` and `b`."""
+    """The common type of an operation on `a` and `b`."""
     if a == b:
         return a
     if INDEX in (a, b):

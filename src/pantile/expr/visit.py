@@ -1,8 +1,8 @@
-"""Walking expressions: children, rebuilding, substitution, structural equality.
+"""Traversal of expressions: children, rebuilding, substitution, structural equality.
 
-Every walk goes through `each_once`, `once_per_node` or `walk`: a shared node is visited once, so that a walk takes as
-long as there are nodes, however large they are when written out; and none recurses, so that expressions may be nested
-as deep as memory allows, in threads with small stacks too.
+Every traversal uses `each_once`, `once_per_node` or `walk`. These visit a shared node once, so the time is linear in
+the number of nodes, however large an expression is when written out. They do not recurse, so expressions may be nested
+as deeply as memory allows, even in threads with small stacks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .nodes import (
 )
 from .types import DType
 
-Key = bytes  # of an expression, see `key`
+Key = bytes  # the key of an expression, see `key`
 T = TypeVar("T")
 Operands = Callable[[Expr], Iterable[Expr]]
 
@@ -46,8 +46,9 @@ def children(e: Expr) -> tuple[Expr, ...]:
 def each_once(
     e: Expr, memo: dict[int, T], visit: Callable[[Expr], T], operands: Operands = attrgetter("operands")
 ) -> T:
-    """The result of `visit` for a node, after those of all nodes below it: memo[id(c)] holds that of each operand c.
-    `memo` must not outlive the expressions, and no result is None. `operands` are those whose results `visit` uses."""
+    """Apply `visit` to all nodes below a node, then to the node itself, and return its result. When `visit` is called,
+    memo[id(c)] has the result of each operand c. `memo` must not outlive the expressions, and no result may be None.
+    `operands` returns the operands whose results `visit` uses."""
     if id(e) in memo:
         return memo[id(e)]
     stack, opened = [e], set[int]()
@@ -80,8 +81,8 @@ def operands_first(e: Expr, operands: Operands = children) -> list[Expr]:
     return nodes
 
 
-# Walks look up cached results of nodes hundreds of thousands of times: code generated for a slot takes half as long as
-# a getter. Mostly, a node is visited soon after it is made, and its operands were visited before.
+# Traversals look up cached results of nodes hundreds of thousands of times, and code that is generated for a slot takes
+# half as long as a getter. Usually, a node is visited soon after it is created, when its operands have been visited.
 _REMEMBERING = """
 def remembered(e):
     result = e.{slot}
@@ -126,18 +127,18 @@ def once_per_node(slot: str, operands: Operands | None = None) -> Callable[[Call
     return remembering
 
 
-# The cached results of `names`, `loaded`, `has_floats` and `key`, which operands have before the node itself.
+# The cached results of `names`, `loaded`, `has_floats` and `key`. Operands have them before the node itself.
 _noted_names, _noted_loads, _noted_floats, _noted_key = map(attrgetter, ("_names", "_loaded", "_has_floats", "_key"))
 
 
 def note(e: Expr, **results: object) -> None:
-    """Cache results in a node, as `once_per_node` does, that are known without computing them."""
+    """Cache results in a node that are known without computing them, as `once_per_node` would cache them."""
     for slot, value in results.items():
         setattr(e, slot, value)
 
 
 def rebuild(e: Expr, new: tuple[Expr, ...]) -> Expr:
-    """The node with other operands of the same types (their lanes may differ), folded where trivial."""
+    """The node with other operands of the same types (their lanes may differ), folded if that is trivial."""
     if isinstance(e, Op):
         return rebuild_op(e.op, new)
     if isinstance(e, Cast):
@@ -165,7 +166,7 @@ def rebuild(e: Expr, new: tuple[Expr, ...]) -> Expr:
 
 
 def masked_load(dtype: DType, lanes: int, buffer: str, indices: tuple[Expr, ...], mask: Expr) -> Expr:
-    """A load of the lanes where the mask holds; the others are zero."""
+    """A load of the lanes in which the mask is set; the others are zero."""
     if isinstance(mask, Const):
         if not mask.value:
             return const(0, dtype, lanes)
@@ -177,7 +178,7 @@ def masked_load(dtype: DType, lanes: int, buffer: str, indices: tuple[Expr, ...]
 
 
 def rebuild_op(name: str, args: tuple[Expr, ...]) -> Expr:
-    """An operation on arguments whose lanes may differ (scalars broadcast)."""
+    """An operation on arguments whose lanes may differ (scalars are broadcast)."""
     if name == "select":
         return build.select(*args)
     if len(args) == 1:
@@ -194,11 +195,11 @@ def transform(
     memo: dict[int, Expr] | None = None,
     concerns: Callable[[Expr], object] | None = None,
 ) -> Expr:
-    """Rewrite bottom-up: operands first, then `change` on the rebuilt node (None keeps it). If the rebuilt node is one
-    of its operands, as a select between equal ones is, it has been changed already.
+    """Rewrite an expression bottom-up: operands first, then apply `change` to the rebuilt node (None keeps it). If the
+    rebuilt node folds to one of its operands, as a select between equal values does, it has already been changed.
 
-    `memo` maps id -> result and must not outlive the expressions; share one among calls with the same `change`.
-    `concerns` says whether `change` may rewrite a node or some node below it; others are skipped.
+    `memo` maps id -> result and must not outlive the expressions; calls with the same `change` may share it.
+    `concerns` says whether `change` may rewrite a node or some node below it; other nodes are skipped.
     """
     memo = {} if memo is None else memo
     stack = [e]
@@ -255,7 +256,7 @@ def walk(*roots: Expr) -> Iterator[Expr]:
 
 
 def walk_values(*roots: Expr) -> Iterator[Expr]:
-    """Every node once, parents before children, without the nodes of indices of loads."""
+    """Every node once, parents before children, except nodes inside the indices of loads."""
     return _walk(roots, into_places=False)
 
 
@@ -288,13 +289,13 @@ def walk_loads(*roots: Expr) -> Iterator[Load]:
 
 
 def variables(*roots: Expr) -> dict[str, Var]:
-    """The variables that occur, by name, in order of first occurrence."""
+    """The variables that occur in the expressions, by name, in order of first occurrence."""
     return {e.name: e for e in walk(*roots) if isinstance(e, Var)}
 
 
 @once_per_node("_names")
 def names(e: Expr) -> frozenset[str]:
-    """The names of the variables that occur."""
+    """The names of the variables that occur in an expression."""
     if isinstance(e, Var):
         return frozenset((e.name,))
     return union(map(_noted_names, e.operands))
@@ -304,7 +305,8 @@ _NONE: frozenset[Any] = frozenset()
 
 
 def union(sets: Iterable[frozenset[T]]) -> frozenset[T]:
-    """The union of sets; one of the sets itself if it contains the others, so that deep expressions hold no copies."""
+    """The union of sets. If one of them contains the others, it is returned itself, so that deep expressions hold no
+    copies."""
     whole: frozenset[T] = _NONE
     for s in sets:
         if s is not whole and not s <= whole:
@@ -343,14 +345,14 @@ def conjuncts(condition: Expr) -> list[Expr]:
 
 
 def depends(e: Expr, wanted: Iterable[str]) -> bool:
-    """Whether any of the named variables occurs."""
+    """Whether any of these variables occurs in an expression."""
     return not names(e).isdisjoint(wanted)
 
 
 @once_per_node("_key")
 def key(e: Expr) -> Key:
-    """A digest that is equal for structurally equal expressions, so that they are compared and hashed in constant time,
-    however much they share (nested tuples would be walked again at each use, as trees)."""
+    """A digest that is equal for structurally equal expressions. It is compared and hashed in constant time, however
+    much expressions share (nested tuples would be walked as trees, again at each use)."""
     kind = type(e)
     own = _described(kind.__name__, e.dtype.name, e.lanes, _ATTRIBUTES[kind](e) if kind in _ATTRIBUTES else "")
     operands = e.operands
@@ -363,7 +365,7 @@ def _described(*parts: object) -> bytes:
     return " ".join(map(str, parts)).encode() + b"\0"
 
 
-# The attributes of a node besides its type and operands.
+# The attributes of a node in addition to its type and operands.
 _ATTRIBUTES: dict[type[Expr], Callable[[Any], object]] = {
     Op: attrgetter("op"),
     Var: attrgetter("name"),

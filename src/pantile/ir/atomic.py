@@ -1,7 +1,7 @@
-"""Atomic stores: the operation and the operand that an element is combined with.
+"""Atomic stores, as an operation and the value that it combines an element with.
 
 f[i] = f[i] + a + b, atomic    ->    "add", a + b
-f[i] = 0, atomic, which was f[i] & 0    ->    "xchg", 0
+f[i] = 0, atomic, simplified from f[i] & 0    ->    "xchg", 0
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .nodes import Store
 
 
 def combined(s: Store) -> tuple[str, Expr]:
-    """The operation, as LLVM calls it, and the value that the element is combined with."""
+    """The operation of an atomic store, by LLVM's name, and the value that it combines the element with."""
     value = s.value
     if s.buffer not in loaded(value) and s.mask is None and value.lanes == 1:
         return "xchg", value
@@ -24,7 +24,8 @@ def combined(s: Store) -> tuple[str, Expr]:
 
 
 def is_neutral(s: Store) -> bool:
-    """Whether an element would be combined with a neutral value, such as 0 in a sum, which changes nothing."""
+    """Whether an atomic store changes nothing, because it combines the element with a neutral value such as 0 in a
+    sum."""
     return _is_place(s.value, s)
 
 
@@ -33,7 +34,8 @@ def _is_place(e: Expr, s: Store) -> bool:
 
 
 def _without(e: Expr, name: str, s: Store) -> Expr | None:
-    """The value that is combined with the load of the stored element; None if the store is not of that form."""
+    """Remove the load of the stored element from an expression of operations `name`. Return the rest, or None if the
+    expression is not of that form."""
     if not isinstance(e, Op) or e.op != name:
         return None
     for mine, other in (e.args, e.args[::-1]):

@@ -1,21 +1,21 @@
 """Instructions that the threads of a warp or of a block execute together, as data.
 
-An `Instruction` in loops has a name, and this table says the rest: who takes part, how operands are distributed over
-lanes, what is computed, as a loop nest over the elements of the operands, and what it is in LLVM. The verifier, the
-simulator and code generation read the table; none of them knows an instruction by its name.
+An `Instruction` in loops has only a name. This table has the rest: the threads that take part, the distribution of
+operands over lanes, the computation as a loop nest over the elements of the operands, and the LLVM code. The verifier,
+the simulator and code generation read the table, and none of them treats an instruction specially by its name.
 
     shfl(value, lane)       for i in 0..32: result[i] = value[lane[i]]        a warp shuffle
-    barrier()               no thread of the block continues before all have come
-    warp_barrier()          no lane of the warp continues before all have come
+    barrier()               no thread of the block continues before all of them have arrived
+    warp_barrier()          no lane of the warp continues before all of them have arrived
     mma(a, b, c)            for i, j, k: result[i, j] = c[i, j] + a[i, k]*b[k, j]    a matrix instruction
-    ldmatrix(rows)          for i, j: result[i, j] = rows[i, j], or rows[j, i]: rows that lanes load, as a fragment
-    wgmma(a, ..., b, ..., c)    as mma, by a warpgroup, of matrices in shared memory; begins, and does not wait
-    wgmma_wait(c, n)        c, when no more than the last n of the wgmma that the warpgroup has begun are in flight
-    commit_group()          the asynchronous copies that a thread has issued since the last commit form a group
-    fence_proxy()           what the thread has written to shared memory is there for products by warpgroups
-    wait_group(n)           a thread continues when no more than the last n of its groups are in flight
+    ldmatrix(rows)          for i, j: result[i, j] = rows[i, j], or rows[j, i]: a fragment of rows that lanes load
+    wgmma(a, ..., b, ..., c)    like mma, by a warpgroup, of matrices in shared memory; begins without waiting
+    wgmma_wait(c, n)        c, once no more than the last n wgmma that the warpgroup has begun are in flight
+    commit_group()          the asynchronous copies that a thread has issued since its last commit form a group
+    fence_proxy()           makes the thread's writes to shared memory visible to products by warpgroups
+    wait_group(n)           the thread continues once no more than the last n of its groups are in flight
 
-An asynchronous copy itself is a `Store` of that manner: it addresses memory as all stores do.
+An asynchronous copy itself is a `Store` of that manner, since it addresses memory like any other store.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from .nodes import Block, Evaluate, For, Stmt, Store
 
 
 class ThreadGroup(Enum):
-    """The threads that execute an instruction together: all of them have to come to it."""
+    """The threads that execute an instruction together. All of them must reach it."""
 
     THREAD = "thread"
     WARP = "warp"
@@ -61,7 +61,7 @@ class ThreadGroup(Enum):
 
 
 class Effect(Enum):
-    """What an instruction does besides computing a value."""
+    """The effect of an instruction, in addition to the value that it computes."""
 
     NONE = "none"
     BARRIER = "barrier"
@@ -77,12 +77,14 @@ class Effect(Enum):
 class Operand:
     """An operand or a result, and how its elements are distributed over the lanes of a warp.
 
-    It is a vector with an element per register of the layout; where that has one register, the elements of a vector are
-    treated alike. Without a layout it is an immediate: a number that is part of the instruction. Without a type it has
-    that of the result. In `words`, it is so many operands in LLVM, of this type of 32 bits.
+    It is a vector with one element per register of the layout. If the layout has a single register, the instruction is
+    applied to each element of a vector. An operand without a layout is an immediate: a number that is part of the
+    instruction. An operand without a type has the type of the result. If `words` is set, LLVM takes the operand as
+    several operands of this 32-bit type.
 
-    With `matrix`, it is a matrix of so many rows (of `b`, columns) and terms that the instruction reads from shared
-    memory: the load of its first row, before three numbers that say where its other elements are (`CoreMatrices`).
+    If `matrix` is set, the operand is a matrix in shared memory with this number of rows (for `b`, columns) and terms.
+    It is given as the load of its first row, followed by three numbers that locate its other elements
+    (`CoreMatrices`).
     """
 
     name: str
@@ -94,11 +96,11 @@ class Operand:
 
 @value()
 class InstructionSpec:
-    """What is known of an instruction.
+    """The description of an instruction.
 
-    In the call `llvm`, {0}, {1}, ... stand for the operands. With `in_words`, it moves 32 bits: its first operand is
-    taken apart into words of that size. With `from_memory`, it loads its operand itself, from an address in shared
-    memory. GPUs below compute capability `since` do not have it and need nothing instead.
+    In the call `llvm`, {0}, {1}, ... stand for the operands. If `in_words`, the instruction moves 32 bits, and its
+    first operand is split into words of that size. If `from_memory`, it loads its operand itself, from an address in
+    shared memory. GPUs below compute capability `since` lack the instruction and need no replacement for it.
     """
 
     name: str
@@ -165,7 +167,7 @@ _FENCE_PROXY = InstructionSpec(
 def _matrix_product(
     rows: int, columns: int, terms: int, operand: DType, accumulator: DType, by_columns: bool = False
 ) -> Stmt:
-    """The loop nest of a matrix instruction; with `by_columns`, the first index of `b` is that of a column."""
+    """The loop nest of a matrix instruction. If `by_columns`, the first index of `b` is that of a column."""
     i, j, k = var("i"), var("j"), var("k")
     of_b = (j, k) if by_columns else (k, j)
     a, b = (cast(accumulator, Load(operand, 1, name, at)) for name, at in (("a", (i, k)), ("b", of_b)))
@@ -199,7 +201,8 @@ def _of_mma(mma: Mma) -> InstructionSpec:
 
 
 def matrix_load(count: int, is_packed: bool) -> str:
-    """The name of `ldmatrix`, for so many matrices, whose rows are registers of their lanes or are transposed."""
+    """The name of the `ldmatrix` instruction that loads `count` matrices. If `is_packed`, the elements of a row are
+    packed in the registers of lanes; otherwise, the matrices are transposed."""
     return f"ldmatrix.x{count}{'' if is_packed else '.trans'}"
 
 
@@ -230,7 +233,7 @@ _OF_MATRICES = (*map(_of_mma, MMAS.values()), *starmap(_of_matrix_load, product(
 INSTRUCTIONS = {spec.name: spec for spec in (*_OF_THREADS, *_OF_MATRICES)}
 
 
-# Instructions of warpgroups, of which there are many sizes
+# Instructions of warpgroups, which come in many sizes
 
 
 def _of_wgmma(of: Wgmma) -> InstructionSpec:
@@ -262,7 +265,8 @@ def _of_wgmma(of: Wgmma) -> InstructionSpec:
 
 
 def _of_wait(registers: int) -> InstructionSpec:
-    """Registers that the instruction may have changed are operands and results, so that nothing reads them before."""
+    """The wait for products. The registers that products may still change are its operands and results, so that LLVM
+    moves no read of them before the wait."""
     layout = Layout(((Digit(WARPS * WARP_SIZE, Unit.THREAD),), (Digit(registers, Unit.REGISTER),)))
     constraints = ",".join([*["=f"] * registers, *map(str, range(registers)), "~{{memory}}"])
     i, j = var("i"), var("j")
@@ -290,7 +294,7 @@ _NUMBER = re.compile(rf"{re.escape(_WAIT)}(\d+)")
 
 @cache
 def find_spec(name: str) -> InstructionSpec | None:
-    """What is known of the instruction of a name, if there is one."""
+    """The description of the instruction with this name; None if there is no such instruction."""
     of, wait = named_wgmma(name), _NUMBER.fullmatch(name)
     if of is not None:
         return _of_wgmma(of)
@@ -298,7 +302,7 @@ def find_spec(name: str) -> InstructionSpec | None:
 
 
 def spec_of(name: str) -> InstructionSpec:
-    """What is known of the instruction of a name."""
+    """The description of the instruction with this name."""
     spec = find_spec(name)
     if spec is None:
         raise InternalError(f"there is no instruction {name}")
@@ -306,8 +310,8 @@ def spec_of(name: str) -> InstructionSpec:
 
 
 def warpgroup_product(of: Wgmma, a: Load, a_lies: CoreMatrices, b: Load, b_lies: CoreMatrices, c: Expr) -> Instruction:
-    """A product by a warpgroup, of matrices whose first rows are loaded so and that lie so; it is in flight until the
-    warpgroup has waited for it."""
+    """A product by a warpgroup. `a` and `b` are loads of the first rows of the matrices, `a_lies` and `b_lies` their
+    layouts in shared memory. The product is in flight until the warpgroup has waited for it."""
     args = list[Expr]()
     for row, lies in ((a, a_lies), (b, b_lies)):
         args += [row, *(const(n, INT32) for n in (lies.rows_apart, lies.terms_apart, int(lies.transposed)))]
@@ -315,18 +319,18 @@ def warpgroup_product(of: Wgmma, a: Load, a_lies: CoreMatrices, b: Load, b_lies:
 
 
 def lies(e: Instruction, k: int) -> CoreMatrices:
-    """How the matrix in shared memory lies that is operand `k` of a product by a warpgroup."""
+    """The layout in shared memory of the matrix that is operand `k` of a product by a warpgroup."""
     rows, terms, transposed = (int(n.value) for n in e.args[k + 1 : k + 4] if isinstance(n, Const))
     return CoreMatrices(rows, terms, bool(transposed))
 
 
 def wait_matrices(c: Expr, groups: int) -> Instruction:
-    """Sums, when no more than the last `groups` products of the warpgroup are in flight."""
+    """The sums `c`, once no more than the last `groups` products of the warpgroup are in flight."""
     return Instruction(c.dtype, c.lanes, f"{_WAIT}{c.lanes}", (c, const(groups, INT32)))
 
 
 def shuffle(value: Expr, lane: Expr) -> Instruction:
-    """The value that another lane of the warp has."""
+    """The value of another lane of the warp."""
     return Instruction(value.dtype, value.lanes, _SHUFFLE.name, (value, lane))
 
 
@@ -341,7 +345,7 @@ FENCE_PROXY = _evaluated(_FENCE_PROXY)
 
 
 def wait_group(groups: int) -> Evaluate:
-    """A thread waits until no more than the last `groups` of its groups of copies are in flight."""
+    """Make each thread wait until no more than its last `groups` groups of copies are in flight."""
     return _evaluated(_WAIT_GROUP, groups)
 
 

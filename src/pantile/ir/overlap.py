@@ -1,4 +1,4 @@
-"""Which buffers may share memory: scratch or shared buffers of one arena whose lifetimes are disjoint."""
+"""Finds buffers that may share memory: scratch or shared buffers of one arena with disjoint lifetimes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .visit import children
 
 @dataclass(frozen=True)
 class _Piece:
-    """A scratch or shared buffer: its arena and byte range, and the buffers live around it."""
+    """A scratch or shared buffer: its arena, its byte range, and the buffers that are live around it."""
 
     arena: int
     begin: int | None
@@ -22,9 +22,9 @@ class _Piece:
 
 
 def overlaps(program: Program) -> dict[str, list[str]]:
-    """The buffers that may share memory with each scratch buffer, where there are any.
+    """Map each scratch buffer to the buffers that may share memory with it, if there are any.
 
-    Each kernel has an arena, as has each parallel loop that is not outlined yet.
+    Each kernel has an arena, and so has each parallel loop that is not outlined yet.
     """
     pieces: dict[str, list[_Piece]] = {}
     for body in (program.body, *(k.body for k in program.kernels)):
@@ -50,7 +50,7 @@ def _collect(s: Stmt, arena: int, around: tuple[str, ...], pieces: dict[str, lis
 
 
 def _extent(s: Alloc) -> tuple[int | None, int | None]:
-    """The first byte and the end, where they are constant."""
+    """The first byte and the exclusive end; None for one that is not constant."""
     begin = 0 if s.offset is None else int(s.offset.value) if isinstance(s.offset, Const) else None
     if begin is None or not isinstance(s.size, Const):
         return begin, None

@@ -1,4 +1,4 @@
-"""An estimate of the registers per thread of a kernel; only the assembler knows the exact number."""
+"""Estimates the registers per thread of a kernel. Only the assembler knows the exact number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ALWAYS = 16  # registers for addresses, counters and kernel arguments
 
 
 def estimated_registers(kernel: Kernel) -> int:
-    """The estimated registers of a thread: those of its private buffers, and those of its largest expression."""
+    """The estimated number of registers per thread, for its private buffers and its largest expression."""
     return min(MOST_REGISTERS, _ALWAYS + _needed(kernel.body))
 
 
@@ -29,7 +29,8 @@ def _words(size: int) -> int:
 
 
 def _for_expression(root: Expr) -> int:
-    """The registers to evaluate an expression, the operand first that needs most (the Sethi-Ullman number)."""
+    """The number of registers needed to evaluate an expression if the operand that needs most is evaluated first (the
+    Sethi-Ullman number)."""
     needs: dict[int, int] = {}
     for e in operands_first(root, lambda node: node.operands):
         size = _words(e.dtype.bytes) * e.lanes

@@ -1,4 +1,4 @@
-"""Loop IR as readable pseudo-code.
+"""Prints loop IR as readable pseudocode.
 
     produce blur_y:
         parallel for y in 0..h:
@@ -6,7 +6,7 @@
             for x in 0..w:
                 blur_x[x] = (img[y, x] + img[y, x + 1])//2
 
-Passes print what they transform with it, and `pipeline.loops()` shows it to users.
+Passes use it to print what they transform, and `pipeline.loops()` shows it to users.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ from .nodes import (
 )
 
 _INDENT = "    "
-_SHORT = 1000  # characters of a store: those of a stencil are long and best read side by side
+_SHORT = 1000  # characters; shorter stores name no common subexpressions, since stencils are best read unabridged
 
 
 def show(s: Stmt) -> str:
-    """The statement, one line per simple statement, loops indented."""
+    """The text of a statement: one line per simple statement, with indented loops."""
     return "\n".join(_lines(s))
 
 
 def show_program(p: Program) -> str:
-    """The kernel with its arguments; once parallel loops are outlined, the host part and their kernels."""
+    """The text of a program with its arguments: a single kernel or, once parallel loops are outlined, the host part and
+    the kernels."""
     args = [_show_argument(b) for b in p.buffers] + [f"{a.name}: {a.dtype}" for a in p.scalars]
     lines = [f"{'host' if p.kernels else 'kernel'} {p.name}({', '.join(args)}):", *_indented(p.body)]
     for kernel in p.kernels:
@@ -87,7 +88,7 @@ def _show_for(s: For) -> list[str]:
 
 
 def _block(s: For) -> str:
-    """The blocks of a loop: their threads and memory."""
+    """The properties of a block loop: its threads, memory and caching."""
     if s.kind is not Kind.BLOCK or not s.threads:
         return _scratch(s.scratch)
     shared = "" if s.scratch is None or _is_zero(s.scratch) else f", {show_expr(s.scratch)} bytes shared"
@@ -104,7 +105,7 @@ def _scratch(each: Expr | None) -> str:
 
 
 def _end(low: Expr, extent: Expr) -> str:
-    """The exclusive end of a range, folded where the low end is a constant."""
+    """The exclusive end of a range, simplified if the range begins at a constant."""
     return show_expr(extent if _is_zero(low) else binary("add", low, extent))
 
 
@@ -131,7 +132,7 @@ def _show_if(s: If) -> list[str]:
 
 
 def _show_store(s: Store) -> list[str]:
-    """The store, after the expressions that it shares."""
+    """The lines of a store, after those of its shared subexpressions."""
     masks = () if s.mask is None else (s.mask,)
     roots = (*s.indices, s.value, *masks)
     shared = Sharing(roots, frozenset[str]().union(*map(names, roots)), short=_SHORT)

@@ -1,10 +1,9 @@
-"""The loop-IR verifier: raises an InternalError for the first violation in a program and the properties that it must
-have.
+"""The loop-IR verifier, which raises an InternalError for the first violation that it finds in a program.
 
-Every program is well formed: each name is defined around its use and hides no other, types and lanes agree in every
-expression, bounds are index scalars, stores match their buffer, and inputs are not stored into. A kernel uses nothing
-but what it captures and defines itself, and each launch gives it that. A `Property` is established by a pass, for later
-passes to rely on.
+Every program must be well formed: each name is defined around its uses and shadows no other, types and lanes agree in
+every expression, bounds are index scalars, stores match their buffers, and nothing is stored to inputs. A kernel uses
+only what it captures or defines itself, and each launch passes all captures. In addition, a pass may establish a
+`Property`, on which later passes rely and which the verifier then checks.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ from .visit import children, expressions
 
 
 class Property(Enum):
-    """A guarantee about a program beyond being well formed."""
+    """A guarantee about a program, beyond being well formed."""
 
     SCALAR = "every value is a scalar"
     CONSTANT_LANES = "vector and unrolled loops have constant extents"
@@ -77,7 +76,7 @@ class Property(Enum):
 FOR_KERNELS = frozenset({Property.NO_VECTOR_LOOPS, Property.NO_UNROLLED_LOOPS, Property.FLAT})
 FOR_CODE = FOR_KERNELS | {Property.NO_PARALLEL_LOOPS}
 
-# The properties of programs without loops of a kind.
+# The property that forbids loops of each kind.
 _FORBIDDING = {
     Kind.VECTOR: Property.NO_VECTOR_LOOPS,
     Kind.UNROLL: Property.NO_UNROLLED_LOOPS,
@@ -90,7 +89,8 @@ _FORBIDDING = {
 
 
 def verify(program: Program, has: Collection[Property] = (), after: str = "") -> None:
-    """Raise InternalError unless the program, made by the pass `after`, is well formed and has these properties."""
+    """Raise InternalError unless the program is well formed and has these properties. `after` names the pass that made
+    it."""
     Verifier(program.name, program.buffers, program.scalars).check_program(program, has, after)
 
 
@@ -101,18 +101,18 @@ class _Buffer(NamedTuple):
 
 
 class _FreeUses(NamedTuple):
-    """What an expression uses of the scope that it is in."""
+    """The names that an expression uses from its scope."""
 
     variables: frozenset[tuple[str, tuple[DType, int]]] = frozenset()  # names, with types and lanes
     accesses: frozenset[tuple[str, DType, int, DType | None]] = frozenset()  # see `_access`
-    vector: Expr | None = None  # a part that has several lanes
+    vector: Expr | None = None  # a subexpression with several lanes, if there is one
 
 
 _NOTHING = _FreeUses()
 
 
 class Verifier:
-    """Verifies a program after each pass. Parts that a pass leaves unchanged are verified once."""
+    """Verifies a program after each pass. Expressions that a pass leaves unchanged are not verified again."""
 
     def __init__(self, name: str, buffers: tuple[BufferArg, ...], scalars: tuple[ScalarArg, ...]) -> None:
         self._name = name
@@ -125,14 +125,14 @@ class Verifier:
         self._inside: str | None = None  # the current thread loop
         self._scalars: dict[str, tuple[DType, int]] = {}
         self._buffers: dict[str, _Buffer] = {}
-        self._resident: list[str] = []  # scalars that the host part learns of kernels
-        self._kernels: dict[str, Kernel] = {}  # those checked so far, which others may launch
-        self._uses: dict[int, _FreeUses] = {}  # by id of an expression in which types and lanes agree
+        self._resident: list[str] = []  # host scalars with the number of resident blocks of a kernel
+        self._kernels: dict[str, Kernel] = {}  # the kernels checked so far, which others may launch
+        self._uses: dict[int, _FreeUses] = {}  # by the id of an expression whose types and lanes agree
         self._variables: dict[tuple[str, tuple[DType, int]], _FreeUses] = {}
-        self._alive: list[Expr] = []  # the expressions of statements, whose ids and those of their parts are keys
+        self._alive: list[Expr] = []  # keeps expressions alive whose ids, or those of their parts, are keys
 
     def check(self, body: Stmt, has: Collection[Property], after: str = "") -> None:
-        """Raise InternalError unless a program of this body is well formed and has the properties.
+        """Raise InternalError unless a program with this body is well formed and has the properties.
 
         `after` names the pass that made it.
         """
@@ -157,11 +157,11 @@ class Verifier:
         self._kernels = {}
         for kernel in program.kernels:
             self.check_kernel(kernel, has, after)
-        self._body = None  # it may launch other kernels than when it was checked
+        self._body = None  # check the body again, since the kernels that it launches may have changed
         self.check(program.body, has, after)
 
     def check_kernel(self, k: Kernel, has: Collection[Property], after: str = "") -> None:
-        """Check a kernel, which may launch kernels that were checked before."""
+        """Check a kernel. It may launch kernels that were checked before it."""
         self._begin(has, after)
         if k.name in self._kernels:
             raise self._fail(f"there are two kernels {k.name}")
@@ -283,7 +283,8 @@ class Verifier:
             self._layout(s, s.layout)
 
     def _layout(self, s: Realize, layout: Layout) -> None:
-        """Check that a layout has digits for every dim of the box, which count different threads."""
+        """Check that a layout has digits for every dim of the box, and that different digits count different
+        threads."""
         if Property.OF_THREADS in self._has and any(layout.dims):
             raise self._fail(f"the threads still share {s.buffer} {layout}")
         digits = sorted((d for k in range(len(layout.dims)) for _, d in layout.steps(k)), key=lambda d: d.weight)
@@ -338,7 +339,7 @@ class Verifier:
         return index == INDEX and rank == 1 if self._is_flat else rank == buffer.rank or not self._has_boxes
 
     def _misuse(self, root: Expr) -> InternalError:
-        """The error of the first use in an expression that the scope does not allow."""
+        """The error for the first use in an expression that the scope does not allow."""
         for e in walk(root):
             if isinstance(e, Var) and self._scalars.get(e.name) != (e.dtype, e.lanes):
                 return self._misused(e)
@@ -356,7 +357,7 @@ class Verifier:
         return self._fail(f"{v.name} is {dtype} with {lanes} lanes but is used as {_type(v)}")
 
     def _free_uses(self, e: Expr) -> _FreeUses:
-        """What an expression uses, after its own types and lanes have been checked; those of its parts were before."""
+        """Check the types and lanes of an expression whose parts have been checked, and return what it uses."""
         check = _EXPRESSIONS.get(type(e))
         if check is None:
             raise self._fail(f"{type(e).__name__} does not belong in loop IR: {e}")
@@ -373,7 +374,7 @@ class Verifier:
         return _FreeUses(uses.variables, uses.accesses, e) if e.lanes > 1 else uses
 
     def _of_variable(self, e: Var) -> _FreeUses:
-        """One object for all uses of a variable, so that those of most expressions are those of their parts."""
+        """The uses of a variable: one object per variable, so that most expressions can share the object of a part."""
         variable = e.name, (e.dtype, e.lanes)
         uses = self._variables.get(variable)
         if uses is None:
@@ -402,7 +403,7 @@ class Verifier:
             raise self._fail(f"{e.op} of {t}: {e}")
 
     def _load(self, e: Load) -> None:
-        # a buffer without dims has one element for all lanes
+        # A buffer without dims has one element for all lanes.
         if self._lanes(e.buffer, e.indices) != e.lanes and e.indices:
             raise self._fail(f"{e} is marked {_type(e)} but its index has other lanes")
         self._mask(e.mask, e.lanes)
@@ -460,7 +461,7 @@ class Verifier:
         return self._buffers[name]
 
     def _lanes(self, buffer: str, indices: tuple[Expr, ...]) -> int:
-        """The number of lanes that an access touches."""
+        """The number of lanes of an access with these indices."""
         for i in indices:
             if not i.dtype.is_int:
                 raise self._fail(f"the index {i} of {buffer} is {i.dtype}")
@@ -470,7 +471,7 @@ class Verifier:
         return lanes
 
     def _places(self, buffer: str, indices: tuple[Expr, ...]) -> None:
-        """Check that an access has as many indices as its buffer takes."""
+        """Check that an access has as many indices as its buffer requires."""
         rank = self._buffer(buffer).rank
         if self._is_flat:
             if len(indices) != 1:
@@ -490,12 +491,13 @@ class Verifier:
 
 
 def _access(e: Load) -> tuple[str, DType, int, DType | None]:
-    """What a load asks of its buffer: the name, the type, how many indices, and the type of the first one."""
+    """The requirements of a load on its buffer: the name, the type, the number of indices, and the type of the first
+    index."""
     return e.buffer, e.dtype, len(e.indices), e.indices[0].dtype if e.indices else None
 
 
 def _together(a: _FreeUses, b: _FreeUses) -> _FreeUses:
-    """What two expressions use; one of the two itself if it has all of the other."""
+    """The union of two uses. If one of them contains the other, it is returned itself."""
     vector = b.vector if a.vector is None else a.vector
     variables, accesses = union((a.variables, b.variables)), union((a.accesses, b.accesses))
     for whole in (a, b):

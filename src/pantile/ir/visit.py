@@ -1,4 +1,4 @@
-"""Walking statements: their parts, rebuilding, rewriting. The expression-level twin is `expr.visit`."""
+"""Traversal and rewriting of statements. The counterpart for expressions is `expr.visit`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .nodes import Alloc, Block, Evaluate, For, If, Launch, Let, Prefetch, Produ
 
 @value(eq=False)
 class _Shape:
-    """The parts of a kind of statement, and how to rebuild it from other parts."""
+    """Functions that return the parts of a kind of statement, and rebuild it from new parts."""
 
     exprs: Callable[[Any], tuple[Expr, ...]]
     stmts: Callable[[Any], tuple[Stmt, ...]]
@@ -77,12 +77,12 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
 
 
 def children(s: Stmt) -> tuple[Stmt, ...]:
-    """The statements directly inside."""
+    """The statements directly inside a statement."""
     return _SHAPES[type(s)].stmts(s)
 
 
 def rebuild(s: Stmt, exprs: tuple[Expr, ...], stmts: tuple[Stmt, ...]) -> Stmt:
-    """The statement with other parts (as `expressions` and `children` list them); itself if they are identical."""
+    """The statement with new parts (as `expressions` and `children` list them); itself if they are identical."""
     shape = _SHAPES[type(s)]
     if _identical(exprs, shape.exprs(s)) and _identical(stmts, shape.stmts(s)):
         return s
@@ -94,12 +94,12 @@ def _identical(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
 
 
 def map_children(s: Stmt, f: Callable[[Stmt], Stmt]) -> Stmt:
-    """Apply `f` to the statements directly inside."""
+    """Apply `f` to the statements directly inside a statement."""
     return rebuild(s, expressions(s), tuple([f(c) for c in children(s)]))
 
 
 def transform(s: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt:
-    """Rewrite bottom-up: inner statements first, then `change` on the rebuilt one (None keeps it)."""
+    """Rewrite a statement bottom-up: inner statements first, then apply `change` to the rebuilt one (None keeps it)."""
     shape = _SHAPES[type(s)]
     result, old = s, shape.stmts(s)
     if old:
@@ -117,7 +117,7 @@ def map_exprs(s: Stmt, f: Callable[[Expr], Expr]) -> Stmt:
 
 
 def walk(s: Stmt) -> Iterator[Stmt]:
-    """Every statement, outer ones first, in program order."""
+    """Every statement inside a statement and itself, outer ones first, in program order."""
     stack = [s]
     while stack:
         node = stack.pop()
@@ -126,7 +126,7 @@ def walk(s: Stmt) -> Iterator[Stmt]:
 
 
 def walk_program(program: Program) -> Iterator[Stmt]:
-    """Every statement of a program in order, those of a kernel where it is first launched."""
+    """Every statement of a program in order. Those of a kernel come where it is first launched."""
     kernels = {k.name: k.body for k in program.kernels}
     stack = [program.body]
     while stack:
@@ -143,7 +143,7 @@ def bound_names(s: Stmt) -> set[str]:
 
 
 def all_loads(s: Stmt) -> Iterator[Load]:
-    """Every load inside the statement; one that is shared within one statement is visited once."""
+    """Every load inside the statement. A load that is shared within one simple statement is visited once."""
     for node in walk(s):
         yield from walk_loads(*expressions(node))
 

@@ -1,9 +1,9 @@
-"""What the hardware is: `pt.machine.detect()` for the one at hand, `pt.machine.named("cortex-a57")` for another.
+"""Descriptions of hardware: `pt.machine.detect()` for this machine, `pt.machine.named("cortex-a57")` for another.
 
-description   what a CPU is and what its instructions cost, and what all machines are
-host          what the system tells of this machine, and what `measure` finds
-known         the CPUs of the documents, and two of today
-multiprocessor  what a GPU is, what a multiprocessor of one has, and how many blocks it holds
+description   `Machine`, and `Cpu` with the costs of its instructions
+host          this machine, from what its system reports and what `measure` finds
+known         the CPUs of the cited documents, and two current ones
+multiprocessor  `Gpu` and `Multiprocessor`, and how many blocks one holds
 capabilities  multiprocessors by compute capability, and GPUs by name
 """
 

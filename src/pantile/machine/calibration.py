@@ -1,7 +1,8 @@
-"""The costs of instructions on the machine at hand, measured: what `pantile calibrate` finds out.
+"""Measures the costs of instructions on this machine, for `pantile calibrate`.
 
-Each is a loop of many chains side by side, as in `measure`. Where an instruction alone could be left out, it is
-followed by plain arithmetic, whose time is subtracted. What a beginning costs is no instruction, and is not measured.
+Each cost is measured by a loop of many independent dependency chains, as in `measure`. If LLVM could optimize an
+instruction away on its own, plain arithmetic follows it, whose time is subtracted. Startup costs, such as those of
+loops and stages, are not costs of instructions and are not measured.
 """
 
 from __future__ import annotations
@@ -12,28 +13,28 @@ from ..dataclass import dataclass
 from ..target import Target
 from .measure import CHAINS, ROUNDS, STEPS, chained, chains, compiled, quickest
 
-_GATHERS = 12  # chains of them: enough that none waits for another
-_TABLE = 1024  # elements that are gathered: a cache holds them
-_LEAST, _MOST = 0.05, 100.0  # cycles; what lies outside was disturbed
+_GATHERS = 12  # chains of gathers: enough to hide their latency
+_TABLE = 1024  # elements to gather from: they fit in a cache
+_LEAST, _MOST = 0.05, 100.0  # cycles; measurements outside of these bounds were disturbed
 
 
 @dataclass(frozen=True)
 class _TimedLoop:
-    """What one step of a chain does: LLVM text in which {k} is the number of the chain, and `a` becomes `n`."""
+    """A loop of chains. `step` is one step of a chain, as LLVM text that computes %n{k} from %a{k} in chain {k}."""
 
-    cost: str  # a field of Costs
+    cost: str  # the field of Costs that it measures
     kind: str  # floats, ints or scalar: the type of the chain
     step: str
-    counted: float = 1.0  # instructions of that cost in a step
-    plain: int = 0  # of plain arithmetic besides
+    counted: float = 1.0  # instructions in a step that have this cost
+    plain: int = 0  # other instructions in a step, of plain arithmetic
     count: int = CHAINS
 
 
 def calibrated(
     target: Target, ghz: float, plain: float, report: Callable[[str], None], rounds: int = ROUNDS
 ) -> dict[str, float]:
-    """The measured fields of Costs; it takes a few seconds. `plain`: instructions of plain integer arithmetic per
-    cycle; `report` is called with what is measured."""
+    """Measure fields of Costs, which takes a few seconds. `plain` is the number of plain integer instructions per
+    cycle. `report` is called with a description of each step."""
     lanes = target.lanes(32)
     loops = {loop.cost: loop for loop in _loops(lanes, target.gathers)}
     report("compiling loops")
@@ -90,7 +91,7 @@ def _loops(lanes: int, gathers: bool) -> list[_TimedLoop]:
 
 
 def _gather(lanes: int) -> str:
-    """Elements at the indices in a vector, loaded one by one."""
+    """LLVM text that loads the elements at a vector of indices one by one."""
     ints = f"<{lanes} x i32>"
     most = ", ".join([f"i32 {_TABLE - 1}"] * lanes)
     lines = [f"%w{{k}} = and {ints} %a{{k}}, <{most}>"]
@@ -108,7 +109,8 @@ def _gather(lanes: int) -> str:
 
 
 def _lookup(lanes: int) -> str:
-    """Elements at the indices in a vector by one gather instruction; what it loads is added to the next indices."""
+    """LLVM text that loads the elements at a vector of indices by one gather instruction. The loaded elements are added
+    to the next indices."""
     ints, most = f"<{lanes} x i32>", ", ".join([f"i32 {_TABLE - 1}"] * lanes)
     every = f"<{', '.join(['i1 true'] * lanes)}>"
     return "\n  ".join(

@@ -1,11 +1,11 @@
 """Multiprocessors by compute capability, as in NVIDIA's CUDA C++ programming guide ("Technical Specifications per
-Compute Capability", "Arithmetic Instructions"), with the units of allocation of its occupancy calculator.
+Compute Capability", "Arithmetic Instructions"), with the allocation units of its occupancy calculator.
 
-Rates of matrix instructions are of dense matrices, from the white papers of the architectures. Shapes are those of PTX:
-of `mma`, of `wgmma` for 9.0, and of `tcgen05.mma` for 10.x.
+Rates of matrix instructions are for dense matrices, from the white papers of the architectures. Shapes are those of the
+PTX instructions: `wgmma` for 9.0, `tcgen05.mma` for 10.x, and `mma` otherwise.
 
-What a product has besides is from NVIDIA's data sheets and white papers: clocks are boost clocks, bandwidths of memory
-are those at peak.
+The other facts about products are from NVIDIA's data sheets and white papers: clocks are boost clocks, and memory
+bandwidths are peak bandwidths.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _SIZES = {
     (12, 0): (128, 48, 24, 100),
 }
 _MORE_REGISTERS = {(3, 7): 2 * REGISTERS}
-_FEWER_PER_BLOCK = {(3, 2), (5, 3), (6, 2)}  # mobile ones, whose blocks have half of the registers at most
+_FEWER_PER_BLOCK = {(3, 2), (5, 3), (6, 2)}  # mobile GPUs, whose blocks get at most half of the registers
 _FEWER_SUB_PARTITIONS = {(6, 0): 2}
 _K, _M, _G = 1 << 10, 1 << 20, 1e9
 
 
 def _of_floats(m: int, n: int, rate: int) -> tuple[MatrixInstruction, ...]:
-    """Instructions for floats of all architectures from 8.0 on, by the rate of 16-bit ones."""
+    """The floating-point instructions of all architectures from 8.0 on; `rate` is that of the 16-bit ones."""
     return (
         MatrixInstruction(m, n, 16, "float16", "float16", rate),
         MatrixInstruction(m, n, 16, "float16", "float32", rate),
@@ -59,12 +59,12 @@ def _of_floats(m: int, n: int, rate: int) -> tuple[MatrixInstruction, ...]:
 
 
 def _of_ampere(rate: int) -> tuple[MatrixInstruction, ...]:
-    """Instructions of 8.x and 12.0, by the rate of 16-bit floats."""
+    """The instructions of 8.x and 12.0; `rate` is that of 16-bit floats."""
     return (*_of_floats(16, 8, rate), MatrixInstruction(16, 8, 32, "int8", "int32", 2 * rate))
 
 
 def _of_many_threads(m: int, rate: int) -> tuple[MatrixInstruction, ...]:
-    """Instructions of 9.0 and 10.x, by the rate of 16-bit floats: several warps or one thread start them."""
+    """The instructions of 9.0 and 10.x, which several warps or one thread issue; `rate` is that of 16-bit floats."""
     return (*_of_floats(m, 256, rate), MatrixInstruction(m, 256, 32, "float8", "float32", 2 * rate))
 
 
@@ -126,7 +126,7 @@ def _multiprocessor(capability: Capability) -> Multiprocessor:
         shared_per_block=shared - reserved if major >= 7 else SHARED_WITHOUT_OPT_IN,
         shared_reserved=reserved,
         shared_unit=128 if major >= 8 else 256,
-        shared_per_cycle=256 if major == 3 else 128,  # the banks of Kepler give 8 bytes each
+        shared_per_cycle=256 if major == 3 else 128,  # each of Kepler's banks serves 8 bytes
         matrix_instructions=_MATRIX_INSTRUCTIONS.get(capability, ()),
     )
 
@@ -144,12 +144,14 @@ def multiprocessor(capability: Capability) -> Multiprocessor:
 
 
 def like(capability: Capability) -> Multiprocessor:
-    """The multiprocessor of the newest known compute capability that is not newer, for GPUs not described yet."""
+    """The multiprocessor of the newest known compute capability up to this one, for GPUs that are not described
+    here."""
     return multiprocessor(max((c for c in MULTIPROCESSORS if c <= capability), default=capability))
 
 
 def occupancy_of(name: str, threads: int, shared: int, registers: int) -> Occupancy:
-    """The occupancy on a GPU, by its LLVM name, for threads and shared bytes per block and registers per thread."""
+    """The occupancy on a GPU, given its LLVM name, for these threads and shared bytes per block and registers per
+    thread."""
     return occupancy(multiprocessor(compute_capability(name)), threads, shared, registers)
 
 
@@ -158,7 +160,7 @@ def _gpu(name: str, capability: Capability, multiprocessors: int, ghz: float, l2
 
 
 def of_geforce(has: Multiprocessor) -> Multiprocessor:
-    """A multiprocessor of the GeForce cards, whose tensor cores add products of floats to float32 at half the rate."""
+    """A GeForce variant of a multiprocessor, whose tensor cores accumulate in float32 at half the rate."""
     halved = ("float16", "bfloat16", "tfloat32", "float8")
     return replace(
         has,
@@ -194,8 +196,8 @@ GPUS = {
 
 
 def of_target(target: Target) -> Gpu:
-    """The GPU to schedule for where none is at hand: the last one here of those that run code for the target and are
-    not newer."""
+    """The GPU to schedule for if the machine has none: the last one in `GPUS` with the nearest compute capability that
+    is not above the target's."""
     most = compute_capability(target.cpu)
     nearest = max(g.capability for g in GPUS.values() if g.capability <= most)
     return [g for g in GPUS.values() if g.capability == nearest][-1]

@@ -1,11 +1,11 @@
-"""What schedulers and cost models know of a machine: a frozen value, detected (`detect`) or given by name (`named`).
+"""Machines as schedulers and cost models see them: frozen values, detected (`detect`) or given by name (`named`).
 
-A machine is a `Cpu`, or a `Gpu` (`multiprocessor.py`). Rates of a CPU are of one core that runs alone, unless they say
-otherwise; sizes are in bytes, bandwidths in bytes per second.
+A machine is a `Cpu` or a `Gpu` (`multiprocessor.py`). Rates of a CPU are those of one core that runs alone, unless
+stated otherwise; sizes are in bytes, bandwidths in bytes per second.
 
 The costs of instructions and of starting loops are the constants of the cost model, measured by `pantile calibrate`.
-Cycles are of one core, per instruction on a whole vector, when many are in flight at once. The defaults are those of a
-Neoverse N1, which differ little from those of other cores of its decade.
+They are in cycles of one core per instruction on a whole vector, when many instructions are in flight. The defaults are
+those of a Neoverse N1, which differ little from those of other cores of its decade.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs of instructions, in cycles unless they say otherwise; `Issue` has arithmetic, loads and stores."""
+    """The costs of instructions, in cycles unless stated otherwise; `Issue` covers arithmetic, loads and stores."""
 
     mul: Rate = 2.0  # of integers
     shift: Rate = 0.6
@@ -38,34 +38,34 @@ class Costs:
     idiv: Rate = 5.5  # of integers, per element
     shuffle: Rate = 0.5
     gather: Rate = 1.8  # per element, one by one
-    lookup: Rate | None = None  # the same at places that data decide, if one instruction loads all of a vector
+    lookup: Rate | None = None  # per element at data-dependent indices, if one instruction gathers a whole vector
     scalar: Rate = 0.36  # an operation on one element
-    latency: Rate = 2.0  # until a sum can be added to
-    iteration: Rate = 2.5  # instructions of an innermost loop that count and go on
+    latency: Rate = 2.0  # of adding to a sum
+    iteration: Rate = 2.5  # instructions of loop control per iteration of an innermost loop
     row: Rate = 6.0  # to begin an innermost loop
     stage: Rate = 20.0  # to begin a stage
-    line: Rate = 65.0  # until a line comes from the cache that cores share, if nothing is sent ahead
-    far_line: Rate = 150.0  # the same from memory
-    stream: Rate = 40.0  # to begin a long run of elements from the cache that cores share
-    far_stream: Rate = 80.0  # the same from memory
-    store_line: Rate = 4.0  # to store to a line that the second cache has
-    task_s: Rate = 5e-8  # of a parallel loop, in seconds
-    region_s: Rate = 4e-6  # to begin a parallel loop
+    line: Rate = 65.0  # until a line arrives from the shared cache, if it is not prefetched
+    far_line: Rate = 150.0  # until a line arrives from memory, if it is not prefetched
+    stream: Rate = 40.0  # to begin a long contiguous run of elements from the shared cache
+    far_stream: Rate = 80.0  # to begin one from memory
+    store_line: Rate = 4.0  # to store to a line that is in L2
+    task_s: Rate = 5e-8  # per task of a parallel loop, in seconds
+    region_s: Rate = 4e-6  # to begin a parallel loop, in seconds
     call_s: Rate = 1.5e-5
     dispatch: Rate = 3.2  # instructions per cycle, of all kinds
-    window: Rate = 110.0  # instructions that are under way at a time, at most
+    window: Rate = 110.0  # instructions in flight at a time, at most
 
     def __post_init__(self) -> None:
         check_fields(self)
 
 
 USUAL = Costs()
-_LARGE = {"shuffle": 1.0}  # of cores with the longest vectors, which one unit shuffles
-_GATHERING = {"lookup": 0.8}  # of those that load such elements by one instruction
+_LARGE = {"shuffle": 1.0}  # on cores with the longest vectors, which a single unit shuffles
+_GATHERING = {"lookup": 0.8}  # on cores with fast gather instructions
 
 
 def of_core(measured: Mapping[str, float], vector_bits: int, gathers: bool = False) -> Costs:
-    """What was measured, by names of fields, and all else as usual on a core with such vectors and instructions."""
+    """Costs with the measured fields, and otherwise the usual ones for a core with such vectors and instructions."""
     usual = (_LARGE if vector_bits >= 512 else {}) | (_GATHERING if gathers else {})
     return Costs(**{**usual, **measured})
 
@@ -75,28 +75,28 @@ Cores = Annotated[int, Between(1, 1 << 20)]
 
 @dataclass(frozen=True)
 class Cache:
-    """A cache of data."""
+    """A data cache."""
 
     size: Bytes
     line: Count
     ways: Count  # associativity
-    shared_by: Cores  # cores that share one
-    bandwidth: Annotated[float, Between(0, FASTEST)]  # at which one core reads what is in it; 0: unknown
+    shared_by: Cores  # the number of cores that share one
+    bandwidth: Annotated[float, Between(0, FASTEST)]  # at which one core reads from it; 0 if unknown
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     @property
     def per_core(self) -> int:
-        """The part of it that one of the cores that share it can count on."""
+        """The share of the cache that each of its cores can count on."""
         return max(1, self.size // self.shared_by)
 
 
 @dataclass(frozen=True)
 class Issue:
-    """The most vector instructions that a core starts per cycle."""
+    """The maximum number of vector instructions that a core issues per cycle, by kind."""
 
-    fma: Rate  # multiplications, additions and both in one, of floats
+    fma: Rate  # multiplications, additions and multiply-adds of floats
     int: Rate
     load: Rate
     store: Rate
@@ -116,7 +116,7 @@ class Machine:
         """The target that schedules for the machine are made for."""
 
     def __new__(cls, *args: Any, **fields: Any) -> Self:
-        """A machine of the class. `Machine(...)` itself was the name of `Cpu(...)`, and still makes one."""
+        """Create a machine of this class. `Cpu` was once called `Machine`, so `Machine(...)` still creates a `Cpu`."""
         if cls is not Machine:
             return super().__new__(cls)
         warnings.warn("pt.machine.Machine(...) is now pt.machine.Cpu(...)", DeprecationWarning, stacklevel=2)
@@ -131,7 +131,7 @@ class Cpu(Machine):
     name: str
     architecture: str
     cores: Cores
-    threads: Cores  # that its cores run at a time
+    threads: Cores  # hardware threads of all cores
     ghz: Rate
     vector_bits: Annotated[int, OneOf(32, 64, 128, 256, 512, 1024, 2048)]
     issue: Issue
@@ -151,7 +151,7 @@ class Cpu(Machine):
 
     @property
     def l2(self) -> Cache:
-        """The first cache where there is no second one."""
+        """The second-level cache, or the first-level one if there is no second."""
         return self.caches[min(1, len(self.caches) - 1)]
 
     @property
@@ -176,14 +176,15 @@ class Cpu(Machine):
         return self.target.registers
 
     def lanes(self, bits: int) -> int:
-        """The number of elements of a type that fill a vector."""
+        """The number of elements of this width that fill a vector."""
         return self.target.lanes(bits)
 
     def memory_bandwidth(self, cores: int) -> float:
-        """The memory bandwidth of so many cores together."""
+        """The memory bandwidth that this number of cores reaches together."""
         return min(self.bandwidth, cores * self.core_bandwidth)
 
     def operations(self, kind: str, bits: int, cores: int) -> float:
-        """Per second, by kinds of `analysis.work`: a multiply-add is two, everything else on floats is one."""
+        """Operations per second of a kind of `analysis.work`. A multiply-add counts as two operations, any other
+        floating-point operation as one."""
         per_cycle = self.issue.int if kind == "int" else self.issue.fma * (2 if kind == "fma" else 1)
         return per_cycle * self.vector_bits / bits * self.ghz * 1e9 * cores

@@ -1,6 +1,6 @@
-"""The machine this process runs on: what its system tells, and its rates, measured once and kept on disk.
+"""The machine this process runs on: what its system reports, and its rates, which are measured once and kept on disk.
 
-Times that are measured beside other busy processes say little, even as ratios.
+Times measured while other processes are busy say little, even as ratios.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RATES = {
 CAREFULLY = 24  # rounds
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-# Of a system that tells nothing about its caches.
+# The caches assumed for a system that reports nothing about them.
 _USUAL_CACHES = (Cache(32 << 10, 64, 8, 1, 0.0), Cache(512 << 10, 64, 8, 1, 0.0))
 STATISTICS = Path("/proc/stat")
 NOTICEABLE = 0.2  # cores
@@ -44,7 +44,8 @@ NOTICEABLE = 0.2  # cores
 
 @functools.cache
 def detect() -> Cpu:
-    """The machine at hand. It is measured when a user first asks, in a fraction of a second."""
+    """The machine this process runs on. The first time that a user asks for it, it is measured, in a fraction of a
+    second."""
     cores, caches = usable_cores(), data_caches() or _USUAL_CACHES
     bits = host().vector_bits
     rates = _rates(cache_directory.directory(), caches, cores, bits)
@@ -64,7 +65,8 @@ def detect() -> Cpu:
 
 
 def calibrate(report: Callable[[str], None] = lambda _: None) -> Cpu:
-    """Measure all rates and costs of this machine, which should be idle, and keep them; `report` is told of each."""
+    """Measure all rates and costs of this machine, which should be idle, and keep them. `report` is called before each
+    measurement."""
     cores, caches = usable_cores(), data_caches() or _USUAL_CACHES
     bits = host().vector_bits
     report("measuring clock, units and bandwidths")
@@ -76,7 +78,7 @@ def calibrate(report: Callable[[str], None] = lambda _: None) -> Cpu:
 
 
 def _rates(folder: Path | None, caches: tuple[Cache, ...], cores: int, bits: int) -> Rates:
-    """The rates that were measured before, or else are measured now."""
+    """The rates that were measured earlier. If there are none, measure them now."""
     key = _key(caches, cores, bits)
     before = _read(folder).get(key)
     if before and len(before.caches) == len(caches):
@@ -95,21 +97,22 @@ def _keep(folder: Path | None, key: str, rates: Rates) -> None:
 
 
 def _read(folder: Path | None) -> dict[str, Rates]:
-    """What was measured before; a file that is not there, or not ours, is nothing."""
+    """The rates that were measured earlier; none if the file is missing or is not one of ours."""
     try:
         return {
             key: Rates(**{**r, "issue": Issue(**r["issue"]), "caches": tuple(r["caches"])})
             for key, r in untrusted_json.read_entries(folder, FILE_NAME, _RATES).items()
         }
-    except (TypeError, UserError):  # TypeError: of costs that are not there
+    except (TypeError, UserError):  # TypeError: unknown names of costs
         return {}
 
 
-# ---- what the system tells
+# ---- what the system reports
 
 
 def cpu_name() -> str:
-    """The name of the CPU as the kernel prints it, or LLVM's where it prints numbers only (Linux on ARM) or nothing."""
+    """The name of the CPU according to the kernel, or LLVM's name if the kernel reports only numbers (Linux on ARM) or
+    nothing."""
     for line in (_text(CPU_INFO) or "").splitlines():
         key, _, value = line.partition(":")
         if key.strip() == "model name":
@@ -118,19 +121,19 @@ def cpu_name() -> str:
 
 
 def usable_cores() -> int:
-    """The cores that this process may run on."""
+    """The number of cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def governor() -> str | None:
-    """The name of the governor of the clock frequency."""
+    """The name of the CPU frequency governor; None if the system does not report it."""
     return _text(CPU_FOLDER / "cpufreq" / "scaling_governor")
 
 
 def data_caches() -> tuple[Cache, ...]:
-    """The data caches of the first core, nearest first, their bandwidths unknown."""
+    """The data caches of the first core, nearest first, with unknown bandwidths."""
     folders = (CPU_FOLDER / "cache").glob("index*")
     caches = [f for f in folders if _text(f / "type") in ("Data", "Unified") and _bytes(_text(f / "size"))]
     return tuple(_cache(f) for f in sorted(caches, key=lambda f: _number(f / "level", 1)))
@@ -163,7 +166,7 @@ def _number(path: Path, otherwise: int) -> int:
 
 
 def _text(path: Path) -> str | None:
-    """The text of a file that some systems do not have, or do not let one read."""
+    """The text of a file, or None on systems that lack it or deny access."""
     try:
         return path.read_text().strip()
     except OSError:
@@ -171,7 +174,8 @@ def _text(path: Path) -> str | None:
 
 
 def busy_cores(seconds: float = 0.25) -> float | None:
-    """How many cores other processes keep busy while this one sleeps; None where the system does not tell."""
+    """The number of cores that other processes keep busy while this one sleeps; None if the system does not report
+    it."""
     try:
         busy_before, all_before, _ = _ticks()
         time.sleep(seconds)
@@ -183,7 +187,7 @@ def busy_cores(seconds: float = 0.25) -> float | None:
 
 
 def _ticks() -> tuple[int, int, int]:
-    """Clock ticks of all cores since the start, those spent working and all of them; and the number of cores."""
+    """The busy clock ticks and all clock ticks of all cores since the system started, and the number of cores."""
     first, *others = STATISTICS.read_text().splitlines()
     ticks = [int(word) for word in first.split()[1:9]]  # user nice system idle iowait irq softirq steal
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks), sum(line.startswith("cpu") for line in others)

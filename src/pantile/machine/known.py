@@ -1,8 +1,8 @@
-"""Machines by name: CPUs that the documents measure on, and two of today; GPUs are in `capabilities`.
+"""Machines by name: the CPUs on which the cited documents measure, and two current ones. GPUs are in `capabilities`.
 
-Sizes, ways, sharing and clocks are from the documents where they give them (cited by short name), else from the makers'
-specifications; issue rates from the makers' optimization guides; bandwidths of caches are what their ports or buses
-carry, those of memory what its channels do at peak.
+Sizes, ways, sharing and clocks are from the documents where these give them (cited by short name), otherwise from the
+vendors' specifications. Issue rates are from the vendors' optimization guides. Cache bandwidths are those of ports or
+buses, and memory bandwidths are the peak bandwidths of the channels.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _K, _M, _G = 1 << 10, 1 << 20, 1e9
 
 
 def _caches(ghz: float, *levels: tuple[int, int, int, float]) -> tuple[Cache, ...]:
-    """Caches with lines of 64 bytes: their sizes, ways and sharing, and the bytes that come from them per cycle."""
+    """Caches with lines of 64 bytes. A level is its size, its ways, the cores that share it, and bytes per cycle."""
     return tuple([Cache(size, 64, ways, shared, per_cycle * ghz * _G) for size, ways, shared, per_cycle in levels])
 
 
 def _intel(name: str, cores: int, threads: int, ghz: float, l3: int, sockets: int, memory: float) -> Cpu:
-    """Haswell, Broadwell, Skylake (client): two 32-byte loads and one store per cycle, 64 bytes a cycle from L2."""
+    """Haswell, Broadwell, Skylake (client): two 32-byte loads and one store per cycle, 64 bytes per cycle from L2."""
     caches = _caches(ghz, (32 * _K, 8, 1, 64), (256 * _K, 8, 1, 32), (l3, 20, cores // sockets, 16))
     issue = Issue(fma=2, int=2, load=2, store=1)
     return Cpu(name, "x86_64", cores, threads, ghz, 256, issue, caches, min(12 * _G, memory), memory)

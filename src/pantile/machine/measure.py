@@ -1,7 +1,7 @@
-"""What a machine can do at most, measured by small generated loops: its clock, instructions per cycle, bandwidths.
+"""Measures the peak rates of this machine by small generated loops: its clock, instructions per cycle, and bandwidths.
 
-Loops of operations run many chains side by side, each too short to fill the units alone. Reads and writes go over a
-buffer that a cache holds, or for memory over one that none does.
+Loops of operations run many independent dependency chains, since one chain alone cannot fill the units. Reads and
+writes sweep over a buffer that fits in the measured cache; to measure memory, the buffer exceeds all caches.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ..native import loaded, object_code
 from ..parameters import Rate, check_fields
 from .description import Costs, Issue
 
-COPIED_BYTES = 32 << 20, 256 << 20  # bytes, from and to as many others: the fewest and the most
-TOUCHED_BYTES = 64 << 20  # read or written by one measurement of a cache, over and over
-CHAINS = 12  # of operations that depend on each other: enough to keep all units busy, and they fit the registers
+COPIED_BYTES = 32 << 20, 256 << 20  # the minimum and maximum number of bytes in each of the two copied arrays
+TOUCHED_BYTES = 64 << 20  # bytes that one measurement of a cache reads or writes, over and over
+CHAINS = 12  # independent dependency chains: enough to keep all units busy, and few enough to fit in registers
 STEPS = 1 << 18
-ROUNDS = 4  # in which all loops run in turn; of each the quickest counts, as what else a core does lasts a while
+ROUNDS = 4  # each round runs all loops; a loop's fastest run counts, since other work on a core lasts for a while
 _BLOCK = 8  # vectors read or written per iteration
-_SERIAL = 4  # steps of the one chain that tells the clock, per iteration
+_SERIAL = 4  # steps per iteration of the one chain that measures the clock
 
 _Bytes = np.ndarray[Any, Any]
 
@@ -42,7 +42,7 @@ class Rates:
     caches: tuple[Rate, ...]
     core_bandwidth: Rate
     bandwidth: Rate
-    costs: Mapping[str, float] = field(default_factory=dict)  # those that were measured, too (`calibration`)
+    costs: Mapping[str, float] = field(default_factory=dict)  # the measured fields of Costs (`calibration`)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -50,7 +50,7 @@ class Rates:
 
 
 def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int, rounds: int = ROUNDS) -> Rates:
-    """Measure the rates of this machine, which takes a few tenths of a second, and all of its cores."""
+    """Measure the rates of this machine. This takes a few tenths of a second and occupies all cores."""
     lanes, vector = vector_bits // 32, vector_bits // 8
     engine = compiled(_kernels(lanes))
     source, target = _beyond_caches(cache_sizes, cores)
@@ -77,7 +77,8 @@ def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int, rounds: in
             load=reads[0] * cycle / vector,
             store=written / took["writes"] * cycle / vector,
         ),
-        caches=tuple([max(r, of_one) for r in reads]),  # what memory sends comes through; others may have emptied one
+        # All data from memory pass through the caches, so these are at least as fast; other processes may evict lines.
+        caches=tuple([max(r, of_one) for r in reads]),
         core_bandwidth=of_one,
         bandwidth=max(of_one, of_all),
     )
@@ -86,8 +87,9 @@ def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int, rounds: in
 def quickest(
     loops: Mapping[str, Sequence[Callable[[], object]]], rounds: int, report: Callable[[str], None] = lambda _: None
 ) -> dict[str, float]:
-    """The fewest seconds that each takes, whose parts run at once: those of the processor of the part that takes
-    longest, so that other processes disturb less. `report` is called with the name of each, the first time."""
+    """The time in seconds of the fastest run of each loop, whose parts run concurrently. The time of a run is the CPU
+    time of its longest part, which other processes disturb less than elapsed time. `report` is called with the name of
+    each loop before its first run."""
     seconds = dict.fromkeys(loops, inf)
     for number in range(rounds):
         for name, parts in loops.items():
@@ -111,7 +113,7 @@ def _processor_time(part: Callable[[], object]) -> float:
 
 
 def _beyond_caches(sizes: Sequence[int], cores: int) -> tuple[_Bytes, _Bytes]:
-    """Two arrays that all caches together do not hold."""
+    """Two arrays that exceed all caches together."""
     fewest, most = COPIED_BYTES
     held = sizes[-1] + cores * sum(sizes[:-1])
     size = max(fewest, min(held, most))
@@ -124,26 +126,27 @@ def _copies(source: _Bytes, target: _Bytes, threads: int) -> list[Callable[[], o
 
 
 def _sweeps(engine: llvm.ExecutionEngine, name: str, size: int, vector: int) -> tuple[int, Callable[[], object]]:
-    """Going over a buffer of about `size` bytes again and again: how many bytes that is, and how to do it."""
+    """Prepare repeated sweeps over a buffer of about `size` bytes. Return the number of bytes accessed, and a function
+    that runs the sweeps."""
     steps = max(1, size // (_BLOCK * vector))
     rounds = max(1, TOUCHED_BYTES // (steps * _BLOCK * vector))
-    buffer = np.ones(steps * _BLOCK * vector + vector, np.uint8)  # pages of zeros may all be the same one
+    buffer = np.ones(steps * _BLOCK * vector + vector, np.uint8)  # zero pages may share memory
     start = -buffer.ctypes.data % vector
     call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(engine.get_function_address(name))
     return rounds * steps * _BLOCK * vector, lambda: call(buffer.ctypes.data + start, steps, rounds)
 
 
 def chains(engine: llvm.ExecutionEngine, name: str) -> Callable[[], object]:
-    """A loop that `chained` has written, to be called."""
+    """A function that calls a loop generated by `chained`."""
     return ctypes.CFUNCTYPE(ctypes.c_float)(engine.get_function_address(name))
 
 
 def compiled(text: str) -> llvm.ExecutionEngine:
-    """The compiled code of LLVM text, for this machine."""
+    """Compile LLVM text for this machine."""
     return loaded(object_code(text, 3))
 
 
-# ---- the loops, as LLVM text. An integer step is two operations, so that none can be left out.
+# ---- the loops, as LLVM text. An integer step has two operations, so that LLVM cannot optimize any of them away.
 
 
 def _kernels(lanes: int) -> str:
@@ -166,7 +169,7 @@ declare {floats} @llvm.fma.v{lanes}f32({floats}, {floats}, {floats})
 
 
 def chained(name: str, floats: str, ints: str, kind: str, step: str, count: int, operand: str) -> str:
-    """Runs chains of steps side by side; what it returns depends on all of them."""
+    """LLVM text of a function that runs independent chains of steps; its result depends on all of them."""
     numbers = range(count)
     zero = "0" if kind == "i32" else "zeroinitializer"
     starts = "\n  ".join(f"%a{k} = phi {kind} [{zero}, %entry], [%n{k}, %loop]" for k in numbers)
@@ -219,7 +222,7 @@ def _write_loop(ints: str) -> str:
 
 
 def _sweep(name: str, ints: str, sums: Sequence[str], steps: Sequence[str], keep: Sequence[str]) -> str:
-    """Goes over `count` blocks of vectors from `start` on, `rounds` times."""
+    """LLVM text of a function that sweeps `rounds` times over `count` blocks of vectors, beginning at `start`."""
 
     def lines(parts: Sequence[str]) -> str:
         return "\n  ".join(parts)

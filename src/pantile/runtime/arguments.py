@@ -1,6 +1,6 @@
-"""The arguments of a call: given by name, as arrays and numbers; checked one by one, before anything is written.
+"""The arguments of a call: arrays and numbers, given by name. Each is checked before anything is written.
 
-`Array` and `Number` describe what a call must satisfy; `outputs` checks the relations between its arrays.
+`Array` and `Number` describe what an argument must satisfy; `outputs` checks the relations between arrays.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..target.gpu import LONGEST_ACCESS
 NDArray = np.ndarray[Any, np.dtype[Any]]
 LARGEST_COUNT = (1 << 31) - 1  # of elements, in 32 bits
 LARGEST_EXTENT = (1 << 31) - 1  # coordinates are int32
-LARGEST_STRIDE = 4  # that code is specialized on, for interleaved channels
+LARGEST_STRIDE = 4  # the largest stride that code is specialized on, for interleaved channels
 KIND_FLAGS = 0x100 | 0x400  # the NumPy flags that distinguish kinds of calls: aligned, writeable
-_VECTOR = 8  # fewer elements do not get code of their own
-_LARGEST_REACH = 1 << 62  # of addresses that are computed in int64
+_VECTOR = 8  # elements; code is not specialized on the strides of shorter axes
+_LARGEST_REACH = 1 << 62  # of addresses, which are computed in int64
 
 
 class AnyArray(Protocol):
@@ -164,16 +164,16 @@ def _check_layout(wanted: Array, a: AnyArray) -> None:
 
 
 def alignment(a: AnyArray, address: int) -> int:
-    """The alignment in bytes of an array's address and of its strides, except those that code is specialized on. More
-    than the longest access of a GPU makes no difference."""
+    """The alignment in bytes of an array's address and of its strides, except those that code is specialized on. It is
+    capped at the longest access of a GPU, beyond which alignment makes no difference."""
     steps = [s for s, n, known in zip(a.strides, a.shape, known_strides(a), strict=True) if known is None and n > 1]
     return math.gcd(LONGEST_ACCESS, address, *steps)
 
 
 def known_strides(a: AnyArray) -> tuple[int | None, ...]:
-    """The strides that code is specialized on: 1 for the contiguous axis, and up to 4 for the others. The contiguous
-    axis is the last one of stride 1 with several elements, else one of a single element. Axes too short for vectors
-    count as unknown."""
+    """The strides that code is specialized on: 1 for the contiguous axis, and 2 to 4 for other axes. The contiguous
+    axis is the last one with stride 1 and several elements, or else one with a single element. Other axes that are too
+    short for vectors count as unknown."""
     axes = range(a.ndim - 1, -1, -1)
     dense = [k for k in axes if a.strides[k] == a.itemsize and a.shape[k] > 1] or [k for k in axes if a.shape[k] <= 1]
     near = {k: a.strides[k] // a.itemsize for k in axes if a.shape[k] >= _VECTOR}
@@ -195,7 +195,7 @@ def element_strides(a: AnyArray) -> list[int]:
 
 
 def as_number(wanted: Number, given: Any) -> bool | int | float:
-    """The number in its param's type, checked for range and rounded."""
+    """Convert a number to its param's type: check its range and round it."""
     if given is None:
         raise UserTypeError(f"{wanted.label} is missing; pass {wanted.name}=<{wanted.dtype}>")
     value = _plain_number(given)
@@ -207,7 +207,7 @@ def as_number(wanted: Number, given: Any) -> bool | int | float:
 
 
 def _plain_number(given: Any) -> bool | int | float | None:
-    """A number of Python's own classes, because subclasses may behave arbitrarily; None for other values."""
+    """Convert a number to Python's own classes, because subclasses may behave arbitrarily; None for other values."""
     kind = type(given)
     if issubclass(kind, (np.generic, np.ndarray)) and given is not np.ma.masked:
         scalar = np.asarray(given)

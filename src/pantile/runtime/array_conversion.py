@@ -1,7 +1,7 @@
 """Conversion of arguments to arrays of NumPy's own class; other types are viewed through their protocols.
 
-PyTorch tensors on the host are used in place like NumPy arrays, and returned as tensors. PyTorch is not imported here:
-whoever passes a tensor has imported it.
+PyTorch tensors on the host are used in place like NumPy arrays, and results are returned as tensors. PyTorch is not
+imported here: a caller that passes a tensor has imported it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def as_array(wanted: Array, given: Any) -> NDArray:
 
 
 def not_an_array(wanted: Array, given: Any, error: Exception) -> UserError:
-    """The error for a value that cannot be an array, because of what its conversion raised."""
+    """The error for a value that cannot be an array; `error` is what its conversion raised."""
     return UserTypeError(f"{wanted.label} is given {type(given).__name__}, which is not an array: {error}")
 
 
@@ -54,7 +54,7 @@ def is_tensor(given: Any) -> bool:
 
 
 def plain_tensor(given: Any) -> Any:
-    """The tensor as PyTorch's own class, which describes its memory; a subclass may override anything."""
+    """The tensor as PyTorch's own class, whose attributes describe its memory; a subclass may override anything."""
     own = sys.modules["torch"].Tensor
     return given if type(given) is own else own.as_subclass(given, own)
 

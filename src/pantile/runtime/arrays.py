@@ -1,4 +1,4 @@
-"""The operations of calls on arrays, and their implementation for NumPy arrays that code uses in place."""
+"""The operations on arrays that a call needs, and their implementation for NumPy arrays, which code uses in place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .arguments import KIND_FLAGS, AnyArray, Array, NDArray
 from .array_conversion import as_array
 from .outputs import Shape, check_apart, given_outputs, maker, returned
 
-# (given outputs, if any; inputs) -> the arrays to fill, which are new where none are given.
+# (given outputs, if any; inputs) -> the arrays to fill: the given ones, and new ones for outputs that are not given.
 New = Callable[["Sequence[AnyArray | None] | None", "Sequence[AnyArray]"], "list[AnyArray]"]
 
 
@@ -24,10 +24,10 @@ class Arrays(Protocol):
         """A constant table of a pipeline."""
 
     def outputs(self, wanted: Sequence[Array], out: Any) -> list[AnyArray | None]:
-        """`out=` as one entry per output; None stands for a new array."""
+        """Split `out=` into one entry per output; None stands for a new array."""
 
     def layouts(self, arrays: Sequence[AnyArray | None]) -> tuple[object, ...]:
-        """The layout of each array, which distinguishes kinds of calls; hashable, and None for None."""
+        """The layout of each array, by which kinds of calls are distinguished; hashable, and None for None."""
 
     def check_apart(
         self,
@@ -39,7 +39,7 @@ class Arrays(Protocol):
         """Raise an error if an `out=` array shares memory with an input or another output."""
 
     def in_code(self, arrays: Sequence[AnyArray]) -> Sequence[AnyArray]:
-        """The arrays as code will see them; only their layouts matter."""
+        """Arrays with the layouts that code will see; their elements do not matter."""
 
     def aligned(self, seen: Sequence[AnyArray]) -> Sequence[int]:
         """The alignment in bytes of addresses and non-constant strides of arrays, as far as it affects code."""
@@ -48,7 +48,7 @@ class Arrays(Protocol):
         """A function that makes the output arrays for one kind of call."""
 
     def results(self, wanted: Sequence[Array], filled: list[AnyArray], out: Any, given: Mapping[str, Any]) -> list[Any]:
-        """The return value of a call: the arrays of `out=`, and new arrays of the callers' kind."""
+        """The return value of a call: the arrays of `out=`, and new arrays of the caller's kind."""
 
     def on_host(self, a: AnyArray) -> NDArray:
         """The array in a form that NumPy can read."""

@@ -1,8 +1,8 @@
 """The compile cache on disk: object code by digest, in a directory that only this user can write to.
 
-Its content is executed as code, so a directory or file that somebody else could have written is not used. A file is
-written under another name and then renamed, starts with a digest of its content, and is replaced if it is invalid.
-Without a usable directory (see `cache_directory`) everything works, but slower.
+The content is executed as code, so a directory or file that another user could have written is not used. A file is
+written under another name and then renamed. It starts with a digest of its content, and is replaced if it is invalid.
+Without a usable directory (see `cache_directory`), everything works, but more slowly.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def key(*parts: str) -> str:
 
 
 def fetch(name: str, make: Callable[[], bytes]) -> bytes:
-    """The entry, made if it is missing."""
+    """The entry with this name, created by `make` if it is missing."""
     content = read(name)
     if content is None:
         content = make()
@@ -67,7 +67,7 @@ def write(name: str, content: bytes) -> None:
 
 
 def clear() -> int:
-    """Remove all entries; returns how many there were."""
+    """Remove all entries. Return their number."""
     directory = _directory()
     return 0 if directory is None else directory.clear()
 
@@ -114,7 +114,7 @@ class Directory:
         self._bytes: int | None = None  # bytes, as last measured; None before
 
     def entries(self) -> list[tuple[float, int, str]]:
-        """The time of last use, the size and the path of each entry, in the order of use."""
+        """The time of last use, the size and the path of each entry, in order of last use."""
         return sorted(self._files(_SUFFIX))
 
     def _files(self, suffix: str) -> Iterator[tuple[float, int, str]]:
@@ -135,7 +135,7 @@ class Directory:
             self._measure(len(content))
 
     def clear(self) -> int:
-        """Remove everything; how many entries there were."""
+        """Remove everything. Return the number of entries."""
         for _, _, path in list(self._files(cache_directory.UNFINISHED)):
             _remove(path)
         return sum(_remove(path) for _, _, path in self.entries())
@@ -144,7 +144,7 @@ class Directory:
         return self.path / (name + _SUFFIX)
 
     def _measure(self, size: int) -> None:
-        """Measure the whole directory on the first write, and when it may have become too large."""
+        """Account for a write. The whole directory is measured on the first write and when it may be too large."""
         if self._bytes is not None and self._bytes + size <= self.limit:
             self._bytes += size
         else:

@@ -1,12 +1,12 @@
-"""The fast path of a call that is like the previous one: native code compares the arrays and runs the kernel.
+"""The fast path for a call like the previous one: native code compares the arrays and runs the kernel.
 
-All that Python does for a call, from the layouts of its arrays to the argument block of its kernel, takes longer than
-the kernel of a small picture. Here one function reads the structures of the arrays: whether each is of NumPy's own
-class, its type, extents, strides and flags. If nothing has changed, their addresses are written to a copy of the block,
-on the stack, and the kernel is called without the GIL. If something has changed, or if the byte ranges of an output and
-another array overlap, the call takes the general path in Python.
+The work of Python for a call, from the layouts of its arrays to the argument block of its kernel, takes longer than the
+kernel of a small picture. Instead, one native function reads the C structures of the arrays: whether each is of NumPy's
+own class, its type, extents, strides and flags. If nothing has changed, it writes their addresses to a copy of the
+block on the stack and calls the kernel without the GIL. If something has changed, or if the byte ranges of an output
+and of another array overlap, the call takes the general path in Python.
 
-The structures are part of the binary interfaces of CPython and NumPy, which extensions rely on; they are tested before
+The structures are part of the binary interfaces of CPython and NumPy, which extensions rely on. They are tested before
 they are used.
 """
 
@@ -26,7 +26,7 @@ from . import cache
 from .arguments import KIND_FLAGS, NDArray
 from .struct_fields import expand_fields, types
 
-OTHERWISE = -1000  # some array has changed, or may overlap; kernels return other numbers
+OTHERWISE = -1000  # returned if an array has changed or may overlap another; kernels never return it
 _LARGEST_BLOCK = 4096  # bytes
 _SIZES = {object: 16, list: 40}  # of structures, in bytes
 _Function = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64)
@@ -37,15 +37,16 @@ _STRUCTS = {
         ("references", "i64"), ("class", "ptr"), ("data", "i64"), ("ndim", "i32"), ("shape", "ptr"), ("strides", "ptr"),
         ("base", "ptr"), ("dtype", "i64"), ("flags", "i32"),
     ),
-    # What a kind of call begins with: how many arrays there are; the kernel, and how many words its block has; NumPy's
-    # class; the block; how many bytes of numbers it has, and at which word; what lets go of the GIL, and takes it; how
-    # many of the arrays are inputs.
+    # The header of a kind of call: the number of arrays; the kernel; the number of words of its block; NumPy's class;
+    # the block; the number of bytes of numbers in it, and the word where they begin; the functions that release and
+    # acquire the GIL; the number of arrays that are inputs.
     "Kind": (
         ("count", "i64"), ("kernel", "ptr"), ("words", "i64"), ("class", "ptr"), ("block", "ptr"), ("bytes", "i64"),
         ("numbers", "i64"), ("save", "ptr"), ("restore", "ptr"), ("inputs", "i64"),
     ),
-    # Then for each array how many axes it has, flags that count, what they are, its type, the word of its address, and
-    # where the bytes of its elements begin and end, counted from that address; its extents and strides follow.
+    # Then a record for each array: the number of axes; a mask of the flags to compare, and their values; the type; the
+    # word of the block that holds its address; the offsets from that address where the bytes of its elements begin and
+    # end. Its extents and strides follow.
     "Record": (
         ("ndim", "i64"), ("mask", "i64"), ("flags", "i64"), ("dtype", "i64"), ("slot", "i64"), ("begin", "i64"),
         ("end", "i64"),
@@ -171,7 +172,7 @@ define i32 @pantile_is_first(ptr %block, i64 %address) nounwind {
 
 
 class CallEntry:
-    """The fast path of one kind of call, with its argument block, which ends with numbers and a word."""
+    """The fast path of one kind of call, with its argument block, which ends with numbers and one more word."""
 
     def __init__(
         self, kernel: int, inputs: Sequence[NDArray], outputs: Sequence[NDArray], block: bytes, numbers: int
@@ -190,7 +191,7 @@ class CallEntry:
 
 
 def _bytes_of(a: NDArray) -> tuple[int, int]:
-    """The offsets of the first byte of an array's elements and after the last one, from its address."""
+    """The offsets from an array's address of the first byte of its elements and of the end of the last one."""
     if a.size == 0:
         return 0, 0
     steps = [(n - 1) * s for n, s in zip(a.shape, a.strides, strict=True)]
@@ -200,15 +201,16 @@ def _bytes_of(a: NDArray) -> tuple[int, int]:
 def entry(
     kernel: int, inputs: Sequence[NDArray], outputs: Sequence[NDArray], block: bytes, numbers: int
 ) -> CallEntry | None:
-    """The fast path of a kind of call; None if there is none for such calls."""
+    """The fast path of a kind of call; None if such calls cannot have one."""
     if len(block) > _LARGEST_BLOCK or function() is None:
         return None
     return CallEntry(kernel, inputs, outputs, block, numbers)
 
 
 def function() -> Any:
-    """A native function of a list of arrays, the address of an entry, the bytes of numbers and a number of threads,
-    which returns the kernel's result or `OTHERWISE`. None if Python's structures differ."""
+    """The native function that makes a call: it takes a list of arrays, the address of an entry, the bytes of numbers
+    and the number of threads, and returns the kernel's result or `OTHERWISE`. None if Python's structures differ from
+    those expected."""
     global _engine, _entered
     if _engine is None:
         with _lock:
@@ -237,7 +239,7 @@ _entered: Any = None
 
 
 def _are_structures(enter: Any, is_first: int) -> bool:
-    """Whether arrays have the expected structure."""
+    """Whether the C structures of arrays are as expected."""
     if sys.implementation.name != "cpython" or any(kind.__basicsize__ != n for kind, n in _SIZES.items()):
         return False
     samples: list[NDArray] = [

@@ -19,7 +19,7 @@ _ACTIONS = {1: "read", 2: "written"}
 
 @dataclass(frozen=True)
 class ObjectCode:
-    """The result of compiling: the code, in one or several parts, the name of its function, and the buffers whose
+    """The result of compiling: the code in one or more parts, the name of its function, and the buffers whose
     out-of-bounds accesses it reports, in order, if it `reports` any."""
 
     symbol: str
@@ -41,7 +41,7 @@ class ObjectCode:
 
 
 class LinkedKernel:
-    """Code linked into this process; it stays loaded as long as this object."""
+    """Code linked into this process. It stays loaded as long as this object lives."""
 
     def __init__(self, compiled: ObjectCode) -> None:
         self.buffers, self.reports = compiled.buffers, compiled.reports
@@ -52,7 +52,7 @@ class LinkedKernel:
 
 
 def out_of_memory() -> RunError:
-    """The error for memory that the system does not give."""
+    """The error for a failed allocation of memory."""
     return RunError("out of memory: the intermediate values of this pipeline do not fit")
 
 

@@ -1,4 +1,4 @@
-"""All code of the process by key: each piece is compiled (or read from the disk cache) and loaded once."""
+"""All code of this process, by key. Each piece is compiled, or read from the disk cache, and loaded once."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ Timed = Callable[[str, Callable[[], Any]], Any]
 
 _kernels: WeakValueDictionary[str, Any] = WeakValueDictionary()
 _locks: WeakValueDictionary[str, Lock] = WeakValueDictionary()  # each while a thread holds it or waits for it
-_lock = Lock()  # of the locks
+_lock = Lock()  # protects `_locks`
 
 
 def kernel(key: str, compile: Callable[[], bytes], load: Callable[[bytes], T], timed: Timed) -> T:
-    """The loaded code of a key, from memory, from disk or compiled. Threads with the same key wait for the first."""
+    """The loaded code for a key, from memory or disk or newly compiled. Threads with the same key wait for the
+    first."""
     loaded: T | None = _kernels.get(key)
     if loaded is not None:
         return loaded
@@ -39,12 +40,12 @@ def kernel(key: str, compile: Callable[[], bytes], load: Callable[[bytes], T], t
 
 
 def _load_cached(kept: bytes, load: Callable[[bytes], T]) -> T | None:
-    """The loaded code; None if the entry is invalid."""
+    """Load code from the disk cache; None if the entry is invalid."""
     try:
         return load(kept)
     except PantileError:
         raise
-    except Exception:  # any error of reading; compiling anew raises those that are ours
+    except Exception:  # any error in reading; our own errors would occur again when the code is compiled anew
         return None
 
 

@@ -1,13 +1,13 @@
-"""What the host part of a program with kernels of blocks does for one call: which memory it needs, and which kernels it
-launches, in order.
+"""The plan of one call of a program with kernels of blocks: the memory that it needs, and the kernels that its host
+part launches, in order.
 
     let n = (img.shape.0 + 31)//32              allocations   f: float32[img.shape.0*512]
     alloc f: float32[img.shape.0*512] in heap   launches      y.0(n)(f, img), n blocks
         launch y.0(n, f, img) n times                         z.1()(out, f), 8 blocks
         launch z.1(out, f) 8 times
 
-A host part reads no data: all that it computes follows from extents, strides and params. So it need not be code; it is
-gone through once per kind of call, and again where params differ that it depends on.
+A host part reads no data: all that it computes follows from extents, strides and params. It therefore need not be
+compiled: it is interpreted once per kind of call, and again whenever params that it depends on have other values.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Allocation:
-    """Memory for a number of elements, which is live from launch number `begin` to before number `end`."""
+    """Memory for a number of elements, which is live from launch number `begin` until before launch number `end`."""
 
-    name: str  # a name of this memory only
+    name: str  # unique to this memory
     dtype: DType
     elements: int
     begin: int
@@ -52,7 +52,7 @@ class PlannedLaunch:
     scalars: tuple[Number, ...]
     buffers: tuple[str, ...]
     blocks: int
-    stage: str = ""  # at root, which it computes
+    stage: str = ""  # the stage at root that it computes
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class WideIndicesNeeded(PantileError):
 
 
 def check_near(plan: LaunchPlan) -> None:
-    """Raise `WideIndicesNeeded` unless 32 bits can count the elements of all memory and all kernel arguments."""
+    """Raise `WideIndicesNeeded` unless 32-bit indices suffice for all memory and all kernel arguments."""
     for a in plan.allocations:
         if a.elements > arguments.LARGEST_COUNT:
             raise WideIndicesNeeded(f"{a.name} has {a.elements:,} elements")
@@ -82,14 +82,15 @@ _LARGEST = INT32.max
 
 
 def launches(program: Program, scalars: Mapping[str, Number], resident: Callable[[Kernel], int]) -> LaunchPlan:
-    """The plan of the host part, given the call's scalars by name, and how many blocks of a kernel the GPU holds."""
+    """The plan of the host part, given the call's scalars by name. `resident` returns the number of resident blocks of
+    a kernel on the GPU."""
     counts = {k.resident: resident(k) for k in program.kernels if k.resident is not None}
     with np.errstate(all="ignore"):
         return _Host(program, {**scalars, **counts}).plan()
 
 
 def resident_blocks(gpu: Gpu, kernel: Kernel) -> int:
-    """How many blocks of a kernel a GPU holds at a time, with registers as estimated."""
+    """The number of resident blocks of a kernel on a GPU, with an estimated number of registers."""
     return gpu.resident_blocks(kernel.threads, kernel.shared, estimated_registers(kernel))
 
 
@@ -106,7 +107,7 @@ def scalars_of(
 
 
 class _Host:
-    """An interpreter of the statements of a host part."""
+    """An interpreter for the statements of a host part."""
 
     def __init__(self, program: Program, scalars: Mapping[str, Number]) -> None:
         self._program = program
@@ -116,7 +117,7 @@ class _Host:
         self._instances: dict[str, int] = {}
         self._allocations: list[Allocation] = []
         self._launches: list[PlannedLaunch] = []
-        self._stage = ""  # at root, whose loops are gone through
+        self._stage = ""  # the stage at root whose loops are being interpreted
 
     def plan(self) -> LaunchPlan:
         self._run(self._program.body)
@@ -187,7 +188,8 @@ _STATEMENTS: dict[type[Stmt], Callable[[_Host, Any], None]] = {
 
 
 def evaluate(e: Expr, scalars: Mapping[str, Number]) -> Number:
-    """The value of an expression of scalars, as in the reference; indices and conditions are plain Python."""
+    """Evaluate an expression of scalars as the reference evaluator does; indices and conditions are plain Python
+    values."""
     if type(e) is Const:
         return e.value
     if type(e) is Var:

@@ -1,4 +1,4 @@
-"""The destination of results: new arrays, or those of `out=`, which must not overlap any other array of the call."""
+"""The arrays for results: new ones, or those of `out=`, which must not overlap any other array of the call."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LARGEST_BYTES = 1 << 47  # the size of the address space
 _OVERLAP_WORK = 1000  # steps that NumPy may spend on deciding whether two interleaved views share an element
 Shape = tuple[int, ...]
 _may_share = np.may_share_memory
-_LARGE = 1 << 14  # bytes from which on the extra work pays
+_LARGE = 1 << 14  # bytes from which on aligning an array pays
 
 
 def given_outputs(wanted: Sequence[Array], out: Any) -> list[Any]:
-    """`out=` as one entry per output; None stands for a new array."""
+    """Split `out=` into one NumPy array per output; None stands for a new array."""
     if type(out) is np.ndarray and len(wanted) == 1:
         return [out]
     return [as_output(a, o, "a NumPy array") for a, o in zip(wanted, one_each(wanted, out), strict=True)]
 
 
 def one_each(wanted: Sequence[Array], out: Any) -> list[Any]:
-    """`out=` as one entry per output, of any kind."""
+    """Split `out=` into one entry per output, of any type."""
     given = list(out) if isinstance(out, (tuple, list)) else [out]
     if len(given) != len(wanted):
         names = ", ".join(a.name for a in wanted)
@@ -64,7 +64,7 @@ def returned(wanted: Sequence[Array], filled: Sequence[Any], out: Any, given: Ma
 
 
 def stated_shape(wanted: Array, shape: tuple[Any, ...]) -> Shape:
-    """A shape that stands for an array; an error if no such array can exist."""
+    """Check a shape that stands for an array. Raise an error if no such array can exist."""
     extents = [n for n in map(plain, shape) if type(n) is int and 0 <= n <= LARGEST_EXTENT]
     if len(extents) < len(shape) or len(shape) != wanted.ndim:
         raise UserError(
@@ -102,7 +102,8 @@ def check_output(wanted: Array, shape: Shape, a: AnyArray) -> None:
 
 
 def maker(shape: Shape, dtype: np.dtype[Any]) -> Callable[[], NDArray]:
-    """A function that makes uninitialized arrays. Large ones start on a cache line, for blocks of stores."""
+    """A function that makes uninitialized arrays. Large ones are aligned to a cache line, so that stores of whole lines
+    are possible."""
     size = prod(shape) * dtype.itemsize
     return partial(np.empty, shape, dtype) if size < _LARGE else partial(_on_a_line, shape, dtype, size)
 
@@ -115,7 +116,8 @@ def _on_a_line(shape: Shape, dtype: np.dtype[Any], size: int) -> NDArray:
 
 
 def _overlaps_itself(a: AnyArray) -> bool:
-    """Whether some elements may share memory: the stride of an axis is less than the span of the axes inside of it."""
+    """Whether elements of an array may share memory, because the stride of an axis is less than the span of the axes
+    inside of it."""
     if a.size == 0:
         return False
     span = a.itemsize
@@ -139,7 +141,8 @@ def check_apart(outputs: Sequence[Array], given: Sequence[Any], inputs: Sequence
 
 
 def _share_memory(a: NDArray, b: NDArray) -> bool:
-    """Whether two arrays share memory: exact if that is quick, as for interleaved channels, otherwise yes."""
+    """Whether two arrays share memory. The answer is exact if that is quick, as for interleaved channels, and otherwise
+    True."""
     try:
         return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]  # any number is allowed
     except np.exceptions.TooHardError:

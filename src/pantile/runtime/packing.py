@@ -1,8 +1,8 @@
 """The argument block of a kernel: 8-byte slots, as `codegen.emit` describes them.
 
-The address of an array's elements is that of `a.ctypes.data`, found in a tenth of its two microseconds. In CPython, an
-array is a structure whose first field, after those of every object, is the address of its elements. That is part of
-NumPy's binary interface, which all extensions rely on; it is tested here nevertheless.
+The address of an array's elements is `a.ctypes.data`, which takes two microseconds; here it is found in a tenth of that
+time. In CPython, an array is a structure whose first field, after those of every object, is the address of its
+elements. That is part of NumPy's binary interface, which all extensions rely on; it is nevertheless tested here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _at = ctypes.c_size_t.from_address
 
 
 class Packing:
-    """Packs calls whose arrays have equal shapes and strides: only addresses and numbers differ."""
+    """Packs the arguments of calls whose arrays have equal shapes and strides, so that only addresses and numbers
+    differ."""
 
     def __init__(self, arrays: Sequence[NDArray], numbers: Sequence[DType]) -> None:
         layouts = [struct.pack(f"={2 * a.ndim}q", *a.shape, *element_strides(a)) for a in arrays]
@@ -54,14 +55,14 @@ class Packing:
         return [to_bfloat_bits(v) if k in self._bfloats else v for k, v in enumerate(numbers)]
 
     def pack(self, arrays: Sequence[NDArray], numbers: Sequence[bool | int | float], report: int) -> bytes:
-        """The block; a debug build writes to the address `report`."""
+        """The whole block. Code built for debugging writes to the address `report`."""
         slots = self._slots.copy()
         slots[::2] = addresses(arrays)
         return self._pack(*slots, *self._in_types(numbers), report)
 
 
 def _format(t: DType) -> str:
-    """A number's bits at the start of its slot; integers fill it."""
+    """The struct format of a number's slot. The number's bits are at the start of the slot, and integers fill it."""
     if t.kind == "bfloat":
         return "H6x"
     if t.is_float:
@@ -84,5 +85,5 @@ def _are_structures() -> bool:
     return _of_structures(samples) == _of_attributes(samples)
 
 
-# The address of each array, whose class must be NumPy's own: derived classes may override anything.
+# Returns the address of each array. Their class must be NumPy's own, since derived classes may override anything.
 addresses = _of_structures if _are_structures() else _of_attributes

@@ -1,4 +1,4 @@
-"""Structs in LLVM text whose fields have names: LLVM knows fields by number only."""
+"""Named fields for structs in LLVM text, since LLVM itself only numbers them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,12 @@ FIELD = re.compile(r"(= )?field (\w+)\.(\w+) of (%\w+)")
 
 
 def types(structs: Structs) -> str:
-    """The definitions of the structs."""
+    """LLVM text that defines the structs."""
     return "\n".join(f"%{name} = type {{ {', '.join(t for _, t in fields)} }}" for name, fields in structs.items())
 
 
 def expand_fields(text: str, structs: Structs) -> str:
-    """`field Slot.next of %slot`, as an operand or a value, becomes the address of that field."""
+    """Replace `field Slot.next of %slot`, as an operand or a value, by the address of that field."""
     lines: list[str] = []
 
     def address(use: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""The process's thread pool: object code of `pool_ir` in, the addresses generated kernels call out.
+"""The process's thread pool, which provides the functions of `pool_ir` that generated kernels call.
 
 A kernel calls, as external symbols,
 
@@ -6,17 +6,17 @@ A kernel calls, as external symbols,
     ptr  pantile_scratch_push(i64 bytes)
     void pantile_scratch_pop(ptr memory)
 
-where `body` is `i32 (ptr closure, i64 index, ptr scratch)`. Each index below count is given out once, on up
-to num_threads threads of which the caller is one. A body that returns nonzero ends the region: tasks not yet
-begun are skipped and the first such code is the result. Bodies leave `OUT_OF_MEMORY` (-1) to the pool, which
-returns it when a thread that runs tasks has no memory for its scratch.
+where `body` is `i32 (ptr closure, i64 index, ptr scratch)`. The body runs once for each index below count, on up to
+num_threads threads including the caller. A body that returns nonzero ends the region: tasks that have not begun are
+skipped, and the first such code is the result. Bodies must not return `OUT_OF_MEMORY` (-1), which the pool returns if a
+thread that runs tasks cannot get scratch memory.
 
-Scratch is a stack per thread, 64-byte aligned, its contents undefined: popping frees what was pushed later,
-too; pushing no bytes gives null, as running out of memory does; popping null does nothing.
+Scratch memory is a stack per thread, 64-byte aligned, with undefined contents. Popping also frees what was pushed
+later; pushing 0 bytes returns null, as does running out of memory; popping null does nothing.
 
 There is one pool per process, whose code is cached.
 
-Do not fork from inside a body. From anywhere else a fork is fine, and the child starts workers of its own.
+Do not fork inside a body. A fork anywhere else is fine, and the child starts workers of its own.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ThreadPool:
         _call_in_forked_children(self.symbols["pantile_pool_after_fork"])
 
     def get_num_threads(self) -> int:
-        """The number of threads of a pipeline, including the calling one."""
+        """The number of threads that a pipeline uses, including the calling one."""
         return self._num_threads
 
     def set_num_threads(self, count: int) -> None:
@@ -92,7 +92,8 @@ def pool(compiled: Callable[[], bytes] = compile_pool) -> ThreadPool:
 
 
 def _load(code: bytes) -> dict[str, int]:
-    """Link the object into this process permanently: sleeping workers are inside of its code until the end."""
+    """Link the object into this process permanently, since sleeping workers are inside its code until the process
+    ends."""
     engine = loaded(code)
     addresses = {name: engine.get_function_address(name) for name in EXPORTS}
     engine.detach()
@@ -112,7 +113,7 @@ def _call_in_forked_children(handler: int) -> None:
 
 
 def _default_num_threads() -> int:
-    """The number of threads by the environment, or one per core that this process may use."""
+    """The number of threads from the environment variable, or else one per core that this process may use."""
     text = os.environ.get(THREADS_VARIABLE, "")
     if not text:
         return min(usable_cores(), MAX_THREADS)
@@ -151,7 +152,7 @@ def set_num_threads(count: int) -> None:
 
 
 def checked_num_threads(count: object) -> int:
-    """The number of threads of a call."""
+    """Check a number of threads that a user has given."""
     if type(count) is not int or not 1 <= count <= MAX_THREADS:
         kind = UserError if type(count) is int else UserTypeError
         raise kind(f"the number of threads is {shown(count)}; pass an integer of 1 to {MAX_THREADS}")

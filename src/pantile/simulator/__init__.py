@@ -1,6 +1,6 @@
-"""A GPU simulator for debugging: runs kernels in NumPy with every access checked, and counted on request.
+"""A GPU simulator for debugging. It runs kernels in NumPy, checks every access, and on request counts accesses.
 
-with counting() as counts:          every launch meanwhile adds its Counts
+with counting() as counts:          every launch in this context adds its Counts
     simulate(kernel, scalars, buffers, blocks)
 print(table(counts))
 """

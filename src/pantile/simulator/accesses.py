@@ -1,4 +1,4 @@
-"""Accesses of threads to any kind of memory: reports of failures, and the representation of values in memory."""
+"""Memory accesses of threads: the interface of all memories, failure reports, and how memory represents values."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .races import Clash, Epochs
 
 
 class Around(Protocol):
-    """The batch of blocks being simulated, as memories see it."""
+    """The part of a batch of blocks that memories need."""
 
     kernel_name: str
     first_block: int
-    epoch: int  # of the last barrier
-    epochs: Epochs  # of blocks, and of the warps of each block
+    epoch: int  # the epoch of the last barrier
+    epochs: Epochs  # of each block, and of each warp in it
     last_entries: Entries | None
 
 
 class Entries(NamedTuple):
-    """Of the entries of a touch, the block, counted in the launch, and epochs; at that epoch of the batch."""
+    """A cached result of `who` for a touch. It is valid while the batch is in the given epoch."""
 
     touch: Touch
     epoch: int
@@ -33,7 +33,7 @@ class Entries(NamedTuple):
 
 
 class ThreadAccess(NamedTuple):
-    """A load or store of all active threads: of one element each, or of `lanes`, where a mask holds."""
+    """A load or store by all active threads, each of one element or of `lanes` elements, where the mask is set."""
 
     element: Array
     mask: Array | None
@@ -58,7 +58,7 @@ class ThreadAccess(NamedTuple):
         return place[0], place[1], int(np.broadcast_to(self.element, self.shape)[place])
 
     def masked(self, values: Array, t: DType) -> Array:
-        """The loaded values, 0 where the mask does not hold."""
+        """The loaded values, with 0 where the mask is not set."""
         return values if self.mask is None else np.where(self.mask, values, held(t).type(0))
 
 
@@ -66,22 +66,22 @@ class Buffer(Protocol):
     """Memory that can be loaded from and stored to."""
 
     def load(self, access: ThreadAccess) -> Array:
-        """Load values, in the representation that is computed with."""
+        """Load values in the representation used for computing."""
 
     def store(self, access: ThreadAccess, value: Array, loop: int) -> None:
-        """Store values in the thread loop of that number."""
+        """Store values; `loop` is the number of the thread loop that stores them."""
 
     def combine(self, access: ThreadAccess, value: Array, name: str) -> None:
-        """Combine elements atomically by an operation."""
+        """Combine elements with values atomically; `name` is the operation."""
 
 
 def failure(around: Around, block: int, thread: int | None, message: str) -> SimulationError:
-    """The error of a thread; `block` is counted from the first one of the batch."""
+    """An error in a thread; `block` is counted from the first block of the batch."""
     return SimulationError(around.kernel_name, around.first_block + block, thread, message)
 
 
 def refuse(around: Around, access: ThreadAccess, wrong: Array, message: Callable[[int], str]) -> None:
-    """Raise the error of the first access for which `wrong` holds, with the message for its index."""
+    """Raise an error for the first accessed element for which `wrong` holds, if any; `message` is given its index."""
     failing = access.first(wrong)
     if failing is not None:
         block, thread, index = failing
@@ -89,20 +89,22 @@ def refuse(around: Around, access: ThreadAccess, wrong: Array, message: Callable
 
 
 def is_outside(element: Array, elements: int) -> bool:
-    """Whether some index is not that of an element."""
-    return bool(element.view(f"u{element.itemsize}").max() >= elements)  # negative ones are larger than any number
+    """Whether some index is out of bounds."""
+    return bool(element.view(f"u{element.itemsize}").max() >= elements)  # negative indices become huge as unsigned
 
 
 def check_inside(around: Around, access: ThreadAccess, elements: int, done: str, memory: str) -> None:
-    """Refuse an access beyond the elements of a buffer."""
+    """Raise an error if an access is out of bounds."""
     if is_outside(access.element, elements):
         outside = (access.element < 0) | (access.element >= elements)
         refuse(around, access, outside, lambda k: f"{done} at element {k} of {memory}, where it has {elements}")
 
 
 def who(around: Around, touch: Touch) -> tuple[Array, Epochs]:
-    """The block of each entry, counted in the launch, and its epochs: found once for what the same threads access in
-    turn."""
+    """The block of each entry, counted from the first block of the launch, and its epochs.
+
+    The result is cached for consecutive accesses by the same threads.
+    """
     last = around.last_entries
     if last is not None and last.epoch == around.epoch and last.touch.thread is touch.thread:
         return last.found
@@ -112,7 +114,7 @@ def who(around: Around, touch: Touch) -> tuple[Array, Epochs]:
 
 
 def race(around: Around, name: str, touch: Touch, clash: Clash, verb: str) -> SimulationError:
-    """The error for a race at an entry of a touch."""
+    """The error for a race, which names the racing entry of the touch."""
     block, thread = int(touch.block[clash.entry]), int(touch.thread[clash.entry])
     done = f"{verb} {name} at element {touch.element[clash.entry]}, {clash.before} by"
     if clash.block != around.first_block + block:

@@ -1,7 +1,7 @@
-"""The active threads of a batch of blocks, and which of them access which elements.
+"""The active threads of a batch of blocks, and the elements that each of them accesses.
 
 Many blocks are simulated at a time, with all their threads in lockstep. A value is an array that broadcasts to (blocks,
-threads), or to (blocks, threads, lanes) if it is a vector; a uniform value has size 1 there.
+threads), or to (blocks, threads, lanes) if it is a vector. A uniform value has size 1.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Touch(NamedTuple):
-    """One entry for each element that a statement accesses: its number, and the block and thread that access it.
+    """The elements that a statement accesses. Each access is an entry: an element's index, and its block and thread.
 
-    `chosen` says which of all lanes of all threads these are; None for all.
+    `chosen` is a mask that selects the accessing lanes among all lanes of all threads; None selects all of them.
     """
 
     element: Array
     block: Array  # counted from 0 within the batch
     thread: Array
-    shape: tuple[int, ...]  # that of all lanes of all threads
+    shape: tuple[int, ...]  # the shape over all lanes of all threads
     chosen: Array | None
 
     def values(self, of: Array) -> Array:
-        """The entries of a value."""
+        """Extract from a value the part of each entry."""
         if of.size == 1:
             return np.full(len(self.block), of.reshape(()))
         full = of if of.shape == self.shape else np.broadcast_to(of, self.shape)
         return full.reshape(-1) if self.chosen is None else full[self.chosen]
 
     def spread(self, entries: Array) -> Array:
-        """Entries as a value, which is 0 where nothing was accessed."""
+        """Convert entries to a value, which is 0 in lanes that access nothing; the inverse of `values`."""
         if self.chosen is None:
             return entries.reshape(self.shape)
         result = np.zeros(self.shape, entries.dtype)
@@ -69,7 +69,7 @@ class Active:
         return (int(matching[0][0]), int(matching[0][1])) if len(matching) else None
 
     def lanes(self, mask: Array | None, lanes: int) -> Array | None:
-        """The active lanes of an access that has a mask; None for all."""
+        """The active lanes of an access with an optional mask; None if all lanes of all threads are active."""
         if mask is None and (self.is_whole or lanes == 1):
             return None if self.is_whole else self.mask
         shape = self.mask.shape if lanes == 1 else (*self.mask.shape, lanes)
@@ -88,11 +88,11 @@ class Active:
 
     @cached_property
     def _whole(self) -> dict[int, Touch]:
-        """What is the same for all accesses of so many lanes that have no mask."""
+        """Touches by the active threads without a mask, by number of lanes; only their elements differ."""
         return {}
 
     def _touch(self, mask: Array | None, lanes: int) -> Touch:
-        """A touch of no element yet."""
+        """A touch whose elements are not filled in yet."""
         chosen = self.lanes(mask, lanes)
         shape = self.mask.shape if lanes == 1 else (*self.mask.shape, lanes)
         block, thread = np.nonzero(np.ones(shape, np.bool_) if chosen is None else chosen)[:2]

@@ -1,6 +1,7 @@
 """A batch of blocks of one launch, whose threads execute the statements of a kernel in lockstep.
 
-Threads that do not take a branch, or have left a loop, are inactive meanwhile. That is an error only at a barrier.
+Threads that do not take a branch, or that have left a loop, are inactive until the others are done. Inactive threads
+are an error only at a barrier.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _SHARED_AT_ONCE = 1 << 23  # bytes
 
 
 class BlockBatch:
-    """A batch of blocks from `first_block` on; `unit` is the size of the smallest element in shared memory."""
+    """A batch of blocks beginning with `first_block`; `unit` is the size of the smallest element in shared memory."""
 
     def __init__(
         self,
@@ -58,12 +59,12 @@ class BlockBatch:
         self._scalars: dict[str, Array] = {}
         self._buffers: dict[str, Buffer] = {}
         self._thread_loop: str | None = None
-        self._number = 0  # the number of the thread loop
+        self._number = 0  # the number of the current thread loop
 
     def run(
         self, scalars: Mapping[str, Array], buffers: Mapping[str, Global], accesses: Mapping[int, Accesses]
     ) -> None:
-        """Run the kernel's body in all threads."""
+        """Run the kernel body in all threads."""
         self._scalars = dict(scalars)
         self._buffers = {
             name: GlobalInLaunch(m, accesses.get(id(m)), self, self._traffic) for name, m in buffers.items()
@@ -213,7 +214,7 @@ _EFFECTS: dict[Effect, Callable[[BlockBatch, list[int], Active], None]] = {
 
 
 class Private:
-    """A buffer of which each thread has one. Its representation is that of values, since nothing else sees it."""
+    """A buffer that is private to each thread. It stores values as they are computed, since no other code reads it."""
 
     def __init__(self, name: str, dtype: DType, elements: int, shape: tuple[int, int], around: Around) -> None:
         self._name, self._dtype, self._elements, self._around = name, dtype, elements, around
@@ -247,14 +248,14 @@ class Private:
         raise failure(self._around, 0, None, f"{self._name} is combined atomically, and is each thread's own")
 
     def _same_for_all(self, access: ThreadAccess, action: str) -> int | None:
-        """The one element that all threads access, if the index is uniform, after a check that it is one."""
+        """Check the bounds of an access. Return the one element that all threads access, if the index is uniform."""
         if access.element.size == 1 and access.lanes == 1 and 0 <= (k := int(access.element.item())) < self._elements:
             return k
         check_inside(self._around, access, self._elements, f"{self._name} is {action}", "registers")
         return None
 
     def _place(self, access: ThreadAccess) -> tuple[Array, Array, Array]:
-        """The position of each lane of each thread; inactive ones have an arbitrary one."""
+        """The position in `_data` of each lane of each thread; arbitrary for inactive lanes."""
         blocks, threads = self._data.shape[1:]
         inner = (1,) * (len(access.shape) - 2)
         return (
@@ -267,7 +268,8 @@ class Private:
 def simulate(
     kernel: Kernel, scalars: Sequence[Number], buffers: Sequence[Global], blocks: int, index_bits: int = 32
 ) -> None:
-    """Run a kernel on global memory, given its captures in order; undefined behaviour is a SimulationError."""
+    """Run a kernel on global memory; `scalars` and `buffers` are its captures in order. Undefined behavior raises a
+    SimulationError."""
     if kernel.threads % WARP_SIZE or not 0 < kernel.threads <= MOST_THREADS:
         raise InternalError(f"kernel {kernel.name} has blocks of {kernel.threads} threads")
     launch = _Launch(kernel, scalars, buffers, blocks, index_bits)
@@ -309,7 +311,7 @@ def _batches(blocks: int, kernel: Kernel) -> Iterable[tuple[int, int]]:
 
 
 def _accesses(kernel: Kernel, buffers: Mapping[str, Global]) -> dict[int, Accesses]:
-    """The access histories of the memories that the kernel stores to, by id."""
+    """The access histories of the memories that the kernel stores to, by the id of the memory."""
     stored = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
     memories = {id(m): m for name, m in buffers.items() if name in stored}
     return {k: Accesses(len(m.data), kernel.threads, across_blocks=True) for k, m in memories.items()}

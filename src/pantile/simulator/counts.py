@@ -1,4 +1,4 @@
-"""Counters of a launch, by which kernels are compared without a GPU."""
+"""Counters of a launch, which let one compare kernels without a GPU."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ class Counts:
         return Counts(kernel.name, blocks, kernel.threads, kernel.shared, estimated_registers(kernel))
 
     def occupancy(self, capability: str = "sm_90") -> Occupancy:
-        """The occupancy of this launch on a GPU of that compute capability, by its LLVM name."""
+        """The occupancy of this launch on a GPU; `capability` is its LLVM name, such as sm_90."""
         return occupancy(self.threads, self.shared_bytes, self.registers, capability)
 
 
 def occupancy(threads: int, shared: int, registers: int, capability: str = "sm_90") -> Occupancy:
-    """The occupancy for so many threads per block, bytes of shared memory per block and registers per thread."""
+    """The occupancy for this number of threads per block, bytes of shared memory per block, and registers per
+    thread."""
     return occupancy_of(capability, threads, shared, registers)
 
 
@@ -47,7 +48,7 @@ _collecting: ContextVar[list[Counts] | None] = ContextVar("counts", default=None
 
 @contextmanager
 def counting() -> Iterator[list[Counts]]:
-    """Collect counters of all launches simulated meanwhile, in order; otherwise nothing is counted."""
+    """Collect the counters of all launches simulated in this context, in order. Outside of it, nothing is counted."""
     counts: list[Counts] = []
     before = _collecting.set(counts)
     try:
@@ -66,7 +67,7 @@ def new_counts(kernel: Kernel, blocks: int) -> Counts | None:
 
 
 def table(counts: Sequence[Counts], capability: str = "sm_90") -> str:
-    """The counters as a table with a line for each launch."""
+    """Format the counters as a table with a line for each launch."""
     rows = [_HEAD, *(_row(c, capability) for c in counts)]
     widths = [max(len(row[k]) for row in rows) for k in range(len(_HEAD))]
     return "\n".join(

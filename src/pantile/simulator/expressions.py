@@ -1,7 +1,7 @@
-"""Expressions of a kernel, evaluated for all active threads at once with the semantics of the reference evaluator.
+"""Evaluation of kernel expressions for all active threads at once, with the semantics of the reference evaluator.
 
-An expression is prepared once: its nodes in order, operands first. Indices have the width that they have on the device,
-so that overflows show.
+An expression is prepared once: its nodes are put in evaluation order, operands first. Indices are as wide as on the
+device, so that the simulation exposes overflows.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _Rule = Callable[[Scope, list[Array]], Array]
 class Prepared(NamedTuple):
     """The nodes of an expression in evaluation order, as functions of the values of earlier ones."""
 
-    root: Expr  # alive while its id is a key
-    constants: tuple[Array | None, ...]  # the values of nodes that are constants
-    steps: tuple[tuple[int, _Rule, tuple[int, ...]], ...]  # of the others
+    root: Expr  # kept alive, because its id is a key
+    constants: tuple[Array | None, ...]  # the values of constant nodes
+    steps: tuple[tuple[int, _Rule, tuple[int, ...]], ...]  # the evaluation of the other nodes
     operations: Counter[str]  # operations of one thread, by kind
 
     def value(self, scope: Scope) -> Array:
@@ -109,7 +109,7 @@ class Expressions:
         return make(self, e)
 
     def number(self, value: Number | Array, dtype: DType) -> Array:
-        """A number for all threads, or one for each block, in its type."""
+        """Convert a number for all threads, or an array with one number per block, to a value of the type."""
         t, number = self._type(dtype), np.asarray(value).reshape(-1, 1)
         return rounded(number.astype(np.float64), t) if t.is_float else number.astype(held(t))
 
@@ -184,7 +184,8 @@ _RULES: dict[type[Expr], Callable[[Expressions, Any], _Rule]] = {
 
 
 def _operands(e: Expr) -> tuple[Expr, ...]:
-    """What is evaluated before an expression. Instructions load matrices themselves, and take where these begin."""
+    """The expressions to evaluate before `e`. An instruction loads its matrix operands itself: for these, only the
+    index of the first row is evaluated."""
     if not isinstance(e, Instruction):
         return e.operands
     operands = zip(spec_of(e.name).operands, e.args, strict=True)
@@ -192,7 +193,7 @@ def _operands(e: Expr) -> tuple[Expr, ...]:
 
 
 def _kind(e: Expr) -> str | None:
-    """The kind of an operation that a thread executes."""
+    """The kind under which an operation of a thread is counted; None if it is not counted."""
     if isinstance(e, Cast):
         return "convert"
     if isinstance(e, Instruction):

@@ -1,4 +1,4 @@
-"""Global memory: arrays of the caller, and buffers that the host part allocates, which live during the whole call."""
+"""Global memory: the caller's arrays, and buffers that the host part allocates. All of them live for a whole call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _strided = np.lib.stride_tricks.as_strided
 class Global:
     """A buffer in global memory.
 
-    Elements are counted from an array's data pointer: with negative strides, some numbers are negative.
+    Elements are numbered from the array's data pointer, so with negative strides some numbers are negative.
     """
 
     name: str
@@ -45,12 +45,12 @@ class Global:
 
     @staticmethod
     def fresh(name: str, dtype: DType, elements: int) -> Global:
-        """Allocate a buffer of which no element is initialized."""
+        """Allocate an uninitialized buffer."""
         return Global(name, dtype, np.zeros(elements, dtype.numpy), written=np.zeros(elements, np.bool_))
 
     @staticmethod
     def of_array(name: str, dtype: DType, array: Array, writable: bool) -> Global:
-        """The memory of an array with any strides, in place. A `writable` array is uninitialized."""
+        """Wrap the memory of an array with any strides, without a copy. A `writable` array counts as uninitialized."""
         if array.size == 0:
             return Global.fresh(name, dtype, 0)
         size = array.itemsize
@@ -68,7 +68,8 @@ class Global:
 def _own_elements(span: int, shape: Sequence[int], steps: Sequence[int]) -> Array:
     """The mask of an array's own elements.
 
-    Dims may repeat elements, and have more of them than memory has: each is covered by doubling.
+    Strides may make dims overlap, so that there are more indices than memory has elements. Each dim is therefore
+    covered by doubling, not index by index.
     """
     mask = np.zeros(span, np.bool_)
     mask[0] = True
@@ -136,7 +137,7 @@ class GlobalInLaunch:
         COMBINE[name](m.data, place, to_memory(by.values(value), m.dtype))
 
     def _checked(self, access: ThreadAccess, action: str) -> Array:
-        """The positions of the accessed elements in memory, after a check that they are its own."""
+        """The positions of the accessed elements in memory. Raises an error if some are not elements of the array."""
         m = self._memory
         place: Array = access.element.astype(np.int64) - m.low
         if m.legal is None and not is_outside(place, len(m.data)):

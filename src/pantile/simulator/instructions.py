@@ -1,8 +1,9 @@
-"""Instructions that the threads of a warp or of a warpgroup execute together, by what they mean.
+"""Execution of the instructions that the threads of a warp or of a warpgroup execute together.
 
-The elements of the operands are collected from the lanes and registers that layouts say, or from where matrices lie in
-shared memory, the loop nest of the instruction is run on them for all warps at once, and the elements of the result are
-distributed as its layout says. What is said of warps here is true of warpgroups where these execute an instruction.
+The elements of the operands are collected from the lanes and registers given by their layouts, or from matrices in
+shared memory. The loop nest that defines the instruction then runs on them for all warps at once, and the elements of
+the result are distributed to lanes and registers by its layout. In this module, "warp" stands for warpgroup where a
+warpgroup executes the instruction.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ _THREADS = {ThreadGroup.WARP: WARP_SIZE, ThreadGroup.WARPGROUP: WARPGROUP}
 
 
 def execute(e: Instruction, args: list[Array], buffers: Mapping[str, Buffer], active: Active, around: Around) -> Array:
-    """The result of an instruction in every thread.
+    """Execute an instruction and return its result in every thread.
 
-    Where a warp executes it together, all of its threads must be active: a GPU waits for them, or the result is
-    undefined.
+    If a warp executes it together, all threads of the warp must be active: otherwise a GPU waits for them, or the
+    result is undefined.
     """
     spec = spec_of(e.name)
     if spec.meaning is None or spec.result is None or spec.result.layout is None:
@@ -61,7 +62,8 @@ def execute(e: Instruction, args: list[Array], buffers: Mapping[str, Buffer], ac
 
 
 def check_whole(spec: InstructionSpec, active: Active, around: Around) -> Array:
-    """Refuse an instruction that not all lanes of a warp execute; the warps of each block that do."""
+    """Raise an error if only some lanes of a warp execute an instruction. Return a mask of the warps of each block that
+    execute it."""
     threads = _THREADS[spec.group]
     if active.mask.shape[1] % threads:
         raise failure(around, 0, None, f"there are no {threads} threads to execute {spec.name} together")
@@ -75,11 +77,11 @@ def check_whole(spec: InstructionSpec, active: Active, around: Around) -> Array:
     raise failure(around, block, present, text)
 
 
-# Elements have the axes (warps, elements of a vector that are treated alike, dims of the box ...).
+# Arrays of elements have the axes (warps, vector lanes that are treated alike, dims of the box ...).
 
 
 def _collected(value: Array, layout: Layout, shape: tuple[int, ...], threads: int) -> Array:
-    """The elements of an operand, by the lanes and registers that hold them."""
+    """Collect the elements of an operand from the lanes and registers that hold them."""
     lanes = value.shape[2] if value.ndim == 3 else 1
     alike = lanes if layout.count(Unit.REGISTER) == 1 else 1
     whole = np.broadcast_to(value, (*shape, *value.shape[2:]))
@@ -97,8 +99,8 @@ def _matrix(
     active: Active,
     around: Around,
 ) -> Array:
-    """The elements of a matrix in shared memory that begins with the row at operand `k`, read by the threads of each
-    warpgroup in equal parts."""
+    """Load a matrix from shared memory; operand `k` is its first row. Each thread of a warpgroup reads an equal part of
+    it."""
     row = e.args[k]
     buffer = buffers[row.buffer] if isinstance(row, Load) else None
     if not isinstance(buffer, SharedBuffer):
@@ -121,7 +123,7 @@ def _matrix(
 
 
 def _distributed(elements: Array, layout: Layout, threads: int) -> Array:
-    """The registers of all lanes that hold these elements."""
+    """Distribute elements to the registers of all lanes; the inverse of `_collected`."""
     warps, alike = elements.shape[:2]
     registers = np.zeros((warps, threads, layout.count(Unit.REGISTER), alike), elements.dtype)
     place = _places(layout)
@@ -137,14 +139,15 @@ def _places(layout: Layout) -> Place:
 
 
 class _Execution:
-    """A loop nest, run by all warps at once. Values have the axes (warps, alike, loops ...), or those of loops alone.
+    """A loop nest that all warps run at once. Values have the axes (warps, alike, loops ...), or only those of loops.
 
-    Loops over dims of what is stored are axes; other loops, over the terms of a sum, run one iteration after the other.
+    Loops over the dims of the stored result become axes. Other loops, over the terms of a sum, run iteration by
+    iteration.
     """
 
     def __init__(self, spec: InstructionSpec, active: Active, around: Around) -> None:
         self._spec, self._around = spec, around
-        self.threads = _THREADS.get(spec.group, WARP_SIZE)  # that execute it together
+        self.threads = _THREADS.get(spec.group, WARP_SIZE)  # the number that execute the instruction together
         self._active: Array = active.mask.reshape(-1, self.threads)[:, 0]
         self._warps_per_block = active.mask.shape[1] // self.threads
         self.warps = len(self._active)
@@ -153,7 +156,7 @@ class _Execution:
         self._axes = 0  # the number of loops that are axes
 
     def run(self, s: Stmt, axes: tuple[For, ...]) -> None:
-        """Run a statement inside of loops that are axes."""
+        """Run a statement; `axes` are the enclosing loops that are axes."""
         if isinstance(s, For) and _depends(s):
             self.run(s.body, (*axes, s))
         elif isinstance(s, For):
@@ -201,7 +204,7 @@ class _Execution:
         return gathered.reshape(warps, alike, *indices[0].shape[2:])
 
     def _inside(self, e: Load, index: Array, extent: int) -> Array:
-        """An index that operands give. Warps that are not active may have any."""
+        """Check the bounds of an index that is computed from operands. In inactive warps, it may have any value."""
         wrong = ((index < 0) | (index >= extent)) & self._active.reshape(-1, *[1] * (index.ndim - 1))
         if wrong.any():
             place = np.argwhere(wrong)[0]
@@ -212,7 +215,7 @@ class _Execution:
 
 
 def _depends(loop: For) -> bool:
-    """Whether the loop is over a dim of what is stored in it."""
+    """Whether the loop runs over a dim of the buffer that it stores to."""
     return any(loop.var in names(i) for s in statements(loop) if isinstance(s, Store) for i in s.indices)
 
 

@@ -1,7 +1,7 @@
-"""Matrices in shared memory that warpgroups multiply while their threads go on.
+"""Matrices in shared memory that warpgroups multiply asynchronously.
 
-A product is in flight from its instruction until the warpgroup has waited for it; nobody may write to its matrices
-meanwhile. The tensor cores see what a thread has written once that thread has fenced it.
+A product is in flight from its instruction until the warpgroup has waited for it. While it is in flight, no thread may
+write to its matrices. The tensor cores see what a thread has written only after that thread has executed a fence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WARPGROUP = WARPS * WARP_SIZE  # threads
 
 
 class _Read(NamedTuple):
-    """A matrix of a product in flight, by its entries: the units, who reads them, and the number of the product."""
+    """A matrix of a product in flight. For each entry: the unit, the thread that reads it, and the product's number."""
 
     place: Array
     by: Touch
@@ -26,20 +26,20 @@ class _Read(NamedTuple):
 
 
 class MatrixReads:
-    """The matrices in flight of a batch of blocks. A warpgroup counts its products from 1 on."""
+    """The matrices that products in flight read, in a batch of blocks. A warpgroup numbers its products from 1."""
 
     def __init__(self, blocks: int, units: int, threads: int) -> None:
         self._begun = np.zeros((blocks, -(-threads // WARPGROUP)), np.int32)
         self._reads: list[_Read] = []
-        self._readers = np.zeros(blocks * units, np.int32)  # the matrices in flight that a unit is of
+        self._readers = np.zeros(blocks * units, np.int32)  # the number of matrices in flight that contain a unit
         self.unfenced = np.zeros(blocks * units, np.bool_)
 
     def are_read(self, place: Array) -> Array:
-        """Which units are of matrices in flight."""
+        """Whether each unit belongs to a matrix in flight."""
         return self._readers[place] > 0
 
     def begin(self, place: Array, by: Touch) -> None:
-        """Note units of a matrix of the product that the warpgroups begin next."""
+        """Record units of a matrix of the product that the warpgroups begin next."""
         self._reads.append(_Read(place, by, self._begun[by.block, by.thread // WARPGROUP] + 1))
         np.add.at(self._readers, place, 1)
 
@@ -47,7 +47,8 @@ class MatrixReads:
         self._begun[active.mask[:, ::WARPGROUP]] += 1
 
     def wait(self, active: Active, products: int) -> list[tuple[Array, Touch]]:
-        """Complete all but the last products of these warpgroups; the units that these have read until now."""
+        """Complete all but the last `products` products of these warpgroups. Return the units that the completed ones
+        have read."""
         done, left = list[tuple[Array, Touch]](), list[_Read]()
         for r in self._reads:
             last = self._begun[r.by.block, r.by.thread // WARPGROUP] - products

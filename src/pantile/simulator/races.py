@@ -1,11 +1,12 @@
-"""Data race detection: the last accesses of each element of memory.
+"""Data race detection, which records the last accesses of each element of memory.
 
-Two threads of a block race where both touch a place, at least one of them writes it, and no barrier is in between; if
-they are lanes of one warp, a barrier of that warp will do. Two
-blocks race where both touch a place in one launch and one of them writes it, whatever barriers there are. What several
-write is no race where it does not matter who is the last: threads of a block may write equal bits in one and the same
-thread loop, and blocks may write equal bits, which overlapping tiles do. Nor do threads and blocks race that combine a
-place atomically, all of them; with plain reads and writes they do.
+Two threads of a block race if both access an element, at least one of them writes it, and no barrier lies between the
+accesses. A barrier of the block always separates them; a barrier of a warp does if both are lanes of that warp. Two
+blocks race if both access an element in one launch and at least one of them writes it, whatever barriers there are.
+
+Writes do not race if their order does not matter: threads of a block may write equal bits in the same thread loop, and
+blocks may write equal bits, as overlapping tiles do. Atomic updates of the same element do not race with each other,
+but they do race with plain reads and writes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _NOBODY, _MANY = -1, -2
 
 
 class Clash(NamedTuple):
-    """An entry of a touch that races: which one, what was done there before, and by whom."""
+    """A race: the index of the racing entry of a touch, the kind of the earlier access, and who made that access."""
 
     entry: int
     before: str
@@ -30,31 +31,32 @@ class Clash(NamedTuple):
 
 
 class Epochs(NamedTuple):
-    """When the last barriers of blocks and of their warps were, as all barriers are counted; or those of each entry."""
+    """The epochs of the last barrier of each block and of each warp in it, or of each entry of a touch. Barriers of the
+    launch are numbered, and an epoch is the number of one."""
 
     block: Array
     warp: Array
 
     def of(self, block: Array, thread: Array) -> Epochs:
-        """Those of threads."""
+        """The epochs of the given threads."""
         return Epochs(self.block[block], self.warp[block, thread // WARP_SIZE])
 
 
 class _Now(NamedTuple):
-    """What the marks of earlier accesses are compared with."""
+    """The state that the marks of earlier accesses are compared with."""
 
     thread: Array
     epochs: Epochs
-    mine: Array  # the marks of accesses that threads make now
-    before: Array  # marks below are of accesses before the last barrier of the block
-    some_warps: bool  # whether some warp has had a barrier since
+    mine: Array  # the marks of the current accesses
+    before: Array  # smaller marks belong to accesses before the last barrier of the block
+    some_warps: bool  # whether some warp has passed a barrier of its own since
 
 
 class Accesses:
     """The last accesses of each element.
 
-    The mark of an access is `epoch*_who + who`, where the epoch is that of the thread's last barrier; marks grow with
-    time. A thread is itself, number `threads + w` stands for several threads of warp w, and the last number for threads
+    The mark of an access is `epoch*_who + who`, where `epoch` is that of the thread's last barrier, so marks grow with
+    time. `who` is a thread's number, or `threads + w` for several threads of warp w, or the largest number for threads
     of several warps.
     """
 
@@ -64,21 +66,21 @@ class Accesses:
         self._who = self._many + 1
         self._written = np.zeros(places, np.int64)
         self._loop = np.zeros(places, np.int32)
-        self._combined: Array | None = None  # whether an element was last written atomically, once one is
+        self._combined: Array | None = None  # whether the last write to each element was atomic; None before the first
         self._writer = np.full(places if across_blocks else 0, _NOBODY, np.int32)
         self._read: Array | None = None  # allocated at the first read
         self._reader = np.zeros(0, np.int32)
         self._last: _Now | None = None
 
     def read(self, place: Array, by: Touch, block: Array, epochs: Epochs) -> Clash | None:
-        """Note reads; `block` and `epochs` are those of each entry."""
+        """Record reads, unless they race; `block` and `epochs` are those of each entry."""
         clash = self._clash_with_writes(place, block, by, epochs, np.True_)
         if clash is None:
             self._note_reads(place, block, by, epochs)
         return clash
 
     def write(self, place: Array, by: Touch, block: Array, epochs: Epochs, loop: int, same: Array) -> Clash | None:
-        """Note writes in a thread loop; `same` tells where they change nothing."""
+        """Record writes in a thread loop, unless they race; `same` is a mask of writes that change nothing."""
         mark = self._now(by.thread, epochs).mine
         unlike = ~same
         clash = self._clash_with_writes(place, block, by, epochs, unlike | (self._loop[place] != loop), unlike)
@@ -94,7 +96,7 @@ class Accesses:
         return clash
 
     def combine(self, place: Array, by: Touch, block: Array, epochs: Epochs) -> Clash | None:
-        """Note atomic writes, of which several threads may make some to one element."""
+        """Record atomic updates, unless they race; several threads may update the same element."""
         if self._combined is None:
             self._combined = np.zeros(len(self._written), np.bool_)
         plain = ~self._combined[place]
@@ -111,7 +113,8 @@ class Accesses:
         return clash
 
     def overwritten(self, place: Array, by: Touch, block: Array, epochs: Epochs, unlike: Array) -> Clash | None:
-        """After writes: an entry whose element another entry has changed, as the mask `unlike` tells."""
+        """Find an entry whose element another entry of the same write has overwritten. `unlike` is a mask of entries
+        whose element no longer has the bits that they wrote."""
         if not unlike.any():
             return None
         others = self._written[place] != self._now(by.thread, epochs).mine
@@ -120,7 +123,7 @@ class Accesses:
         return self._found(unlike & others, "written", place, block)
 
     def arrived(self, place: Array, thread: Array, epochs: Epochs) -> None:
-        """Note asynchronous copies as writes when threads wait for them."""
+        """Record asynchronous copies as writes when threads have waited for them."""
         self._written[place] = self._mark(thread, epochs)
 
     def writer(self, place: Array) -> Array:
@@ -133,7 +136,7 @@ class Accesses:
         return mark
 
     def _now(self, thread: Array, epochs: Epochs) -> _Now:
-        """That of threads, which often make several accesses in turn."""
+        """The state for accesses by these threads, cached because they often make several consecutive accesses."""
         now = self._last
         if now is None or now.thread is not thread or now.epochs is not epochs:
             some_warps = bool((epochs.warp != epochs.block).any())
@@ -142,7 +145,7 @@ class Accesses:
         return now
 
     def _is_unordered(self, last: Array, by: Touch, epochs: Epochs) -> Array:
-        """Whether no barrier is between the accesses with these marks and those of other threads now."""
+        """Whether no barrier separates earlier accesses, given by their marks, from current ones by other threads."""
         now = self._now(by.thread, epochs)
         unordered: Array = last >= now.before
         if now.some_warps:
@@ -152,12 +155,12 @@ class Accesses:
         return unordered
 
     def _warp(self, who: Array) -> Array:
-        """The warp of a thread or of several threads; -1 for several warps."""
+        """The warp that the `who` of a mark belongs to; -1 if it stands for several warps."""
         warp = np.where(who < self._threads, who // WARP_SIZE, who - self._threads)
         return np.where(who == self._many, -1, warp)
 
     def _note(self, marks: Array, place: Array, by: Touch, epochs: Epochs) -> None:
-        """Note accesses of which several threads may make some to one element."""
+        """Record accesses; several threads may access the same element."""
         mine = self._now(by.thread, epochs).mine
         last = marks[place]
         unordered = self._is_unordered(last, by, epochs)
@@ -168,7 +171,7 @@ class Accesses:
             mine = np.where(unordered, several, mine)
         marks[place] = mine
         won = marks[place]
-        lost = np.flatnonzero(won != mine)  # another entry has the same element
+        lost = np.flatnonzero(won != mine)  # entries whose mark was overwritten by another entry for the same element
         if len(lost):
             won, warp = won[lost], self._warp(mine[lost] % self._who)
             is_same = (self._warp(won % self._who) == warp) & (warp >= 0)

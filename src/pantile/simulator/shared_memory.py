@@ -1,5 +1,5 @@
-"""Shared memory of a block. Buffers with disjoint live ranges may share it, but must not see each other's
-values."""
+"""The shared memory of a block. Buffers with disjoint live ranges may occupy the same bytes, but must not read each
+other's values."""
 
 from __future__ import annotations
 
@@ -27,33 +27,34 @@ from .traffic import Traffic
 
 
 class SharedMemory:
-    """The shared memory of all blocks of a batch, in units that are as long as the smallest element in it."""
+    """The shared memory of all blocks of a batch. It is divided into units of the size of the smallest element in
+    it."""
 
     def __init__(self, blocks: int, size: int, unit: int, threads: int) -> None:
         self.size, self.unit, self.warps = size, unit, threads // WARP_SIZE
         self.units = -(-size // unit)
         self.bytes = np.zeros((blocks, size), np.uint8)
-        self.owner = np.zeros(blocks * self.units, np.int32)  # the buffer whose value a unit holds; 0 for none
-        self.names = [""]  # names of buffers, by number
+        self.owner = np.zeros(blocks * self.units, np.int32)  # the number of the buffer that wrote a unit; 0 for none
+        self.names = [""]  # the names of buffers, by number
         self.accesses = Accesses(blocks * self.units, threads, across_blocks=False)
         self.copies = Copies(blocks, self.units, threads)
         self.matrices = MatrixReads(blocks, self.units, threads)
 
     def fence_proxy(self, active: Active) -> None:
-        """Show the units that read matrices what threads have written and what has arrived of their copies."""
+        """Make the writes of these threads, and their copies that have arrived, visible to the tensor cores."""
         place = np.flatnonzero(self.matrices.unfenced)
         block, thread = place // self.units, self.accesses.writer(place)
         is_fenced = active.mask[block, thread] & (self.copies.group[place] == 0)
         self.matrices.unfenced[place[is_fenced]] = False
 
     def wait_matrices(self, active: Active, products: int, epochs: Epochs) -> None:
-        """Complete products of matrices; others see these as read at this time."""
+        """Complete products of matrices. To other threads, their matrices count as read at this time."""
         for place, by in self.matrices.wait(active, products):
             self.accesses.read(place, by, by.block, epochs.of(by.block, by.thread))
 
 
 class SharedBuffer:
-    """A buffer in shared memory. Each time it is allocated, it is a new, uninitialized one."""
+    """A buffer in shared memory. Each allocation makes a new, uninitialized buffer."""
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class SharedBuffer:
         traffic: Traffic | None,
         apart: int = 0,
     ) -> None:
-        """With `apart`, each warp has as much of it, so many bytes behind that of the warp before."""
+        """If `apart` is not 0, each warp has its own copy of the buffer, `apart` bytes after the previous warp's."""
         self.memory, self._around, self._traffic = memory, around, traffic
         self._name, self._dtype, self._elements, self._offset = name, dtype, elements, offset
         end = offset + elements * dtype.bytes + apart * (memory.warps - 1)
@@ -77,7 +78,7 @@ class SharedBuffer:
             raise failure(around, 0, None, f"{name}, of {dtype}, is at byte {offset} of shared memory: not aligned")
         self._data = memory.bytes[:, offset:end].view(dtype.numpy)
         self._apart = apart // dtype.bytes
-        self._parts = dtype.bytes // memory.unit  # units of an element
+        self._parts = dtype.bytes // memory.unit  # units per element
         self._number = len(memory.names)
         memory.names.append(name)
 
@@ -88,7 +89,7 @@ class SharedBuffer:
         return self._loaded(touch)
 
     def load_matrix(self, access: ThreadAccess) -> Array:
-        """Load elements of a matrix that warpgroups begin to multiply; each thread stands for some of them."""
+        """Load elements of a matrix that warpgroups begin to multiply; each thread loads some of them."""
         touch = self._read(access)
         matrices = self.memory.matrices
         for place in self._places(touch):
@@ -100,14 +101,14 @@ class SharedBuffer:
         return self._loaded(touch)
 
     def is_aligned(self, element: Array, bytes_: int) -> bool:
-        """Whether elements begin at multiples of so many bytes."""
+        """Whether all of these elements are aligned to this number of bytes."""
         return not ((self._offset + element * self._dtype.bytes) % bytes_).any()
 
     def _loaded(self, touch: Touch) -> Array:
         return touch.spread(from_memory(self._data[touch.block, self._at(touch)], self._dtype))
 
     def _read(self, access: ThreadAccess) -> Touch:
-        """The entries of a load, which is checked."""
+        """Check and record a load, and return its entries."""
         touch = self._touch(access, "read")
         by = who(self._around, touch)
         for place in self._places(touch):
@@ -165,14 +166,14 @@ class SharedBuffer:
         return access.touch()
 
     def _at(self, touch: Touch) -> Array:
-        """The elements, counted from that of the first warp."""
+        """The accessed elements, counted from the beginning of the first warp's copy of the buffer."""
         if not self._apart:
             return touch.element
         at: Array = touch.element + touch.thread // WARP_SIZE * self._apart
         return at
 
     def _places(self, touch: Touch) -> list[Array]:
-        """The units of each entry: all first ones, all second ones, and so on."""
+        """The units of each entry: first the first unit of all entries, then the second unit, and so on."""
         first = touch.block * self.memory.units + self._offset // self.memory.unit + self._at(touch) * self._parts
         return [first + part for part in range(self._parts)]
 
@@ -184,7 +185,7 @@ class SharedBuffer:
         return failure(self._around, block, thread, text)
 
     def _check_unread(self, touch: Touch, place: Array) -> None:
-        """Refuse to write to matrices that are being multiplied."""
+        """Raise an error for a write to a matrix that is being multiplied."""
         wrong = self.memory.matrices.are_read(place)
         if wrong.any():
             entry = int(np.argmax(wrong))
@@ -203,18 +204,18 @@ class SharedBuffer:
 class Copies:
     """The asynchronous copies of a batch of blocks.
 
-    A thread counts its groups from 1 on; a copy belongs to the group that the thread will commit next.
+    A thread numbers its groups from 1. A copy belongs to the group that its thread will commit next.
     """
 
     def __init__(self, blocks: int, units: int, threads: int) -> None:
         self._units = units
         self._ended = np.zeros((blocks, threads), np.int32)
-        self.group = np.zeros(blocks * units, np.int32)  # group of the copy in flight to a unit; 0 for none
-        self._thread = np.zeros(blocks * units, np.int32)  # the thread that issued it
+        self.group = np.zeros(blocks * units, np.int32)  # the group of the copy in flight to a unit; 0 for none
+        self._thread = np.zeros(blocks * units, np.int32)  # the thread that issued that copy
         self._any = False
 
     def are_coming(self, place: Array) -> bool:
-        """Whether copies to some units are in flight."""
+        """Whether a copy to some of these units is in flight."""
         return self._any and bool(self.group[place].any())
 
     def begin(self, place: Array, by: Touch) -> None:
@@ -226,7 +227,8 @@ class Copies:
         self._ended[active.mask] += 1
 
     def wait(self, active: Active, groups: int, epochs: Epochs, accesses: Accesses) -> None:
-        """Complete all but the last groups of these threads; others see their elements as written at this time."""
+        """Complete all but the last `groups` groups of these threads. To other threads, their elements count as written
+        at this time."""
         coming = np.flatnonzero(self.group)
         block, thread = coming // self._units, self._thread[coming]
         arrived = active.mask[block, thread] & (self.group[coming] <= self._ended[block, thread] - groups)

@@ -1,9 +1,9 @@
 """Memory traffic: sectors of global memory, and bank conflicts in shared memory.
 
-A warp's 32 threads access memory together. Global memory is moved in sectors of 32 bytes, and an access moves all
-sectors that some active thread needs a byte of. Shared memory has 32 banks of 4 bytes, each of which gives one
-word per pass; threads that want the same word share it. Eight bytes per thread take two halves of a warp, sixteen four
-quarters. A vector whose lanes are neighbours in memory is one access, any other one access per lane.
+The 32 threads of a warp access memory together. Global memory moves in sectors of 32 bytes, and an access moves every
+sector of which some active thread needs a byte. Shared memory has 32 banks of 4 bytes. Each bank serves one word per
+pass, and threads that need the same word share it. An access of 8 bytes per thread is served in two half-warps, and one
+of 16 bytes in four quarters. A vector with contiguous lanes is one access; any other vector is one access per lane.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOTHING = np.iinfo(np.int64).max
 
 
 class Traffic:
-    """Sums over all accesses of a launch, by kind: load or store."""
+    """Sums over all accesses of a launch, by kind of access: load or store."""
 
     def __init__(self) -> None:
         self.global_accesses: Counter[str] = Counter()  # requests of warps
@@ -51,19 +51,19 @@ class Traffic:
 
 
 def sectors(access: ThreadAccess, size: int) -> Array:
-    """How many sectors of global memory each warp requests."""
+    """The number of sectors of global memory that each warp requests."""
     return sum((_sectors(bytes_, width) for bytes_, width in _requests(access, 0, size)), np.array(0))
 
 
 def _sectors(bytes_: Array, width: int) -> Array:
     warps = bytes_.reshape(-1, WARP_SIZE)
-    # The first and the last sector: an access is no longer than a sector.
+    # Looking at the first and last byte suffices, since an access is no longer than a sector.
     ends = np.concatenate([warps, np.where(warps == _NOTHING, _NOTHING, warps + width - 1)], axis=1)
     return _distinct(np.where(ends == _NOTHING, _NOTHING, ends // SECTOR))
 
 
 def _requests(access: ThreadAccess, offset: int, size: int) -> list[tuple[Array, int]]:
-    """The requests of warps: for each thread the first byte, and how many bytes it accesses."""
+    """The requests of warps. Each has the first byte that each thread accesses, and the number of bytes per thread."""
     index = np.broadcast_to(access.element, access.shape).astype(np.int64)
     chosen = access.active.lanes(access.mask, access.lanes)
     start = index * size + offset
@@ -78,7 +78,7 @@ def _requests(access: ThreadAccess, offset: int, size: int) -> list[tuple[Array,
 
 
 def _new_in_rows(rows: Array) -> tuple[Array, Array]:
-    """Sorted rows, and a mask of the first occurrence of each number."""
+    """Sort each row. Return the sorted rows, and a mask of the first occurrence of each number."""
     ordered = np.sort(rows, axis=1)
     new = np.ones(ordered.shape, np.bool_)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]

@@ -1,9 +1,11 @@
 """Compilation targets, as the whole compiler knows them.
 
-kinds         of loops and of memory: those that schedules name, that plans and loop IR have
-description   the value: architecture, vectors, registers, cache line, indices, and which of those kinds it has
-gpu           what all of NVIDIA's GPUs have in common
-known         this machine's, and others by name
+kinds         the kinds of loops and of memory that schedules, plans and loop IR name
+description   `Target`: architecture, vectors, registers, cache line, index width, and the kinds that it supports;
+              the host's target, and others by name
+gpu           facts that hold for all NVIDIA GPUs
+layout        which register of which thread holds an element
+mma, wgmma    the matrix instructions of tensor cores
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""`Target`: the machine that schedules, loops and code are made for, a frozen value. Every host compiles for any
-target."""
+"""`Target`: a frozen value that describes the machine to compile for. Every host compiles for every target."""
 
 from __future__ import annotations
 
@@ -17,11 +16,11 @@ from .wgmma import CAPABILITY as OF_WARPGROUPS
 LINE = 64  # bytes
 INDEX_BITS = 64
 MANY, FEW = 32, 16  # registers
-_MANY_OF = ("aarch64", "riscv")  # architectures that have many registers, whatever their width
+_MANY_OF = ("aarch64", "riscv")  # architectures that have MANY registers, whatever their width
 
 _ARCHITECTURES = {"x86_64": "x86", "amd64": "x86", "arm64": "aarch64", "riscv64": "riscv"}
 # Cores on which a gather is faster than scalar loads. Earlier Intel cores stall on gathers since the microcode update
-# against Downfall, and AMD's split gathers into scalar loads.
+# against Downfall, and AMD cores split gathers into scalar loads.
 _GATHERING = ("sapphirerapids", "emeraldrapids", "graniterapids")
 _V3 = frozenset({"avx2"})
 _V4 = frozenset({"avx2", "avx512f"})
@@ -33,16 +32,16 @@ _IMPLIED: tuple[tuple[str, frozenset[str]], ...] = (
     ("neoverse", frozenset({"fullfp16"})),
     ("apple", frozenset({"fullfp16"})),
 )
-# The width of the preferred vector registers by CPU features.
+# The width of the preferred vector registers, by CPU feature.
 _WIDTHS = (("avx512f", 512), ("avx2", 256))
 _USUAL_WIDTH = 128
 
 
 @dataclass(frozen=True)
 class Target:
-    """The instructions and memory of a machine. Without an LLVM triple, it can be scheduled for, but not compiled."""
+    """The instructions and memory of a machine. Without an LLVM triple, one can schedule for it, but not compile."""
 
-    architecture: str  # x86, aarch64, riscv, cuda, or as others call it
+    architecture: str  # x86, aarch64, riscv, cuda, or another system's name for it
     vector_bits: int  # bits of the preferred vector registers
     registers: int  # number of vector registers
     line: int = LINE  # bytes of a cache line
@@ -57,7 +56,7 @@ class Target:
         return f"{self.triple}/{self.cpu}" if self.triple else self.architecture
 
     def lanes(self, bits: int) -> int:
-        """The number of elements of a width that fill a vector."""
+        """The number of elements of this width that fill a vector."""
         return max(1, self.vector_bits // bits)
 
     @property
@@ -94,12 +93,12 @@ class Target:
 
     @property
     def stores_by_arithmetic(self) -> bool:
-        """Whether vector stores occupy the units of vector arithmetic."""
+        """Whether vector stores occupy the vector arithmetic units."""
         return self.architecture == "aarch64"
 
     @property
     def gathers(self) -> bool:
-        """Whether lanes at indices that depend on data are best loaded by a gather instruction."""
+        """Whether a gather instruction is the fastest way to load lanes at data-dependent indices."""
         return self.cpu.startswith(_GATHERING)
 
     @property
@@ -111,8 +110,8 @@ class Target:
 def cpu_target(
     architecture: str, vector_bits: int, line: int = LINE, triple: str = "", cpu: str = "", features: str = ""
 ) -> Target:
-    """The target of a CPU: its architecture as its makers and systems call it, such as x86_64 or arm64, the width of
-    its vectors, and its names in LLVM."""
+    """The target of a CPU. `architecture` is the name that vendors and operating systems use, such as x86_64 or arm64;
+    the last three parameters are its names in LLVM."""
     known = _ARCHITECTURES.get(architecture.lower(), architecture)
     registers = MANY if known in _MANY_OF or vector_bits == 512 else FEW
     return Target(known, vector_bits, registers, line, triple=triple, cpu=cpu, features=features)
@@ -136,12 +135,12 @@ def gpu_target(capability: str, architecture: str = CUDA) -> Target:
     )
 
 
-# The least that every CPU has.
+# A baseline that every CPU meets.
 GENERIC = cpu_target("generic", 128)
 
 
 def has_feature(cpu: str, features: str, feature: str) -> bool:
-    """Whether a CPU has a feature, both by their names in LLVM."""
+    """Whether a CPU has a feature; both are given by their LLVM names."""
     implied: frozenset[str] = next((known for prefix, known in _IMPLIED if cpu.startswith(prefix)), frozenset())
     return f"+{feature}" in features.split(",") or feature in implied
 
@@ -153,7 +152,7 @@ def llvm_target(triple: str, cpu: str, features: str = "") -> Target:
     return cpu_target(triple.split("-")[0], width, triple=triple, cpu=cpu, features=features)
 
 
-# Code is equal for all operating systems with ELF objects; Linux stands for them.
+# The code is the same for all operating systems with ELF objects, so Linux stands for all of them.
 _LINUX = "unknown-linux-gnu"
 CPUS = {
     "x86-64-v3": llvm_target(f"x86_64-{_LINUX}", "x86-64-v3"),
@@ -162,13 +161,13 @@ CPUS = {
     "riscv64": llvm_target(f"riscv64-{_LINUX}", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zba,+zbb,+zfh,+zvfh"),
 }
 GPUS = {name: gpu_target(name) for name in ("sm_70", "sm_75", "sm_80", "sm_90")}
-CUDA_GPU = "cuda"  # the GPU at hand, which only the runtime knows; here a capability that most GPUs have
-# Kernels of the last one run on any machine.
+CUDA_GPU = "cuda"  # the GPU at hand, which only the runtime knows; `NAMED` has a capability that most GPUs reach
+# The simulator's kernels run on any machine.
 NAMED = {**CPUS, CUDA_GPU: gpu_target("sm_80"), **GPUS, SIMULATED: gpu_target("sm_90", SIMULATED)}
 
 
-# Features that LLVM does not use well. With permutations of single bytes, its instruction selection hangs on some
-# shuffles of 192 bytes. On a Xeon box_filter is twice as fast without, eight others are as fast; median varied.
+# Features that LLVM does not use well. With byte permutations, its instruction selection hangs on some shuffles of 192
+# bytes. On a Xeon, box_filter is twice as fast without them, eight other apps are as fast, and median varied.
 _AVOIDED = ("avx512vbmi",)
 
 

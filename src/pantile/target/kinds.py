@@ -1,4 +1,4 @@
-"""The kinds of loops and of memory, each named once. A target says which of them it has."""
+"""The kinds of loops and of memory. A target lists the ones that it supports."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class Kind(str, Enum):
 
     SERIAL = "serial"
     PARALLEL = "parallel"
-    BLOCK = "block"  # its iterations are blocks of threads, in any order or at once
-    THREAD = "thread"  # the threads of a block take its iterations in turn
-    WARP = "warp"  # the warps of a block, of 32 threads each, take its iterations in turn
-    LANE = "lane"  # the threads of a warp take one iteration each
-    TENSOR_CORE = "tensor_core"  # a warp executes the iterations of three such loops by matrix instructions
+    BLOCK = "block"  # each iteration is a block of threads; they run in any order or concurrently
+    THREAD = "thread"  # the iterations are distributed round-robin over the threads of a block
+    WARP = "warp"  # the iterations are distributed round-robin over the warps of a block, of 32 threads each
+    LANE = "lane"  # each thread of a warp executes one iteration
+    TENSOR_CORE = "tensor_core"  # a warp executes three nested loops of this kind by matrix instructions
     VECTOR = "vector"
     UNROLL = "unroll"
 
@@ -26,9 +26,9 @@ class Memory(str, Enum):
     """Where a buffer lives. AUTO becomes STACK or HEAP when storage is planned."""
 
     AUTO = "auto"
-    HEAP = "heap"  # outside any parallel loop: the caller's arena; on a GPU its global memory
-    SHARED = "shared"  # of a block: all its threads see it, at a planned offset
-    SCRATCH = "scratch"  # inside a parallel loop: that thread's arena, at a planned offset
+    HEAP = "heap"  # outside of parallel loops: the caller's arena; on a GPU, global memory
+    SHARED = "shared"  # the memory that all threads of a block share, at a planned offset
+    SCRATCH = "scratch"  # inside a parallel loop: the arena of the executing thread, at a planned offset
     STACK = "stack"
     REGISTER = "register"  # a stack buffer with constant indices after unrolling; promoted by LLVM
 
@@ -37,7 +37,7 @@ class Memory(str, Enum):
 
 
 class CacheOperator(str, Enum):
-    """Where a GPU caches what it loads from global memory, as PTX names it."""
+    """The caches that a GPU loads from global memory through, as PTX names them."""
 
     ALL = "ca"  # in L1 and L2
     GLOBAL = "cg"  # in L2 alone
@@ -47,12 +47,12 @@ class CacheOperator(str, Enum):
         return self.value
 
 
-# Loops whose iterations several threads run concurrently.
+# Loops whose iterations run concurrently in several threads.
 AT_ONCE = (Kind.PARALLEL, Kind.BLOCK, Kind.THREAD, Kind.WARP, Kind.LANE, Kind.TENSOR_CORE)
-# Loops that run iteration by iteration, and loops that are expanded in the code, whose extents are constant.
+# `ITERATED` loops run iteration by iteration. `WRITTEN_OUT` loops are expanded in the code and have constant extents.
 ITERATED = (Kind.SERIAL, *AT_ONCE)
 WRITTEN_OUT = (Kind.VECTOR, Kind.UNROLL)
-# Loops that are apart from what a split leaves over after its whole blocks.
+# Loops that run only over the whole blocks of a split; the remaining tail is a loop of its own.
 OF_WHOLE_BLOCKS = (*WRITTEN_OUT, Kind.TENSOR_CORE)
 
 CPU_LOOPS = (Kind.SERIAL, Kind.PARALLEL, *WRITTEN_OUT)

@@ -1,16 +1,16 @@
-"""Layouts: which register of which thread holds an element of a box.
+"""Layouts: which register of which thread holds each element of a box.
 
 An index is written in mixed radix, and each of its digits counts registers or threads:
 
-    64 columns, two side by side in a thread    columns: 2 registers, 32 threads
-    64 columns, the threads' first ones first   columns: 32 threads, 2 registers
+    64 columns, two adjacent ones per thread    columns: 2 registers, 32 threads
+    64 columns, 32 apart in a thread            columns: 32 threads, 2 registers
     a warp of 16 x 2 x 1                        rows: 2 threads of weight 16; columns: 16 threads of weight 1
     a fragment of a matrix instruction          rows: 8 threads of weight 4, 2 registers of weight 2
                                                 columns: 2 registers, 4 threads of weight 1, 2 registers of weight 4
     a swizzle                                   rows: 8 registers of weight 8; columns: 8 registers, xor the row
 
-Threads are numbered as in a block: thread 40 is lane 8 of warp 1. Where all sizes are powers of two, a layout is a
-linear map of the bits of the indices.
+Threads are numbered as in a block: thread 40 is lane 8 of warp 1. If all sizes are powers of two, a layout is a linear
+map of the bits of the indices.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .gpu import WARP_SIZE
 
 
 class Unit(Enum):
-    """What a digit of an index counts."""
+    """The unit that a digit of an index counts."""
 
     REGISTER = "register"
     THREAD = "thread"
@@ -33,9 +33,9 @@ class Unit(Enum):
 
 @value()
 class Digit:
-    """A digit of an index, of values 0 .. size - 1: `weight` times the digit is added to the number of its unit; of a
-    swizzle, `weight` times its exclusive or with the lowest bits of the index along dim `xor`. The size is a power of
-    two then."""
+    """A digit of an index, with values 0 .. size - 1. It adds `weight` times its value to the number of the register or
+    thread. In a swizzle, the value is first combined by exclusive or with the lowest bits of the index along dim `xor`,
+    and the size must be a power of two."""
 
     size: int
     unit: Unit
@@ -49,7 +49,7 @@ class Digit:
 
 
 class Place(NamedTuple):
-    """Where an element is held. Numbers, or arrays of numbers."""
+    """The thread and register that hold an element: numbers, or arrays of numbers."""
 
     thread: Any
     register: Any
@@ -65,9 +65,9 @@ class Place(NamedTuple):
 
 @value()
 class Layout:
-    """The digits of the index along every dim of a box, the least significant one first.
+    """The digits of the index along every dim of a box, least significant first.
 
-    In the layout of a buffer, what remains of an index above its digits counts registers: `of_box` adds these digits.
+    In the layout of a buffer, the part of an index above its digits counts registers; `of_box` adds those digits.
     """
 
     dims: tuple[tuple[Digit, ...], ...]
@@ -82,11 +82,11 @@ class Layout:
         return tuple(math.prod(d.size for d in digits) for digits in self.dims)
 
     def count(self, unit: Unit) -> int:
-        """The number of registers of a thread, or of threads, that hold elements."""
+        """The number of registers per thread, or of threads, that hold elements."""
         return 1 + sum((d.size - 1) * d.weight for digits in self.dims for d in digits if d.unit is unit)
 
     def steps(self, dim: int) -> Iterator[tuple[int, Digit]]:
-        """The digits of threads along a dim, each with the distance between the elements of neighbouring threads."""
+        """The thread digits along a dim, each preceded by the distance between the elements of adjacent threads."""
         step = 1
         for d in self.dims[dim]:
             if d.unit is Unit.THREAD:
@@ -94,7 +94,7 @@ class Layout:
             step *= d.size
 
     def place(self, *indices: Any) -> Place:
-        """Where an element is held. Indices may be arrays."""
+        """The thread and register that hold an element. Indices may be arrays."""
         numbers: dict[Unit, Any] = dict.fromkeys(Unit, 0)
         for index, digits in zip(indices, self.dims, strict=True):
             for d in digits:
@@ -104,7 +104,7 @@ class Layout:
         return Place(numbers[Unit.THREAD], numbers[Unit.REGISTER])
 
     def of_box(self, extents: Sequence[int]) -> Layout:
-        """The layout of a box of these extents, which has all digits; registers are numbered row by row."""
+        """The layout of a box of these extents, with all digits filled in; registers are numbered row by row."""
         dims, weight = list[tuple[Digit, ...]](), 1
         for extent, digits in reversed(list(zip(extents, self.dims, strict=True))):
             rest = -(-extent // math.prod(d.size for d in digits))

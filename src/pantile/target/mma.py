@@ -1,10 +1,10 @@
-"""The matrix instructions of tensor cores: `mma.sync` of PTX, by which a warp computes d = a @ b + c.
+"""The matrix instructions of tensor cores: PTX's `mma.sync`, with which a warp computes d = a @ b + c.
 
     a    16 rows, `terms` columns            each lane holds the elements that the PTX manual calls its fragment:
-    b    `terms` rows, 8 columns             of a, lane 5 has two neighbours of rows 1 and 9, and so on
+    b    `terms` rows, 8 columns             lane 5 holds two adjacent elements of rows 1 and 9 of a, and so on
     c, d 16 rows, 8 columns
 
-They exist from compute capability 8.0 on, and later GPUs have all of them.
+They exist since compute capability 8.0, and all later GPUs have them.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from .layout import Digit, Layout, Unit
 
 FIRST_WITH_MMA = (8, 0)
 ROWS, COLUMNS = 16, 8  # of c
-TERMS = 16  # of operands of 16 bits
+TERMS = 16  # for operands of 16 bits
 WORD = 4  # bytes of a register
-MATRIX = 8  # rows of what `ldmatrix` loads, of as many elements of 16 bits
-PACKED = 2  # of these elements in a register
-# The digits of a lane's number that count rows and columns of fragments.
+MATRIX = 8  # rows, and columns, of a matrix of 16-bit elements that `ldmatrix` loads
+PACKED = 2  # 16-bit elements in a register
+# The digits of a lane's number that count the rows and columns of fragments.
 ROW_LANES, COLUMN_LANES = Digit(8, Unit.THREAD, 4), Digit(4, Unit.THREAD)
 
 
 @value()
 class Mma:
-    """A matrix instruction, by the types of what it multiplies and of what it adds up."""
+    """A matrix instruction, identified by the types of its operands and of its accumulator."""
 
     operand: str
     accumulator: str
     terms: int
-    suffix: str  # the types in the name of LLVM's intrinsic
+    suffix: str  # the types, as the name of LLVM's intrinsic writes them
 
     @property
     def shape(self) -> str:
@@ -52,7 +52,7 @@ class Mma:
         return Layout((rows, (Digit(e, Unit.REGISTER), COLUMN_LANES, Digit(2, Unit.REGISTER, 2 * e))))
 
     def b(self, times: int = 1) -> Layout:
-        """The fragment of `b`, or of several side by side: terms, then columns."""
+        """The fragment of `b`, or of `times` of them side by side: terms, then columns."""
         e = self.packed
         columns = (ROW_LANES, *([Digit(times, Unit.REGISTER, 2 * e)] if times > 1 else []))
         return Layout(((Digit(e, Unit.REGISTER), COLUMN_LANES, Digit(2, Unit.REGISTER, e)), columns))

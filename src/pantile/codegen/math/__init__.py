@@ -1,7 +1,7 @@
-"""Transcendental functions as plain arithmetic.
+"""Expands transcendental functions to plain arithmetic.
 
-In: an `Op` exp, log, pow, cbrt, sin, cos, tan, tanh, asin, acos, erf or atan2 of any float type and lanes.
-Out: an expression of basic operations with the same value, special cases as in C and NumPy.
+Input: an `Op` exp, log, pow, cbrt, sin, cos, tan, tanh, asin, acos, erf or atan2 of any float type and lanes.
+Output: an expression of basic operations with the same value; special cases are as in C and NumPy.
 
 Largest error in units of the last place of the exact result, denormal results included, and vector operations per
 vector (those on float64 inside a float32 function count twice):
@@ -21,8 +21,8 @@ vector (those on float64 inside a float32 function count twice):
     erf       1.1     1.3      33      65
     atan2     2.2     2.1      29      44
 
-They hold whether or not a backend fuses multiplications into additions, but not under reassociation. sin, cos and tan
-are reduced exactly for |x| <= 1e12; beyond that sin and cos are some value in [-1, 1], and tan is any number.
+The errors hold whether or not a backend fuses multiplications into additions, but not under reassociation. sin, cos and
+tan are reduced exactly for |x| <= 1e12; beyond that, sin and cos are some value in [-1, 1], and tan is any number.
 float16 and bfloat16 are computed in float32 and rounded once.
 """
 
@@ -45,7 +45,7 @@ TRANSCENDENTAL = frozenset(_FUNCTIONS)
 
 
 def expand(op: Op) -> Expr:
-    """The function as basic operations."""
+    """Expand a function to basic operations."""
     if op.op not in TRANSCENDENTAL or not op.dtype.is_float:
         raise InternalError(f"{op} is not a transcendental function of a float")
     function = _FUNCTIONS[op.op]

@@ -1,6 +1,6 @@
 """Numbers that `tools/fit_math.py` computed: constants in parts, and minimax polynomials with their relative errors.
 
-By format: float32, float64. Coefficients stand lowest power first.
+Each table has an entry for float32 and one for float64. Coefficients are listed from the lowest power.
 """
 
 from __future__ import annotations

@@ -29,23 +29,23 @@ _LOG2_E = 1 / math.log(2)
 def exp(x: Expr) -> Expr:
     """Compute e**x = 2**n * e**r with |r| <= ln(2) / 2."""
     fmt = format_of(x)
-    # Beyond these results are 0 and infinity; the clamp keeps n small and lets NaN through.
+    # Beyond these limits, results are 0 or infinity. The clamp keeps n small and lets NaN pass.
     x = maximum(minimum(x, 89.0 if fmt.bias == 127 else 710.0), -104.0 if fmt.bias == 127 else -746.0)
     r, n = _reduce_exp(x)
     return scale(fma(r, poly(r, (1.0, *fmt.of(table.EXP))), 1.0), n)
 
 
 def _reduce_exp(x: Expr) -> tuple[Expr, Expr]:
-    """r = x - n * ln(2), and n in the low bits of an integer."""
+    """Return r = x - n * ln(2), and n in the low bits of an integer."""
     high, low = format_of(x).of(table.LN2)
     n, n_bits = nearest_integer(x, _LOG2_E)
     return fma(n, -low, fma(n, -high, x)), n_bits
 
 
 def tanh(x: Expr) -> Expr:
-    """q / (q + 2) with q = e**(2|x|) - 1, which keeps its relative accuracy near zero."""
+    """Compute q / (q + 2) with q = e**(2|x|) - 1, which stays accurate relative to its size near zero."""
     fmt = format_of(x)
-    limit = minimum(abs(x), 10.0 if fmt.bias == 127 else 20.0)  # tanh rounds to 1 before that
+    limit = minimum(abs(x), 10.0 if fmt.bias == 127 else 20.0)  # tanh already rounds to 1 below this limit
     r, n = _reduce_exp(limit + limit)
     power = power_of_two(n, fmt)
     q = fma(fma(r * r, poly(r, fmt.of(table.EXP)), r), power, power - 1.0)
@@ -53,7 +53,7 @@ def tanh(x: Expr) -> Expr:
 
 
 def _divide_by_next(q: Expr) -> Expr:
-    """q / (q + 2) with the rounding errors of sum and quotient put back."""
+    """Compute q / (q + 2), corrected for the rounding errors of the sum and the quotient."""
     total = q + 2.0
     total_error = q - (total - 2.0)
     inverse = 1.0 / total
@@ -63,11 +63,11 @@ def _divide_by_next(q: Expr) -> Expr:
 
 
 def erf(x: Expr) -> Expr:
-    """For t = |x|: t + t P(t*t) below 1; above, 1 - e**(t Q(t)), where e to that power is 1 - erf(t)."""
+    """For t = |x|, compute t + t P(t*t) if t < 1, and otherwise 1 - e**(t Q(t)), where e**(t Q(t)) is 1 - erf(t)."""
     fmt = format_of(x)
     size = abs(x)
     near = fma(size, poly(size * size, fmt.of(table.ERF)), size)
-    t = minimum(size, 4.0 if fmt.bias == 127 else 6.0)  # erf rounds to 1 before that
+    t = minimum(size, 4.0 if fmt.bias == 127 else 6.0)  # erf already rounds to 1 below this limit
     r, n = _reduce_exp(t * poly(t, fmt.of(table.LOG_ERFC)))
     rest = fma(r, poly(r, (1.0, *fmt.of(table.EXP))), 1.0)
     far = fma(-rest, power_of_two(n, fmt), 1.0)
@@ -75,7 +75,7 @@ def erf(x: Expr) -> Expr:
 
 
 def log(x: Expr) -> Expr:
-    """log(m * 2**e) = log(m) + e * ln(2) with 2/3 <= m < 4/3."""
+    """Compute log(m * 2**e) = log(m) + e * ln(2) with 2/3 <= m < 4/3."""
     fmt = format_of(x)
     m, e = _split(x, 2 / 3)
     f = m - 1.0
@@ -87,11 +87,11 @@ def log(x: Expr) -> Expr:
 
 
 def _split(x: Expr, least: float) -> tuple[Expr, Expr]:
-    """x = m * 2**e, both as floats, with least <= m < 2 * least; x is positive and finite, perhaps denormal."""
+    """Split x = m * 2**e, both as floats, with least <= m < 2 * least; x is positive and finite, perhaps denormal."""
     fmt = format_of(x)
     small = x < fmt.tiny
     x = select(small, x * 2.0**fmt.mantissa, x)
-    # From here on a float's bits are read as (biased exponent, fraction), shifted so that a new exponent starts at
+    # From here on, a float's bits are read as (biased exponent, fraction), shifted so that a new exponent begins at
     # `least`; 2**mantissa + biased exponent is a float whose low bits are that integer.
     start = int(fmt.dtype.numpy.type(least).view(fmt.uint.numpy))
     shifted = bits(fmt.uint, x) + (fmt.one - start)
@@ -102,7 +102,7 @@ def _split(x: Expr, least: float) -> tuple[Expr, Expr]:
 
 
 def cbrt(x: Expr) -> Expr:
-    """cbrt(m * 2**e) = cbrt(w) * 2**n, where w = m * 2**r and e = 3n + r with r one of -1, 0, 1."""
+    """Compute cbrt(m * 2**e) = cbrt(w) * 2**n, where w = m * 2**r and e = 3n + r with r one of -1, 0, 1."""
     fmt = format_of(x)
     size = abs(x)
     m, e = _split(size, 1.0)
@@ -112,7 +112,7 @@ def cbrt(x: Expr) -> Expr:
 
 
 def _cube_root(m: Expr, r: Expr) -> Expr:
-    """The cube root of w = m * 2**r: w z z with a guess z of w**(-1/3), and a Newton step divided by 3 / (z z)."""
+    """The cube root of w = m * 2**r: w z z with a guess z of w**(-1/3), then a Newton step divided by 3 / (z z)."""
     fmt = format_of(m)
 
     def by_r(minus: float, plus: float) -> Expr:
@@ -131,7 +131,7 @@ def _cube_root(m: Expr, r: Expr) -> Expr:
 
 
 def pow(x: Expr, y: Expr) -> Expr:
-    """|x|**y = 2**(y * log2|x|) with the product in twice the precision, then signs and special cases."""
+    """Compute |x|**y = 2**(y * log2|x|) with the product in twice the precision, then signs and special cases."""
     if isinstance(y, Const) and y.value in _PRODUCTS:
         return _PRODUCTS[y.value](x)
     fmt = format_of(x)
@@ -144,7 +144,7 @@ def pow(x: Expr, y: Expr) -> Expr:
     return _power_sign(x, y, result)
 
 
-# Exponents worth a multiplication or two; those are as accurate.
+# Exponents for which one or two multiplications are as accurate.
 _PRODUCTS: dict[Number, Callable[[Expr], Expr]] = {
     1.0: lambda x: x,
     2.0: lambda x: x * x,
@@ -154,7 +154,8 @@ _PRODUCTS: dict[Number, Callable[[Expr], Expr]] = {
 
 
 def _power_sign(x: Expr, y: Expr, power: Expr) -> Expr:
-    """The sign of a negative base's odd power; NaN for its broken ones (an infinite or zero base has them all)."""
+    """Give an odd power of a negative base its sign, and make a fractional power of one NaN, except that infinity and
+    zero have all powers."""
     fmt = format_of(x)
     half, whole = y * 0.5, unary("floor", y)
     odd = (unary("floor", half) != half) & (whole == y)
@@ -164,14 +165,14 @@ def _power_sign(x: Expr, y: Expr, power: Expr) -> Expr:
 
 
 def _exp2_of_product(y: Expr, high: Expr, low: Expr) -> Expr:
-    """2**(y * (high + low))."""
+    """Compute 2**(y * (high + low))."""
     fmt = format_of(y)
     limit = 160.0 if fmt.bias == 127 else 1100.0
     product = y * high
     clamped = maximum(minimum(product, limit), -limit)
     n, n_bits = nearest_integer(clamped, 1.0)
     r = fma(y, low, fma(y, high, -n))
-    r = select(abs(product) > limit, fmt.number(0.0, 1), r)  # beyond the limit n alone decides
+    r = select(abs(product) > limit, fmt.number(0.0, 1), r)  # beyond the limit, n alone determines the result
     return scale(fma(r, poly(r, fmt.of(table.EXP2)), 1.0), n_bits)
 
 
@@ -198,7 +199,7 @@ def _ratio(m: Expr) -> tuple[Expr, Expr]:
 
 
 def _add_tail(fmt: Format, s: Expr, s_error: Expr, high: Expr, low: Expr) -> tuple[Expr, Expr]:
-    """Add the terms in s**3 and above. They are a hundredth of the first, so float32 needs no second word for
+    """Add the terms in s**3 and above. They are a hundredth of the first term, so float32 needs no second word for
     them; float64, with its larger exponents, needs one for the term in s**3."""
     if fmt.bias == 127:
         u = s * s

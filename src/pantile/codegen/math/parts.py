@@ -1,4 +1,4 @@
-"""What the functions are built from: float formats, exact constants, fused multiply-add, polynomials, powers of two."""
+"""Building blocks of the functions: float formats, exact constants, fused multiply-add, polynomials, powers of two."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .coefficients import Table
 
 @dataclass(frozen=True)
 class Format:
-    """An IEEE format: its type, the unsigned integers that hold its bits, and where the fields are."""
+    """An IEEE format: its type, the unsigned integer type for its bits, and the layout of its fields."""
 
     dtype: DType
     uint: DType
@@ -23,7 +23,7 @@ class Format:
 
     @property
     def one(self) -> int:
-        """The bits of 1.0; also the step from an exponent to a biased one."""
+        """The bits of 1.0, which is also what turns a shifted exponent into a biased one when added to it."""
         return self.bias << self.mantissa
 
     @property
@@ -38,7 +38,7 @@ class Format:
 
     @property
     def rounder(self) -> float:
-        """1.5 * 2**mantissa: added to a number, leaves its nearest integer in the low bits of the sum."""
+        """1.5 * 2**mantissa. Added to a number, it leaves the nearest integer in the low bits of the sum."""
         return 1.5 * 2.0**self.mantissa
 
     @property
@@ -48,7 +48,7 @@ class Format:
 
     @property
     def least(self) -> float:
-        """The smallest number above zero."""
+        """The smallest positive number."""
         return 2.0 ** (1 - self.bias - self.mantissa)
 
     def number(self, value: float, lanes: int) -> Const:
@@ -79,12 +79,13 @@ def _operand(value: Expr | float, like: Expr) -> Expr:
     return format_of(like).number(value, like.lanes)
 
 
-# Above this many coefficients a Horner chain's latency costs more than the extra squarings of Estrin's scheme.
+# Above this number of coefficients, the latency of a Horner chain costs more than the additional squarings of Estrin's
+# scheme.
 _HORNER_TERMS = 8
 
 
 def poly(x: Expr, coefficients: Sequence[float]) -> Expr:
-    """c[0] + c[1]*x + c[2]*x**2 + ..., all in fused multiply-adds."""
+    """Evaluate c[0] + c[1]*x + c[2]*x**2 + ... with fused multiply-adds."""
     return _horner(x, coefficients) if len(coefficients) <= _HORNER_TERMS else _estrin(x, coefficients)
 
 
@@ -106,7 +107,7 @@ def _estrin(x: Expr, coefficients: Sequence[float]) -> Expr:
 
 
 # Compensated arithmetic. A backend may fuse a product into a sum that uses it, which would count the product's rounding
-# error twice; so products are only ever added by an explicit fma.
+# error twice. Therefore, products are only ever added by an explicit fma.
 
 
 def two_product(a: Expr, b: Expr) -> tuple[Expr, Expr]:
@@ -116,7 +117,7 @@ def two_product(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 
 
 def add_product(total: Expr, a: Expr, b: float) -> tuple[Expr, Expr]:
-    """total + a * b as a rounded sum and its error; total is the larger, or zero."""
+    """total + a * b as a rounded sum and its error; total is the larger summand, or zero."""
     new = fma(a, b, total)
     return new, fma(a, b, total - new)
 
@@ -128,31 +129,31 @@ def two_sum(large: Expr, small: Expr) -> tuple[Expr, Expr]:
 
 
 def nearest_integer(x: Expr, factor: float) -> tuple[Expr, Expr]:
-    """The integer n nearest to x * factor: as a float, and as an unsigned integer whose low bits are n's."""
+    """The integer n nearest to x * factor, as a float and as an unsigned integer with the same low bits as n."""
     fmt = format_of(x)
     total = fma(x, factor, fmt.rounder)
     return total - fmt.rounder, bits(fmt.uint, total)
 
 
 def power_of_two(n: Expr, fmt: Format) -> Expr:
-    """2**n as a float, from the low bits of an unsigned integer; a normal number is assumed."""
+    """2**n as a float, with n in the low bits of an unsigned integer. The result must be a normal number."""
     return bits(fmt.dtype, (n << fmt.mantissa) + fmt.one)
 
 
 def scale(x: Expr, n: Expr) -> Expr:
-    """x * 2**n in two steps, rounded once where the result overflows or becomes denormal."""
+    """x * 2**n in two steps, so that it is rounded only once if the result overflows or becomes denormal."""
     fmt = format_of(x)
     half = n >> 1
     return x * power_of_two(half, fmt) * power_of_two(n - half, fmt)
 
 
 def sign_of(x: Expr) -> Expr:
-    """The sign bit of x, in place."""
+    """The bits of x with all but the sign bit cleared."""
     fmt = format_of(x)
     return bits(fmt.uint, x) & fmt.sign
 
 
 def flip_sign(x: Expr, sign: Expr) -> Expr:
-    """x, negated where the sign bit is set."""
+    """x, negated if the sign bit is set in `sign`."""
     fmt = format_of(x)
     return bits(fmt.dtype, bits(fmt.uint, x) ^ sign)

@@ -12,38 +12,39 @@ from .parts import flip_sign, fma, format_of, poly, sign_of
 
 
 def sin(x: Expr) -> Expr:
-    """sin(r + n*pi) = (-1)**n sin(r)."""
+    """Compute sin(r + n*pi) = (-1)**n sin(r)."""
     r, n = _reduce(x, math.pi)
     return select(x == 0.0, x, _alternate(r, n))  # keeps the sign of zero
 
 
 def cos(x: Expr) -> Expr:
-    """cos(r + (n - 1/2)*pi) = (-1)**n sin(r)."""
+    """Compute cos(r + (n - 1/2)*pi) = (-1)**n sin(r)."""
     return _alternate(*_reduce(x, math.pi, offset=0.5))
 
 
 def _alternate(r: Expr, n: Expr) -> Expr:
-    """(-1)**n sin(r), |r| <= pi/2."""
+    """Compute (-1)**n sin(r) for |r| <= pi/2."""
     fmt = format_of(r)
     u = r * r
     sine = fma(r * u, poly(u, fmt.of(table.SIN)), r)
-    # Rounding may overstep 1, and so does the polynomial for an argument too large to reduce.
+    # Rounding may exceed 1, and so may the polynomial if the argument is too large to reduce.
     sine = maximum(minimum(sine, 1.0), -1.0)
     return flip_sign(sine, n << (fmt.uint.bits - 1))
 
 
 def tan(x: Expr) -> Expr:
-    """tan(r + n*pi/2) is tan(r) for even n and -1/tan(r) for odd n."""
+    """Compute tan(r + n*pi/2), which is tan(r) for even n and -1/tan(r) for odd n."""
     r, n = _reduce(x, math.pi / 2)
-    u = minimum(r * r, 1.0)  # an argument too large to reduce does not give NaN
+    u = minimum(r * r, 1.0)  # so that an argument too large to reduce does not yield NaN
     tangent = fma(r * u, poly(u, format_of(x).of(table.TAN)), r)
     return select(x == 0.0, x, select((n & 1) != 0, -1.0 / tangent, tangent))
 
 
 def _reduce(x: Expr, period: float, offset: float = 0.0) -> tuple[Expr, Expr]:
-    """r = x - (n - offset) * period with |r| <= period / 2, and n in the low bits of an unsigned integer.
+    """Return r = x - (n - offset) * period with |r| <= period / 2, and n in the low bits of an unsigned integer.
 
-    Computed in float64, where two parts of pi serve float32 and three float64, while n is exact (|x| < 1e12 or so).
+    The computation is in float64, with two parts of pi for float32 and three for float64. It is accurate as long as n
+    is exact (|x| < 1e12 or so).
     """
     fmt, wide = format_of(x), cast(FLOAT64, x)
     rounder = format_of(wide).rounder
@@ -56,17 +57,17 @@ def _reduce(x: Expr, period: float, offset: float = 0.0) -> tuple[Expr, Expr]:
 
 
 def asin(x: Expr) -> Expr:
-    """asin(|x|) up to 1/2; beyond, pi/2 - 2 asin(q) with q = sqrt((1 - |x|) / 2)."""
+    """Compute asin(|x|) directly up to 1/2, and otherwise as pi/2 - 2 asin(q) with q = sqrt((1 - |x|) / 2)."""
     angle, far = _arc(x)
     high, low = format_of(x).of(table.HALF_PI)
     return flip_sign(select(far, fma(angle, -2.0, high) + low, angle), sign_of(x))
 
 
 def acos(x: Expr) -> Expr:
-    """pi/2 - asin(x) up to 1/2; beyond, 2 asin(q) or, for a negative x, pi - 2 asin(q)."""
+    """Compute pi/2 - asin(x) for |x| up to 1/2, and otherwise 2 asin(q) or, for negative x, pi - 2 asin(q)."""
     fmt = format_of(x)
     angle, far = _arc(x)
-    # Up to 1/2, beyond it to the left, beyond it to the right: the angle is taken off pi/2, pi, or added to 0.
+    # The angle is subtracted from pi/2 if |x| <= 1/2, and from pi if x < -1/2; if x > 1/2, it is added to 0.
     high, low = (
         select(far, select(x < 0.0, fmt.number(2 * part, 1), fmt.number(0.0, 1)), fmt.number(part, 1))
         for part in fmt.of(table.HALF_PI)
@@ -76,9 +77,9 @@ def acos(x: Expr) -> Expr:
 
 
 def _arc(x: Expr) -> tuple[Expr, Expr]:
-    """asin(|x|), or for |x| beyond 1/2 asin(sqrt((1 - |x|) / 2)), which is NaN beyond 1; and which of the two it is.
+    """Return asin(|x|) or, for |x| > 1/2, asin(sqrt((1 - |x|) / 2)), which is NaN for |x| > 1; and whether |x| > 1/2.
 
-    Signs are the caller's: the angle is that of |x|.
+    The caller applies the sign of x.
     """
     size = abs(x)
     far = size > 0.5
@@ -88,7 +89,7 @@ def _arc(x: Expr) -> tuple[Expr, Expr]:
 
 
 def atan2(y: Expr, x: Expr) -> Expr:
-    """atan(q) of the quotient q <= 1 of |x| and |y|, then mirrored into the octant of (x, y)."""
+    """Compute atan(q) of the quotient q <= 1 of |x| and |y|, and mirror it into the octant of (x, y)."""
     fmt = format_of(x)
     across, up = abs(x), abs(y)
     small, large = minimum(across, up), maximum(across, up)

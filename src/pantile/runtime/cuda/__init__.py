@@ -1,6 +1,6 @@
 """Execution on NVIDIA GPUs, through the driver alone.
 
-driver        the driver's functions, imported on first use, and what their errors mean
+driver        the driver's functions, imported on first use, and the exceptions for their errors
 device        GPUs: their contexts, streams, capabilities and limits
 machine       a GPU as `pt.machine` describes it, from the driver and from measurements (`measure`)
 code          PTX to functions, through the cache on disk
@@ -9,9 +9,9 @@ views         arrays of other libraries, as calls see them
 libraries     PyTorch, CuPy and others: views, new arrays, the caller's stream
 exchange      DLPack and the CUDA array interface
 results       our own arrays, which support both
-arrays        the operations of calls on arrays
+arrays        the operations on arrays that a call needs
 parameters    the parameters of all launches of a call, packed once and patched
-order         the dependences of launches, and the memory of intermediate arrays
-graphs        launches as one CUDA graph
-execution     all of it: code for calls of one kind
+order         the dependences between launches, and the memory of intermediate arrays
+graphs        the launches of a call as one CUDA graph
+execution     code for calls of one kind, which uses all of the above
 """

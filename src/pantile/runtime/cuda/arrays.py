@@ -1,5 +1,5 @@
-"""The operations of calls on arrays if code runs on a GPU: NumPy arrays are copied there and back, and arrays on the
-GPU are used in place. Results are of the kind of the first array on a GPU, else NumPy arrays."""
+"""The operations on arrays that a call on a GPU needs. NumPy arrays are copied there and back, and arrays on the GPU
+are used in place. Results are of the same kind as the first array on a GPU, or NumPy arrays if there is none."""
 
 from __future__ import annotations
 
@@ -109,12 +109,13 @@ def _output(wanted: Array, given: Any) -> Any:
 
 
 def _layout_of(a: Any) -> object:
-    """The layout of an array; a table is the same in all calls of a pipeline."""
+    """The layout of an array; None for a table, which is the same in all calls of a pipeline."""
     return None if a is None or type(a) is Constant else NumpyArrays.layouts((a,))[0]
 
 
 def _may_overlap(outputs: Sequence[Any], inputs: Sequence[Any]) -> bool:
-    """Whether overlap needs a closer look: arrays on the host are checked by NumPy."""
+    """Whether some outputs may overlap other arrays, so that a closer look is needed; NumPy checks arrays on the
+    host."""
     taken = [a for a in inputs if type(a) is View]
     for a in outputs:
         if type(a) is View:
@@ -129,14 +130,14 @@ def _may_overlap(outputs: Sequence[Any], inputs: Sequence[Any]) -> bool:
 
 
 def _place(a: Any) -> Any:
-    """The memory of an array, for NumPy: addresses of the host and of devices never coincide."""
+    """A NumPy array with the address of this array, for comparisons: host and device addresses never coincide."""
     if type(a) is View:
         return a.stand_in()
     return a.table if type(a) is Constant else a
 
 
 def _copied(view: View) -> NDArray:
-    """An array on a device, after its stream has finished."""
+    """Copy an array on a device to the host, after its stream has finished."""
     low, high = view.span()
     memory = np.empty(high - low, np.uint8)
     on = device(view.ordinal)

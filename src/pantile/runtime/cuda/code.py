@@ -1,8 +1,8 @@
 """Code for GPUs: the result of compiling, and its machine code for a device.
 
-PTX is for any GPU from its compute capability on. The driver compiles it to machine code, which takes as long as
-compiling to PTX, so the machine code is cached on disk, too, for each kind of GPU and version of the driver. Parts of
-long code are compiled in parallel, by LLVM and by the driver.
+PTX runs on any GPU from its compute capability on. The driver compiles it to machine code, which takes as long as
+compiling to PTX, so the machine code is also cached on disk, for each kind of GPU and driver version. Long code is
+split into parts, which LLVM and the driver compile in parallel.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .. import cache
 from .device import Device
 from .driver import checked, failure, launch_failure
 
-_LOG = 8192  # bytes of the driver's message about refused PTX
+_LOG = 8192  # bytes for the driver's message about rejected PTX
 _OF_HOPPER = ".target sm_90a"
 
 
 @dataclass(frozen=True)
 class CudaCode:
-    """The result of compiling: PTX, in several parts if it is long; for each kernel its launch and the buffers that it
-    writes; and the program, without the bodies of kernels."""
+    """The result of compiling: PTX, in several parts if it is long; the entry of each kernel, and which of its buffers
+    it writes; and the program without the bodies of its kernels."""
 
     ptx: tuple[str, ...]
     capability: str
@@ -59,7 +59,7 @@ class DeviceFunction:
 
 
 class Functions:
-    """The kernels of some code, on each device that uses them."""
+    """The kernels of a piece of code, loaded on each device that uses them."""
 
     def __init__(self, code: CudaCode) -> None:
         self.code = code
@@ -68,7 +68,7 @@ class Functions:
         self._lock = Lock()
 
     def on(self, device: Device) -> dict[str, DeviceFunction]:
-        """The kernels on a device by name; its context is current."""
+        """The kernels on a device, by name. The context of the device must be current."""
         functions = self._on.get(device.ordinal)
         if functions is None:
             with self._lock:
@@ -94,7 +94,7 @@ def _has(ptx: str, entry: KernelEntry) -> bool:
 
 
 def _handle(device: Device, module: Any, entry: KernelEntry) -> Any:
-    """The driver's function, with the shared memory that it needs."""
+    """The driver's function for a kernel, set up for the shared memory that it needs."""
     cu, attribute = device.cu, device.cu.CUfunction_attribute
     handle = checked(cu.cuModuleGetFunction(module, entry.symbol.encode()))
     most = int(checked(cu.cuFuncGetAttribute(attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)))
@@ -113,7 +113,8 @@ def _handle(device: Device, module: Any, entry: KernelEntry) -> Any:
 
 
 def resident_blocks(device: Device, function: DeviceFunction) -> int:
-    """How many blocks of a kernel the device holds at a time, at least one; its context is current."""
+    """The number of resident blocks of a kernel on the whole device, at least one per multiprocessor. The context of
+    the device must be current."""
     entry, of_one = function.entry, device.cu.cuOccupancyMaxActiveBlocksPerMultiprocessor
     return device.multiprocessors * max(1, int(checked(of_one(function.handle, entry.threads, entry.shared))))
 
@@ -181,7 +182,7 @@ def _link(device: Device, ptx: str) -> bytes:
 
 
 def _link_failure(error: Any, log: bytes) -> PantileError:
-    """The error for PTX that the driver refuses, with its message."""
+    """The error for PTX that the driver rejects, with the driver's message."""
     error_of = failure(error)
     message = log.split(b"\0")[0].decode(errors="replace").strip()
     return error_of if not message else type(error_of)(f"{error_of}; the driver says: {message}")

@@ -1,5 +1,4 @@
-"""GPUs: found, described, and used in their primary contexts, like PyTorch, CuPy and others, so that their memory is
-accessible."""
+"""GPUs. Each is used in its primary context, as by PyTorch, CuPy and others, so that their memory is accessible."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ class Device:
         self.most_shared = self.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
         self.most_blocks = self.attribute("MAX_GRID_DIM_X")
         self.has_pools = bool(self.attribute("MEMORY_POOLS_SUPPORTED"))
-        self._context_number = 0  # until needed, because a context takes memory and time
+        self._context_number = 0  # 0 until a context is needed, because creating one takes memory and time
 
     def attribute(self, name: str) -> int:
         """An attribute of the GPU, by the name after CU_DEVICE_ATTRIBUTE_."""
@@ -48,13 +47,14 @@ class Device:
 
     @cached_property
     def context(self) -> Any:
-        """The primary context."""
+        """Retain and return the primary context."""
         context = checked(self.cu.cuDevicePrimaryCtxRetain(self._handle))
         self._context_number = int(context)
         return context
 
     def enter(self) -> bool:
-        """Make its context current, and return whether it was not: then `leave` must restore the previous one."""
+        """Make the device's context current. Return whether it was not, in which case `leave` must restore the previous
+        one."""
         error, context = self.cu.cuCtxGetCurrent()
         if int(context) == self._context_number and not error and self._context_number:
             return False
@@ -67,7 +67,8 @@ class Device:
             self.cu.cuCtxPopCurrent()
 
     def own_stream(self) -> int:
-        """The stream of this thread on the device, whose context is current: for calls with arrays of the host only."""
+        """The stream of this thread on the device, for calls with host arrays only. The device's context must be
+        current."""
         streams: dict[int, tuple[int, object]] | None = getattr(_own, "streams", None)
         if streams is None:
             streams = _own.streams = {}
@@ -138,7 +139,7 @@ def current() -> Device:
 
 
 def capability() -> str:
-    """The default compute capability of code: that of this machine's GPU, or else a common one."""
+    """The default compute capability of code: that of this machine's GPU, or a common one if there is no GPU."""
     try:
         return "sm_{}{}".format(*current().capability)
     except MissingDriver:

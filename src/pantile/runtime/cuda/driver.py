@@ -1,4 +1,4 @@
-"""The functions of the NVIDIA driver, by the package cuda-bindings, imported on first use."""
+"""The functions of the NVIDIA driver, from the package cuda-bindings, which is imported on first use."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class OutOfDeviceMemory(RunError):
 
 
 class DeviceCrash(RunError):
-    """A kernel has failed, and with it the process's context on that device."""
+    """A kernel has failed, which also destroys the process's context on that device."""
 
 
 def name_of(error: Any) -> str:
@@ -123,7 +123,7 @@ def failure(error: Any) -> PantileError:
 
 
 def launch_failure(error: Any, stream: int, launch: str) -> PantileError:
-    """The failure of a launch, which `launch` describes."""
+    """The exception for a failed launch; `launch` describes it."""
     if int(error) in _DESTROYED:
         return UserError(
             f"the stream {stream:#x} cannot be used ({name_of(error)}); if it was destroyed, make another one current"

@@ -1,6 +1,6 @@
 """DLPack and the CUDA array interface: arrays of any library that supports one of them.
 
-A DLPack capsule is read and kept, never consumed: its producer frees the array when the capsule is deleted.
+A DLPack capsule is read and kept alive, but never consumed: its producer frees the array when the capsule is deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CODES = {kind: code for code, kind in _KINDS.items()}
 
 
 class ArrayDescription(NamedTuple):
-    """The description of an array by a protocol. Strides are in bytes."""
+    """The description of an array that a protocol exports. Strides are in bytes."""
 
     ordinal: int
     address: int
@@ -37,7 +37,7 @@ class ArrayDescription(NamedTuple):
 
 
 class DLTensor(ctypes.Structure):
-    """The struct DLTensor of DLPack: where an array lies, and its shape and strides."""
+    """DLPack's struct DLTensor: the address of an array, its device, shape and strides."""
 
     _fields_ = (
         ("data", ctypes.c_void_p),
@@ -71,7 +71,7 @@ def is_on_gpu(given: Any) -> bool:
 
 
 def by_dlpack(given: Any) -> ArrayDescription:
-    """An array on a GPU, by DLPack; the default stream waits for it."""
+    """Describe an array on a GPU by DLPack. The default stream waits for the array."""
     capsule = given.__dlpack__(stream=LEGACY_STREAM)
     t = DLManagedTensor.from_address(_pointer_of(capsule, CAPSULE)).tensor
     if t.lanes != 1 or t.bits % 8 or t.code not in _KINDS:
@@ -101,7 +101,7 @@ def _check_extents(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
 
 
 def by_interface(given: Any) -> ArrayDescription:
-    """An array by the CUDA array interface."""
+    """Describe an array by the CUDA array interface."""
     interface = given.__cuda_array_interface__
     if interface.get("mask") is not None:
         raise TypeError("it has a mask, which would be ignored")

@@ -27,12 +27,12 @@ from .order import dependencies, places, rounded
 from .parameters import LaunchArguments, Parameters, ParamSlot
 from .views import Constant, View
 
-_MOST_RUNS = 16  # plans of a kind of call, one for each combination of params that affects launches
+_MOST_RUNS = 16  # plans per kind of call, one for each combination of the params that affect launches
 _MOST_GRAPHS = 4  # streams with a graph of their own
 
 
 class CudaExecutable:
-    """The code of one variant of a pipeline; its kernels are loaded to a device on the first call there."""
+    """The code of one variant of a pipeline. Its kernels are loaded on a device at the first call there."""
 
     def __init__(self, code: CudaCode) -> None:
         self.code = code
@@ -67,7 +67,7 @@ class CudaCall:
         self._lock = Lock()
 
     def run(self, arrays: Sequence[Any], numbers: Sequence[Any], threads: int) -> bool:
-        """Start the launches in the caller's stream, and wait for them if the call uses arrays of the host."""
+        """Start the launches in the caller's stream, and wait for them if the call uses host arrays."""
         addresses: list[int] = []
         library = None
         for a in arrays:
@@ -75,7 +75,7 @@ class CudaCall:
                 return self._run_any(arrays, numbers)
             library = a.library
             addresses.append(a.address)
-        # All arrays are of one library, and in its stream.
+        # All arrays belong to one library, and are ready in its current stream.
         assert library is not None
         on = device(arrays[0].layout.ordinal)
         entered = on.enter()
@@ -87,7 +87,7 @@ class CudaCall:
         return False
 
     def _run_any(self, arrays: Sequence[Any], numbers: Sequence[Any]) -> bool:
-        """Run with arrays of the host, which are copied; with tables, which are copied to each device once; or with
+        """Run a call with host arrays, which are copied; with tables, which are copied to each device once; or with
         arrays of several libraries, whose streams wait for each other."""
         views = [a for a in arrays if type(a) is View]
         staged = tuple([k for k, a in enumerate(arrays) if type(a) is not View and type(a) is not Constant])
@@ -113,7 +113,7 @@ class CudaCall:
     def _with_copies(
         self, run: PlanExecution, arrays: Sequence[Any], addresses: list[int], numbers: Sequence[Any], stream: int
     ) -> None:
-        """Copy arrays of the host to device memory of this call, and copy results back."""
+        """Copy host arrays to device memory of this call, run the launches, and copy results back."""
         on = run.device
         kept: list[NDArray] = []
         results: list[tuple[NDArray, NDArray]] = []
@@ -169,7 +169,7 @@ class PlanExecution:
     ) -> None:
         self.device = on
         at, size = places(plan)
-        self.staged: list[tuple[int, int]] = []  # arrays of the host, by number, and their offsets
+        self.staged: list[tuple[int, int]] = []  # the numbers of host arrays, and their offsets in the call's memory
         for k, n in staged:
             self.staged.append((k, size))
             size += rounded(n)
@@ -196,7 +196,7 @@ class PlanExecution:
         self._lock = Lock()
 
     def start(self, addresses: list[int], numbers: Sequence[Any], stream: int) -> None:
-        """Start all launches, with memory of this call."""
+        """Allocate the memory of this call and start all launches."""
         if not self.size:
             self.start_in(0, addresses, numbers, stream)
             return
@@ -204,11 +204,11 @@ class PlanExecution:
             self.start_in(memory, addresses, numbers, stream)
 
     def memory(self, stream: int) -> _Memory:
-        """Allocate the memory of a call for its duration."""
+        """The memory of a call, allocated for the duration of a with statement."""
         return _Memory(self.device, self.size, stream)
 
     def start_in(self, memory: int, addresses: list[int], numbers: Sequence[Any], stream: int) -> None:
-        """Start all launches in allocated memory. This copies their parameters, so the next call may change them."""
+        """Start all launches with allocated memory. This copies their parameters, so the next call may change them."""
         by_graph = self._is_several and graphs.enabled and not self.device.is_captured(stream)
         addresses.append(memory)
         with self._lock:
@@ -225,7 +225,7 @@ class PlanExecution:
 
 
 class _Memory:
-    """Device memory inside of a with statement."""
+    """Device memory that is allocated inside a with statement."""
 
     def __init__(self, on: Device, size: int, stream: int) -> None:
         self._pool, self._size, self._stream = pool(on), size, stream

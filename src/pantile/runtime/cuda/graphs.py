@@ -1,7 +1,7 @@
-"""Launches as one CUDA graph, which starts in a fraction of the time of separate launches.
+"""The launches of a call as one CUDA graph, which starts in a fraction of the time of separate launches.
 
-A graph is made per kind of call and stream. If only addresses or params change, only the nodes with them are updated. A
-graph never runs concurrently with itself, so each stream has its own.
+A graph is made for each kind of call and stream. If only addresses or params change, only the nodes that use them are
+updated. A graph never runs concurrently with itself, so each stream has its own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Launcher:
 
 
 class CudaGraph:
-    """Starts all launches at once; `waits` has the earlier launches that each one waits for."""
+    """Starts all launches at once; `waits` lists the earlier launches that each launch waits for."""
 
     def __init__(
         self, device: Device, launches: Sequence[KernelLaunch], parameters: Parameters, waits: Sequence[Sequence[int]]

@@ -1,7 +1,7 @@
-"""Arrays of other libraries: their views, new arrays for results, and the stream of their user.
+"""Arrays of other libraries: views of them, new arrays for results, and the caller's current stream.
 
-PyTorch and CuPy are called directly, which takes a microsecond; all others by the protocols of `exchange`. No library
-is imported here: that of a given array is already loaded.
+PyTorch and CuPy are called directly, which takes a microsecond; other libraries through the protocols of `exchange`. No
+library is imported here: that of a given array is already loaded.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _nothing(wanted: Array, given: Any) -> None:
 
 
 def _itself(wanted: Array, given: View) -> View:
-    """The view of a view: a call passes its views on where a strategy looks for a schedule."""
+    """The view of a view: while a strategy searches for a schedule, a call passes its views on."""
     return given
 
 
@@ -88,7 +88,7 @@ def seen_as(wanted: Array, name: str) -> np.dtype[Any]:
 
 
 def allocated(make: Callable[[], Any], size: int) -> Any:
-    """A new array; if there is no memory, after all libraries have released their caches."""
+    """Allocate an array by calling `make`. If memory runs out, let all libraries release their caches and try again."""
     try:
         return make()
     except Exception as error:
@@ -111,7 +111,7 @@ class Torch:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        # The functions that compiled PyTorch uses; the public ones take longer to parse their arguments.
+        # The function that compiled PyTorch code uses; the public one takes longer to parse its arguments.
         raw = getattr(torch, "_C", None)
         of_stream = getattr(raw, "_cuda_getCurrentRawStream", None)
         self.stream = of_stream or (lambda ordinal: torch.cuda.current_stream(ordinal).cuda_stream)
@@ -170,7 +170,8 @@ class Torch:
 
 
 def _is_numpy(name: str) -> bool:
-    """Whether NumPy has a PyTorch type. A package may have added bfloat16, which we hold as bits."""
+    """Whether NumPy has a type by this PyTorch name. bfloat16 is excluded, because it is held as bits even if some
+    package has added it to NumPy."""
     try:
         return name != "bfloat16" and bool(np.dtype(name).name == name)
     except TypeError:
@@ -213,7 +214,7 @@ class Cupy:
 
 
 class OtherLibrary:
-    """Libraries with DLPack or the CUDA array interface; results are our own arrays."""
+    """Any other library that supports DLPack or the CUDA array interface. Results are our own arrays."""
 
     def view(self, wanted: Array, given: Any) -> View | None:
         if type(given) is DeviceArray:
@@ -238,7 +239,7 @@ class OtherLibrary:
 
 
 def _by_protocol(library: Library, wanted: Array, given: Any) -> View | None:
-    """The view of an array by a protocol; None if it is not on a GPU."""
+    """The view of an array that a protocol exports; None if the array is not on a GPU."""
     try:
         exported = _exchanged(given)
         if exported is None:
@@ -253,7 +254,7 @@ def _by_protocol(library: Library, wanted: Array, given: Any) -> View | None:
 
 
 def _exchanged(given: Any) -> ArrayDescription | None:
-    """The view of an array, by DLPack if possible, which reports when the array is ready."""
+    """Describe an array by a protocol: by DLPack if possible, since that reports when the array is ready."""
     if hasattr(given, "__dlpack_device__"):
         return exchange.by_dlpack(given) if exchange.is_on_gpu(given) else None
     return exchange.by_interface(given)

@@ -1,7 +1,7 @@
-"""The GPU of this machine as a `pt.machine.Gpu`: from its driver, and with the rates that `pantile calibrate --gpu` has
+"""The GPU of this machine as a `pt.machine.Gpu`, from its driver and the rates that `pantile calibrate --gpu` has
 measured.
 
-What the driver does not report, such as FP32 cores and allocation units, follows from the compute capability.
+Facts that the driver does not report, such as FP32 cores and allocation units, follow from the compute capability.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RATES = {"ghz": untrusted_json.NUMBER, "bandwidth": untrusted_json.NUMBER, "sha
 
 
 def detect(device: Device | None = None) -> Gpu:
-    """A GPU, by default the current one, with measured rates, or else those that the driver reports."""
+    """Describe a GPU, by default the current one, with its measured rates or, without these, the driver's rates."""
     device = device or current()
     return _described(device, _cached_rates().get(_key(device)) or _rates_of_driver(device))
 
@@ -56,12 +56,12 @@ def _cached_rates() -> dict[str, GpuRates]:
             key: GpuRates(**r)
             for key, r in untrusted_json.read_entries(cache_directory.directory(), FILE_NAME, _RATES).items()
         }
-    except UserError:  # of rates that no GPU has
+    except UserError:  # raised for rates that no GPU has
         return {}
 
 
 def _rates_of_driver(device: Device) -> GpuRates:
-    """The rates by the driver's clocks in kHz; memory transfers data twice per cycle."""
+    """The rates that follow from the clocks that the driver reports, in kHz; memory transfers data twice per cycle."""
     memory_hz = 1e3 * device.attribute("MEMORY_CLOCK_RATE")
     if not memory_hz:
         raise UserError(f"the driver does not report the clock of the memory of {device}; run pantile calibrate --gpu")

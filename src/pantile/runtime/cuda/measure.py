@@ -6,8 +6,8 @@ clock   keeps a multiprocessor busy with arithmetic, and records cycles and nano
 shared  reads shared memory without bank conflicts, and records cycles and nanoseconds
 copy    copies global memory
 
-The results of the first two loops are stored under a condition that never holds, so that no assembler removes the
-loops. All elements of vectors are used, because otherwise only a part of them would be loaded.
+The results of the first two loops are stored under a condition that never holds, so that the assembler does not remove
+the loops. All elements of vectors are used, because otherwise only some of them would be loaded.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .device import Device
 from .driver import checked
 from .memory import pool
 
-COPIED_BYTES = 512 << 20  # copied; less on a GPU with little memory
-STEPS = 1 << 16  # of the loops of `clock` and `shared`: some milliseconds
+COPIED_BYTES = 512 << 20  # fewer on a GPU with little memory
+STEPS = 1 << 16  # of the loops of `clock` and `shared`, which take some milliseconds
 ROUNDS = 8
-UNROLLED = 16  # operations of a thread in a step of a loop
-COPIES = 4  # loads and stores of a thread of `copy`
-COPYING_THREADS = 256  # of a block of `copy`
+UNROLLED = 16  # operations of a thread per step of a loop
+COPIES = 4  # loads, and stores, per thread of `copy`
+COPYING_THREADS = 256  # per block of `copy`
 _CHAINS = 4  # of dependent operations
 
 
@@ -72,7 +72,7 @@ class _Kernels:
         self._pool = pool(device)
 
     def ghz(self) -> float:
-        """The cycles per nanosecond, while all multiprocessors compute."""
+        """The cycles per nanosecond while all multiprocessors compute."""
         cycles, nanoseconds = self._timed("clock", self._device.multiprocessors, 0)
         return cycles / nanoseconds
 
@@ -82,7 +82,7 @@ class _Kernels:
         return STEPS * UNROLLED * MOST_THREADS * LONGEST_ACCESS / cycles
 
     def bandwidth(self, rounds: int) -> float:
-        """The bytes per second that the fastest of several copies reads and writes."""
+        """The bytes per second, read and written together, of the fastest of several copies."""
         of_block = COPYING_THREADS * COPIES * LONGEST_ACCESS
         blocks = max(1, min(COPIED_BYTES, self._device.memory // 8) // of_block)
         size = blocks * of_block
@@ -132,7 +132,7 @@ def _lines(*lines: str) -> str:
 
 
 def _timed(name: str, registers: str, before: str, step: str, after: str) -> str:
-    """A kernel whose first thread records the time of a loop; `after` computes a condition that never holds."""
+    """PTX of a kernel whose first thread records the time of a loop; `after` computes a condition that never holds."""
     return f"""
 .visible .entry {name}(.param .u64 noted, .param .u32 steps) .maxntid {MOST_THREADS}, 1, 1
 {{
@@ -205,7 +205,7 @@ _SHARED = _timed(
 
 
 def _copied(instruction: str) -> str:
-    """A text for each load or store of a thread of `copy`; those of a block are adjacent."""
+    """PTX of the loads or stores of a thread of `copy`. For each of them, the accesses of a block are contiguous."""
     distance = COPYING_THREADS * LONGEST_ACCESS
     values = [f"{{%a{k}, %b{k}, %c{k}, %d{k}}}" for k in range(COPIES)]
     return _lines(*(instruction.format(k * distance, v) for k, v in enumerate(values)))

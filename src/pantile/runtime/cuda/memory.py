@@ -1,7 +1,7 @@
-"""Memory: of a device, allocated and freed in stream order, and of the host, for fast copies.
+"""Device memory, which is allocated and freed in stream order, and host memory for fast copies.
 
-Memory that calls free stays in the pool for later calls of any pipeline. A call that finds no memory makes the pool and
-other libraries release unused memory, and tries once more.
+Memory that calls free stays in the pool for later calls of any pipeline. If an allocation fails, the pool and other
+libraries release unused memory, and it is tried once more.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def pool(device: Device) -> Pool:
 
 
 def _create_pool(device: Device) -> Any:
-    """A pool that keeps unused memory; the device's default pool releases it at each synchronization."""
+    """A pool that keeps unused memory, unlike the device's default pool, which releases it at each synchronization."""
     cu = device.cu
     where = cu.CUmemLocation()
     where.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -106,14 +106,15 @@ def release_libraries() -> None:
 
 # ---- of the host
 
-_SMALL = 1 << 16  # bytes up to which copies of pageable memory are as fast
+_SMALL = 1 << 16  # bytes up to which copies of pageable memory are as fast as those of pinned memory
 _MOST_PINNED = 512 << 20  # bytes of pinned memory
 _free: dict[int, list[int]] = {}  # addresses by size
 _pinned = 0
 
 
 def host_array(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
-    """An uninitialized array for results, in a limited amount of pinned memory, to which copies are fast."""
+    """An uninitialized host array for results. It is in pinned memory, to which copies are fast, up to a total
+    limit."""
     size = prod(shape) * dtype.itemsize
     address = 0 if size <= _SMALL else _pinned_block(block := 1 << (size - 1).bit_length())
     if not address:
@@ -125,7 +126,7 @@ def host_array(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
 
 
 def _pinned_block(size: int) -> int:
-    """The address of a block, or 0."""
+    """The address of a block of pinned memory of this size; 0 if there is none left."""
     global _pinned
     with _lock:
         blocks = _free.get(size)

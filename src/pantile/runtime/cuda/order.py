@@ -1,8 +1,8 @@
 """The memory of intermediate arrays, and the dependences between launches.
 
-The memory of a call is one allocation, in which arrays with disjoint live ranges share memory: a chain of stages
-alternates between two arrays, which stay in the device's cache. A launch waits for earlier launches that access the
-same memory, unless both only read it; transitive dependences are left out.
+The memory of a call is one allocation, in which arrays with disjoint live ranges share memory. For example, a chain of
+stages alternates between two arrays, which stay in the device's cache. A launch waits for earlier launches that access
+the same memory, unless both only read it; transitive dependences are left out.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _MOST_COMPARED = 512  # launches; longer lists run sequentially
 
 
 def places(plan: LaunchPlan) -> tuple[dict[str, int], int]:
-    """The offset of each array in bytes, and the total size: large ones come first, each at the lowest offset that is
-    free during its live range."""
+    """The offset of each array in bytes, and the total size. Arrays are placed in order of decreasing size, each at the
+    lowest offset that is free during its live range."""
     used = _live_ranges(plan.launches)
     placed: list[tuple[int, int, int, int]] = []
     at, total = {}, 0
@@ -49,12 +49,12 @@ def _bytes(a: Allocation) -> int:
 
 
 def rounded(size: int) -> int:
-    """The offset rounded up to the alignment of arrays."""
+    """Round an offset or size up to the alignment of arrays."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def written_buffers(kernel: Kernel) -> tuple[bool, ...]:
-    """The buffers that a kernel writes."""
+    """Whether a kernel writes each of its buffers."""
     stored = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
     return tuple(b.name in stored for b in kernel.buffers)
 
@@ -62,12 +62,12 @@ def written_buffers(kernel: Kernel) -> tuple[bool, ...]:
 def dependencies(
     launches: Sequence[PlannedLaunch], writes: Sequence[Sequence[bool]], where: dict[str, tuple[int, int]]
 ) -> list[list[int]]:
-    """The earlier launches that each launch waits for. `where` has the range of bytes of each intermediate array;
-    arguments may share memory only if nothing writes to it."""
+    """The earlier launches that each launch waits for. `where` has the byte range of each intermediate array. Arguments
+    are assumed to share memory only if no launch writes to it."""
     if len(launches) > _MOST_COMPARED:
         return [[k - 1] if k else [] for k in range(len(launches))]
     touched = [_accesses(launch, w, where) for launch, w in zip(launches, writes, strict=True)]
-    before: list[int] = []  # a bit for each launch that must finish before, directly or transitively
+    before: list[int] = []  # for each launch, a bit set of the launches that it depends on, directly or transitively
     dependencies_of = []
     for k, mine in enumerate(touched):
         waits, known = [], 0
@@ -84,7 +84,8 @@ _Touched = list[tuple[str, int, int, bool]]
 
 
 def _accesses(launch: PlannedLaunch, writes: Sequence[bool], where: dict[str, tuple[int, int]]) -> _Touched:
-    """The memory of a launch, an argument or a range of bytes of the call's memory, and whether it is written."""
+    """The accesses of a launch: for each of its buffers, an argument or a byte range of the call's memory, and whether
+    the launch writes it."""
     return [
         ("", *where[name], w) if name in where else (name, 0, 1, w)
         for name, w in zip(launch.buffers, writes, strict=True)

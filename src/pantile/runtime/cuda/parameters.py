@@ -1,5 +1,5 @@
-"""The parameters of all launches of a call, in one block of memory: packed once, then patched where addresses or params
-have changed."""
+"""The parameters of all launches of a call, in one block of memory. They are packed once, and later calls update only
+the addresses and params that have changed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class ParamSlot:
 
 @dataclass(frozen=True)
 class LaunchArguments:
-    """The arguments of a launch. Buffers are numbers of the call's addresses, and offsets in bytes."""
+    """The arguments of a launch. A buffer is the number of one of the call's addresses, and an offset in bytes."""
 
     entry: KernelEntry
-    scalars: tuple[Any, ...]  # Slots or numbers
+    scalars: tuple[Any, ...]  # each a ParamSlot or a number
     buffers: tuple[tuple[int, int], ...]
 
 
@@ -44,7 +44,7 @@ class Parameters:
             size += -(-g.entry.size // _ALIGNMENT) * _ALIGNMENT
         self._memory = ctypes.create_string_buffer(max(_ALIGNMENT, size))
         base = ctypes.addressof(self._memory)
-        # For the driver: the addresses of each launch's parameters, of which there is one, its frame.
+        # For the driver, a list of the addresses of each launch's parameters. Its only parameter is its frame.
         self._lists = [ctypes.c_void_p(base + at) for at in self._starts]
         self.lists = [ctypes.addressof(one) for one in self._lists]
         self._places = _places(launches, self._starts)
@@ -54,7 +54,7 @@ class Parameters:
         self._numbers: tuple[object, ...] | None = None
 
     def change(self, addresses: Sequence[int], numbers: Sequence[Any]) -> AbstractSet[int]:
-        """Write what has changed; return the launches that it affects."""
+        """Update addresses and numbers that have changed. Return the launches that use them."""
         if addresses == self._latest and not self._takers:
             return _NONE
         changed: set[int] = set()
@@ -72,7 +72,7 @@ class Parameters:
         return changed
 
     def _repack(self, addresses: Sequence[int], numbers: Sequence[Any]) -> set[int]:
-        """The launches whose numbers have changed: all of them at first."""
+        """Pack the numbers of launches again if they have changed. Return these launches; at first, all of them."""
         now = tuple([repr(numbers[k]) for k in self._takers])  # NaN differs from itself, and -0.0 is not 0.0
         if now == self._numbers:
             return set()
@@ -89,7 +89,8 @@ class Parameters:
 
 
 def _places(launches: Sequence[LaunchArguments], starts: Sequence[int]) -> list[tuple[int, list[tuple[int, int, int]]]]:
-    """The uses of each address of a call: the launch, the offset in its frame, and the added offset."""
+    """The uses of each address of a call. Each is a launch, the offset in its frame, and the offset to add to the
+    address."""
     places: dict[int, list[tuple[int, int, int]]] = {}
     for k, (g, at) in enumerate(zip(launches, starts, strict=True)):
         slots = g.entry.slots[len(g.entry.scalars) :]
@@ -99,7 +100,7 @@ def _places(launches: Sequence[LaunchArguments], starts: Sequence[int]) -> list[
 
 
 def _takers(launches: Sequence[LaunchArguments]) -> dict[int, list[int]]:
-    """The launches that take each param that may change."""
+    """For each param that may change, the launches that take it."""
     takers: dict[int, list[int]] = {}
     for k, g in enumerate(launches):
         for v in g.scalars:

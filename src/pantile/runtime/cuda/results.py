@@ -1,5 +1,5 @@
-"""Our own arrays on a device: results of calls whose arrays belong to no known library. They support DLPack and the
-CUDA array interface, so that libraries with either protocol take them without copies."""
+"""Our own arrays on a device, for results of calls whose arrays belong to no known library. They support DLPack and the
+CUDA array interface, so that libraries with either protocol can use them without copies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .memory import pool
 
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-# Own prototypes, because other packages may set the types of the shared ones in ctypes.pythonapi.
+# We declare our own prototypes, because other packages may set the types of the shared ones in ctypes.pythonapi.
 _api = ctypes.pythonapi
 _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _Destructor)(
     ("PyCapsule_New", _api)
@@ -57,7 +57,7 @@ class DeviceArray:
             device.leave(entered)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Frozen, because calls rely on its description of its memory."""
+        """Attributes are frozen, because calls rely on them as the description of the array's memory."""
         raise AttributeError(f"the {name} of an array on a GPU cannot be changed")
 
     def __del__(self) -> None:
@@ -74,7 +74,7 @@ class DeviceArray:
         return len(self.shape)
 
     def numpy(self) -> np.ndarray[Any, np.dtype[Any]]:
-        """A copy on the host, after it is computed."""
+        """Wait until the array is computed, and copy it to the host."""
         array = np.empty(self.shape, self.dtype.numpy)
         if self.nbytes:
             entered = self._device.enter()
@@ -111,7 +111,8 @@ class DeviceArray:
         return CUDA, self.device
 
     def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
-        """`stream` is the consumer's, which waits for this array; -1 if it synchronizes itself."""
+        """Export the array as a capsule. `stream` is the consumer's stream, which waits for this array; -1 if the
+        consumer synchronizes itself."""
         if stream != -1:
             running = 0 if stream in (None, LEGACY_STREAM) else int(stream)
             if running != self.stream:
@@ -140,7 +141,7 @@ class _ExportedTensor:
         self.managed.deleter = ctypes.cast(_deleter, ctypes.c_void_p)
 
 
-_exported: dict[int, _ExportedTensor] = {}  # by address, until their deleters are called
+_exported: dict[int, _ExportedTensor] = {}  # by address, kept alive until their deleters are called
 
 
 def _capsule(array: DeviceArray) -> Any:

@@ -1,6 +1,6 @@
-"""Arrays of the host in calls that run on a device: their layout there, and the copies to it and back.
+"""Host arrays in calls that run on a device: their layout on the device, and the copies to the device and back.
 
-An array without gaps, in any order of axes, keeps its layout. All others are copied in C order.
+An array without gaps, in any order of axes, keeps its layout. All other arrays are copied in C order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .exchange import in_c_order
 
 
 def is_dense(a: NDArray) -> bool:
-    """Whether its elements fill a contiguous block of memory."""
+    """Whether the elements of an array fill a contiguous block of memory."""
     if a.flags.c_contiguous or a.flags.f_contiguous:
         return True
     expected = a.itemsize
@@ -34,7 +34,7 @@ def laid_out(a: NDArray) -> NDArray:
 
 
 def send(device: Device, a: NDArray, address: int, stream: int) -> NDArray:
-    """Copy an array to the device; return the array that must not change until the stream is done."""
+    """Copy an array to the device. Return the copied array, which must not change until the stream is done."""
     if not is_dense(a):
         a = np.ascontiguousarray(a)
     if a.nbytes:
@@ -43,7 +43,7 @@ def send(device: Device, a: NDArray, address: int, stream: int) -> NDArray:
 
 
 def fetch(device: Device, a: NDArray, address: int, stream: int) -> NDArray:
-    """Copy results back; return the array that receives them, from which `arrived` fills this one."""
+    """Copy a result back. Return the array that receives it, from which `arrived` fills `a`."""
     received = a if is_dense(a) else np.empty(a.shape, a.dtype)
     if a.nbytes:
         checked(device.cu.cuMemcpyDtoHAsync(received.ctypes.data, address, a.nbytes, stream))
@@ -51,6 +51,6 @@ def fetch(device: Device, a: NDArray, address: int, stream: int) -> NDArray:
 
 
 def arrived(a: NDArray, received: NDArray) -> None:
-    """Copy a received result to its array, after the stream is done."""
+    """Copy a received result to its array. The stream must be done."""
     if received is not a:
         a[...] = received

@@ -1,4 +1,4 @@
-"""Arrays on a device as calls see them: with the attributes of NumPy's arrays, and with an address and a device instead
+"""Arrays on a device as calls see them. They have the attributes of NumPy arrays, but an address and a device in place
 of memory that Python could read."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Flags:
 
 
 class ArrayLayout:
-    """The description of an array except its address. Arrays with equal layouts share one object, so that calls are
+    """The description of an array except its address. Arrays with equal layouts share one object, so that calls can be
     compared by identity. Strides are in bytes, as in NumPy."""
 
     __slots__ = ("dtype", "flags", "high", "itemsize", "low", "ndim", "ordinal", "shape", "size", "strides")
@@ -46,7 +46,7 @@ class ArrayLayout:
         self.ordinal, self.shape, self.strides, self.dtype = ordinal, shape, strides, dtype
         self.flags = Flags(alignment, dtype.itemsize, writeable)
         self.ndim, self.itemsize, self.size = len(shape), dtype.itemsize, prod(shape)
-        # The offsets of its first byte and after its last one; equal if there are none.
+        # The offsets of its first byte and of the end of its last one; equal if there are none.
         steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)] if self.size else []
         self.low = sum(s for s in steps if s < 0)
         self.high = sum(s for s in steps if s > 0) + self.itemsize if self.size else 0
@@ -70,13 +70,13 @@ def layout(
     if known is None:
         if len(_layouts) >= _MOST_LAYOUTS:
             _layouts.clear()
-        # If several threads make one, the first is used.
+        # If several threads create the layout, all use the first one.
         known = _layouts.setdefault(key, ArrayLayout(*key))
     return known
 
 
 class View:
-    """A view of an array of another library, or of our own."""
+    """A view of an array of another library, or of one of our own arrays."""
 
     __slots__ = ("address", "keeps", "layout", "library", "original", "stream")
 
@@ -90,8 +90,8 @@ class View:
         keeps: Any = None,
     ) -> None:
         self.original, self.library, self.layout, self.address = original, library, layout, address
-        self.stream = stream  # in which the array was made, if it says so
-        self.keeps = keeps  # what must live as long as this view
+        self.stream = stream  # the stream in which the array was made, if the array reports it
+        self.keeps = keeps  # an object that must live as long as this view
 
     ordinal = property(attrgetter("layout.ordinal"))
     shape = property(attrgetter("layout.shape"))
@@ -109,16 +109,16 @@ class View:
         return self.library.contiguous(name)
 
     def span(self) -> tuple[int, int]:
-        """The addresses of the first byte and after the last one; equal if there are none."""
+        """The addresses of the first byte and of the end of the last one; equal if there are none."""
         return self.address + self.layout.low, self.address + self.layout.high
 
     def stand_in(self) -> NDArray:
-        """A NumPy array at the same address, which must not be read: to compare places in memory."""
+        """A NumPy array with the same address, for comparisons of memory ranges; it must not be read."""
         return np.asarray(_Place(self))
 
 
 class Library(Protocol):
-    """The library of original arrays."""
+    """The interface to a library of arrays."""
 
     def view(self, wanted: Array, original: Any) -> View | None:
         """The view of an array on a GPU; None if it is elsewhere."""
@@ -130,14 +130,14 @@ class Library(Protocol):
         """The caller's current stream on this GPU."""
 
     def converted(self, name: str, wanted: DType) -> str:
-        """The code by which a user converts an array to another type."""
+        """The code with which a user converts an array to another type, for messages."""
 
     def contiguous(self, name: str) -> str:
-        """The code by which a user makes a contiguous copy."""
+        """The code with which a user makes a contiguous copy, for messages."""
 
 
 class _Place:
-    """The array interface at a fictitious address, for NumPy."""
+    """An array interface for NumPy at an address that the host cannot read."""
 
     def __init__(self, view: View) -> None:
         self.__array_interface__ = {
@@ -164,7 +164,7 @@ class Constant:
         self._on: dict[int, int] = {}  # addresses by device
 
     def on(self, device: Device) -> int:
-        """The address of the copy on the device, whose context is current."""
+        """The address of the copy on a device. The context of the device must be current."""
         address = self._on.get(device.ordinal)
         if address is None:
             cu, size = device.cu, max(1, self.table.nbytes)

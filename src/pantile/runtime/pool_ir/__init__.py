@@ -1,27 +1,27 @@
-"""The native thread pool and its scratch arenas: a target triple in, the text of one LLVM module out.
+"""The native thread pool and its scratch arenas, as the text of one LLVM module for a target triple.
 
-How it works. A region of parallel tasks takes one of 64 static *slots*, and idle workers join it there.
-Slots are never freed, so a worker that comes too late may still look at one: no lock guards joining or
-leaving. One word per slot, `state`, says everything that has to change at once:
+How it works. A region of parallel tasks takes one of 64 static *slots*, and idle workers join it there. Slots are never
+freed, so a worker that comes too late may still read one: no lock guards joining or leaving. One word per slot,
+`state`, holds everything that has to change atomically:
 
-    bits 32..  tickets   how many more workers may join
+    bits 32..  tickets   the number of workers that may still join
     bit  16    WAITING   the owner sleeps until the last helper leaves
-    bits 0..15 helpers   workers that are inside the slot's job now
+    bits 0..15 helpers   the number of workers that are inside the slot's job
 
-The owner (the thread that called) fills a slot, opens it by storing tickets, works, closes it by clearing the
-tickets and waits until helpers is zero. A waiting owner takes no other work, and a worker belongs
-to one job at a time, so waits follow the nesting of the calls and cannot form a cycle.
+The owner (the calling thread) fills a slot, opens it by storing tickets, works, closes it by clearing the tickets, and
+waits until helpers is zero. A waiting owner takes no other work, and a worker belongs to one job at a time, so waits
+follow the nesting of the calls and cannot form a cycle.
 
-`epoch` counts published regions. An idle worker spins on it for a while, then sleeps until it moves; as
-tickets only appear with a new epoch, none is missed.
+`epoch` counts published regions. An idle worker spins on it for a while, then sleeps until it changes. Tickets appear
+only with a new epoch, so none is missed.
 
-Memory order. A release of `state` by the owner meets the acquire of the joining worker (the job's fields),
-and the release of a leaving worker meets the acquire of the waiting owner (the results). Whoever sleeps and
-whoever wakes each write one word and then read the other's, which only sequential consistency makes safe:
-`epoch`, `sleepers` and `spinners` are seq_cst throughout.
+Memory order. The owner's release of `state` synchronizes with the acquire of a joining worker (for the job's fields),
+and the release of a leaving worker with the acquire of the waiting owner (for the results). The thread that goes to
+sleep and the thread that wakes it each write one word and then read the other's, which is safe only with sequential
+consistency: `epoch`, `sleepers` and `spinners` are seq_cst throughout.
 
-Scratch memory is one arena per thread: a chain of blocks used as a stack. Memory returned to it stays
-mapped, so the next call of a pipeline faults no pages in.
+Scratch memory is one arena per thread: a chain of blocks used as a stack. Memory returned to it stays mapped, so that
+the next call of a pipeline causes no page faults.
 """
 
 from ..struct_fields import expand_fields, types
@@ -46,7 +46,7 @@ EXPORTS = (
 
 
 def pool_ir(triple: str) -> str:
-    """The module's text; it needs `pantile_pool_init` called once before anything else."""
+    """The text of the module. `pantile_pool_init` must be called once before anything else."""
     arch = triple.split("-")[0]
     if arch not in PAUSE:
         raise ValueError(f"the thread pool has no spin hint for {arch!r}, only for {', '.join(PAUSE)}")

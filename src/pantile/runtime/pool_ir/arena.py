@@ -4,12 +4,13 @@ from .layout import HEADER
 from .platform import LINUX_MADV_HUGEPAGE
 
 SMALLEST_BLOCK = 256 << 10
-# From here on a block is aligned to huge pages, counts against the cache limit, and may be given back.
+# A block of at least this size is aligned to huge pages, counts against the cache limit, and may be returned to the
+# system.
 LARGE_BLOCK = 4 << 20
 HUGE_PAGE = 2 << 20
 
-# A frame remembers what the arena was before it, so popping it also drops whatever was pushed later and
-# not popped. Blocks above the top hold nothing and are taken as empty whatever their `used` says.
+# A frame remembers the state of the arena before it, so popping it also drops whatever was pushed later and not popped.
+# Blocks above the top hold nothing and count as empty, whatever their `used` says.
 ARENA = f"""
 define ptr @pantile_scratch_push(i64 %bytes) {{
 entry:

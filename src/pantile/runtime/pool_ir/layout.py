@@ -1,11 +1,11 @@
-"""The pool's structs, their fields by name, and the bits of a slot's state."""
+"""The structs of the pool with named fields, and the bits of a slot's state."""
 
 # In the word `state` of a slot (see the package).
 TICKET = 1 << 32
 WAITING = 1 << 16
 HELPERS = WAITING - 1
 
-# Each contended word has 128 bytes to itself: two lines, as adjacent ones are prefetched in pairs.
+# Each contended word has 128 bytes to itself: two cache lines, since adjacent lines are prefetched in pairs.
 # A name that starts with an underscore is padding.
 STRUCTS = {
     "Slot": (
@@ -37,7 +37,7 @@ STRUCTS = {
     "Frame": (("block", "ptr"), ("used", "i64"), ("top", "ptr")),
 }
 
-# Both headers take a whole line, so that everything handed out is 64-byte aligned.
+# Both headers take a whole line, so that all allocations are 64-byte aligned.
 HEADER = 64
 
 OPAQUE = "%Opaque = type [128 x i8]  ; enough for any libc's mutex, condition, signal set or core set"

@@ -1,4 +1,4 @@
-"""Starting the pool, asking about it, and what a forked child does."""
+"""Starting the pool, querying it, and resetting it in a forked child."""
 
 from .platform import SLOTS
 

@@ -1,4 +1,4 @@
-"""The thread that calls: it opens a region, works in it and waits for its helpers."""
+"""The calling thread, which opens a region, works in it, and waits for its helpers."""
 
 from .layout import HELPERS, WAITING
 from .platform import MAX_THREADS, SLOTS

@@ -1,4 +1,4 @@
-"""What the pool needs of the system: C library, clock, spin hints, locks."""
+"""The parts of the system that the pool needs: C library, clock, spin hints, locks."""
 
 import re
 
@@ -6,7 +6,7 @@ SLOTS = 64
 MAX_THREADS = 256
 OUT_OF_MEMORY = -1
 
-# Long enough to catch the next region of the same pipeline, short enough not to show in an idle process.
+# Long enough to catch the next region of the same pipeline, and short enough to be negligible in an idle process.
 WORKER_SPIN_NS = 50_000
 OWNER_SPIN_NS = 50_000
 POLLS_PER_CLOCK_READ = 32
@@ -15,8 +15,9 @@ CACHE_LIMIT = 1 << 30  # bytes of scratch memory kept in large blocks
 
 LINUX_CLOCK_MONOTONIC, LINUX_SIG_SETMASK, LINUX_MADV_HUGEPAGE = 1, 2, 14
 
-# What tells the core that it spins. AArch64 `yield` is a no-op on most cores; `isb` is a real pause.
-# RISC-V's pause is encoded as a fence every core accepts, but LLVM wants to be told that it may be used.
+# The instruction that tells the core that it spins, and the feature that LLVM needs for it. AArch64 `yield` is a no-op
+# on most cores; `isb` is a real pause. RISC-V's pause is encoded as a fence that every core accepts, but LLVM emits it
+# only if the feature is enabled.
 PAUSE = {
     "x86_64": ("llvm.x86.sse2.pause()", ""),
     "aarch64": ("llvm.aarch64.isb(i32 15)", ""),
@@ -107,8 +108,8 @@ define internal i64 @nanoseconds() {{
 
 
 def spin(name: str, condition: str, limit_ns: int) -> str:
-    """Poll a word until `condition` of (%value, %seen) holds (true) or the time is up (false). Bounded by the clock,
-    because what a pause costs differs a hundredfold between cores."""
+    """A function that polls a word until `condition` of (%value, %seen) holds (true) or the time is up (false). The
+    limit is a time, not a number of polls, because the cost of a pause differs a hundredfold between cores."""
     return f"""
 define internal i1 @{name}(ptr %word, i64 %mask, i64 %seen) {{
 entry:

@@ -1,9 +1,9 @@
-"""What everyone in a region does: take tasks until there are none."""
+"""The loop of all threads in a region: take tasks until there are none left."""
 
 from .platform import OUT_OF_MEMORY
 
-# Owner and helpers run the same loop. The first task is claimed before scratch memory is taken: who comes too
-# late takes none.
+# Owner and helpers run the same loop. A thread claims its first task before it takes scratch memory, so that a thread
+# that comes too late takes none.
 TASKS = f"""
 define internal void @work_on(ptr %slot) {{
 entry:

@@ -1,4 +1,4 @@
-"""Threads that join regions: waking them, what they do, and making more of them."""
+"""The threads that join regions: waking them, their loop, and starting more of them."""
 
 from .layout import TICKET, WAITING
 from .platform import LINUX_SIG_SETMASK, MAX_THREADS, SLOTS
@@ -6,16 +6,17 @@ from .platform import LINUX_SIG_SETMASK, MAX_THREADS, SLOTS
 WAKES_AT_ONCE = 2
 STACK_BYTES = 8 << 20
 
-# Raised by the faulting instruction itself: if blocked, they kill the process without faulthandler's trace.
+# Signals that a faulting instruction raises. If they were blocked, they would kill the process without faulthandler's
+# trace.
 LINUX_FAULT_SIGNALS = {"SIGILL": 4, "SIGBUS": 7, "SIGFPE": 8, "SIGSEGV": 11}
 
-# Each worker has a bed to sleep in, and who wakes it picks the bed. Linux may put a woken thread on the core
-# of its waker even with other cores idle; on a small machine it then waits there for milliseconds, and the
-# region runs on one core. So a sleeper is moved off the waker's core before it is woken, and allows itself
-# every core again once it runs.
+# Each worker sleeps in a bed of its own, and the waking thread picks the bed. Linux may put a woken thread on the core
+# of its waker even if other cores are idle; on a small machine, the thread then waits there for milliseconds, and the
+# region runs on one core. Therefore, a sleeper is barred from the waker's core before it is woken, and allows itself
+# all cores again once it runs.
 #
-# An owner wakes a few and begins to work; a worker that joins wakes a few more for the tickets still left.
-# Spinners come by themselves and are not signalled.
+# An owner wakes a few workers and begins to work. A worker that joins wakes a few more for the remaining tickets.
+# Spinning workers join without a signal.
 WAKING = f"""
 define internal void @wake(i64 %wanted) {{
 entry:
@@ -273,8 +274,8 @@ def _spare_fault_signals() -> str:
     )
 
 
-# Workers block the signals of the process: those are for Python's own threads. That a thread could not be
-# started is no error, as the owner runs every task that nobody else takes.
+# Workers block the signals of the process, which are for Python's own threads. A thread that cannot be started is not
+# an error, since the owner runs every task that no other thread takes.
 GROWTH = f"""
 define internal void @grow_to(i64 %wanted) {{
 entry:
