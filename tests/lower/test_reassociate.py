@@ -139,3 +139,27 @@ def test_stores_change_places_only_if_these_are_apart(others: str, moved: bool) 
     ]
     after = reassociate(Block(tuple(stores)), strict=False)
     assert (places(after)[1] != str(between)) is moved
+
+
+def test_blocks_that_overlap_compute_equal_results() -> None:
+    """Rows 13 to 15 of 21 are the last ones of a block and the first ones of another, which is moved inwards."""
+    rows = (
+        pt.on("out")
+        .split("y", "yo", "yi", 8)
+        .reorder("yo", "yi", "x")
+        .block("yo")
+        .unroll("yi")
+        .thread("x")
+        .reorder("yo", "x", "yi")
+        .update()
+        .split("y", "yo", "yi", 8)
+        .reorder("yo", "x", "r.0", "yi")
+        .unroll("r.0")
+        .unroll("yi")
+        .block("yo")
+        .thread("x")
+        .compute_with("out", "x")
+    )
+    p = windows(taps=9).with_options(target="cuda-sim").with_schedule(pt.Schedule(rows))
+    img = np.random.default_rng(0).random((29, 32), np.float32) - np.float32(0.5)
+    np.testing.assert_allclose(p(img=img), p.reference(img=img), rtol=1e-5, atol=1e-6)

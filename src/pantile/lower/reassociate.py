@@ -8,6 +8,10 @@ Windows of unrolled rows or vectors overlap. The terms that all windows share ar
 before and after them are reused from one window to the next. LLVM's common subexpression elimination does the rest.
 Each sum keeps its terms, in a different order; with `strict`, sums of floats are left alone. Minima and maxima are
 treated in the same way.
+
+On GPUs, sums of floats are also left alone in kernels whose last block is moved inwards, as min(8*block, n - 8) does.
+There, two blocks compute the same element at different positions of a window. If these had different orders, the result
+would depend on which block is the last to store it.
 """
 
 from __future__ import annotations
@@ -20,9 +24,10 @@ from ..dataclass import dataclass
 from ..expr.linear import Linear, linear
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Var, const, neutral, op
 from ..expr.types import INDEX
-from ..expr.visit import Key, children, each_once, key, loaded, rebuild, walk_values
+from ..expr.visit import Key, children, depends, each_once, key, loaded, rebuild, walk, walk_values
 from ..ir import visit as ir
-from ..ir.nodes import Block, Stmt, Store
+from ..ir.nodes import Block, For, Let, Stmt, Store
+from ..target.kinds import Kind
 from .lanes import constant_stride, first_lane
 from .names import of_buffer
 
@@ -35,7 +40,29 @@ _NEVER = (1 << 30, -1)
 
 def reassociate(body: Stmt, strict: bool) -> Stmt:
     """Reassociate sums that consecutive statements store, so that their common terms are added first."""
-    return ir.transform(body, lambda s: _reassociated(s, strict) if isinstance(s, Block) else None)
+
+    is_fixed = strict or (_is_of_blocks(body) and _is_stored_twice(body, frozenset()))
+    inside = tuple([reassociate(c, is_fixed) for c in ir.children(body)])
+    if not all(a is b for a, b in zip(inside, ir.children(body), strict=True)):
+        body = ir.rebuild(body, ir.expressions(body), inside)
+    changed = _reassociated(body, is_fixed) if isinstance(body, Block) else None
+    return body if changed is None else changed
+
+
+def _is_of_blocks(s: Stmt) -> bool:
+    return isinstance(s, For) and s.kind is Kind.BLOCK
+
+
+def _is_stored_twice(s: Stmt, moved: frozenset[str]) -> bool:
+    """Whether an element may be stored by two iterations, one of which is of a block that is moved inwards. `moved` are
+    the names around the statement that depend on where such a block begins."""
+    if isinstance(s, Store):
+        return any(depends(i, moved) for i in s.indices)
+    start = s.value if isinstance(s, Let) else s.min if isinstance(s, For) else None
+    if start is not None and (depends(start, moved) or any(isinstance(e, Op) and e.op == "min" for e in walk(start))):
+        assert isinstance(s, (Let, For))
+        moved |= {s.name if isinstance(s, Let) else s.var}
+    return any(_is_stored_twice(c, moved) for c in ir.children(s))
 
 
 def _reassociated(s: Block, strict: bool) -> Stmt | None:
