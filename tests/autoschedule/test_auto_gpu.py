@@ -11,7 +11,8 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import Auto
-from pantile.autoschedule.search.on_gpus import FEW_STAGES, LEAST_WORTH
+from pantile.autoschedule.search import on_gpus
+from pantile.autoschedule.search.on_gpus import LEAST_WORTH
 from pantile.machine import named
 from tests.lower.test_block_memory import chain_of_pairs
 
@@ -59,11 +60,12 @@ def test_parts_of_others_are_taken() -> None:
     assert problem.predicted(found.schedule).seconds <= both * 1.001
 
 
-def test_of_many_stages_greedy_alone_proposes() -> None:
-    p = chain_of_pairs(FEW_STAGES // 2 + 1).with_options(target=TARGET)
-    found = p.with_schedule("auto", machine=H200, estimates={"img": (1000, 1000)})
-    assert found.report is not None and found.report.strategy == "auto"
-    assert "proposals: greedy" in found.explain() and "plain" not in found.report.remarks[1]
+def test_of_many_stages_greedy_alone_proposes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_gpus, "FEW_STAGES", 5)
+    problem = chain_of_pairs(3).with_options(target=TARGET).with_schedule("plain", machine=H200).problem(img=(99, 99))
+    found = Auto().find(problem)
+    assert found.report.strategy == "auto"
+    assert any(r.startswith("proposals: greedy") and "plain" not in r for r in found.report.remarks)
 
 
 def test_results_are_right() -> None:
@@ -89,3 +91,26 @@ def test_a_problem_without_a_pipeline_is_refused() -> None:
     problem = halves().problem(img_a=(100, 100), img_b=(100, 100))
     with pytest.raises(pt.UserError, match="use pt"):
         Auto().find(replace(problem, predicted=None))
+
+
+def pyramid(levels: int) -> pt.Pipeline:
+    """Levels of a picture, each computed by columns and then by rows."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", 2)
+    before, height, width = pt.edge(img), img.shape[0], img.shape[1]
+    for k in range(levels):
+        height, width = height // 2, width // 2
+        across, down = pt.Func(f"across{k}"), pt.Func(f"down{k}", domain=[(0, height), (0, width)])
+        across[y, x] = before[y, 2 * x - 1] + 2 * before[y, 2 * x] + before[y, 2 * x + 1]
+        down[y, x] = (across[2 * y - 1, x] + 2 * across[2 * y, x] + across[2 * y + 1, x]) / 16
+        before = pt.edge(down)
+    return pt.Pipeline(down, shape=(height, width), target=TARGET)
+
+
+def test_short_kernels_are_inlined() -> None:
+    """Where a launch takes as long as computing, a level of a pyramid is one kernel."""
+    problem = pyramid(4).with_schedule("plain", machine=H200).problem(img=(300, 400))
+    found, without = (Auto(without=("thread_tiles", *more)).find(problem) for more in ((), ("inlining",)))
+    kernels, before = (len(problem.cost(f.schedule).stages) for f in (found, without))
+    assert kernels <= 4 < before
+    assert "short kernels inlined" in str(found.report)

@@ -1,14 +1,17 @@
 """The search of `auto` on GPUs, where kernels are lowered to predict their cost, which takes longer than for CPUs.
 
-The cheapest of the proposals, one of which is the plain schedule, takes over cheaper parts of the others. Then the most
-expensive kernels get other thread tiles (`thread_tiles`), as long as that is cheaper. For pipelines of many stages,
+The cheapest of the proposals, one of which is the plain schedule, takes over cheaper parts of the others. Then stages
+are inlined whose kernels cost more than computing them again for each read, and the most expensive kernels get other
+thread tiles (`thread_tiles`), as long as that is cheaper. For pipelines of many stages,
 `greedy` alone proposes a schedule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from math import inf
 
+from ...schedule.directives import on
 from ...schedule.schedule import Schedule
 from ..autogpu import AutoGpu
 from ..greedy import Greedy
@@ -21,7 +24,10 @@ from .thread_tiles import MOST_OPERATIONS, Kernel, ThreadTile, scheduled
 
 FEW_STAGES = 32  # of more than that, only the schedule of `greedy` is lowered to predict its cost
 LEAST_WORTH = 0.07  # the part by which a change must be cheaper: predictions err by more than on CPUs
-EFFORT, EFFORT_OF_EACH = 8000, 150  # of lowering thread tiles: unrolled operations in all, and what each costs anyway
+EFFORT = 8000  # of lowering thread tiles, in operations that are unrolled
+EFFORT_OF_EACH, EFFORT_OF_STAGE = 100, 10  # of each thread tile, and in addition for each stage of the pipeline
+SHORT = 2  # times as long as an empty launch: the most that kernels take which are inlined together
+OF_INLINING = 0.02  # the part of the time of a pipeline that inlining a stage must save
 OF_KERNELS = 0.1  # the least part of the time of a pipeline that kernels take whose thread tiles are searched
 LAUNCHES = 3  # the least time of each of them, in times of an empty launch
 PROMISING = 1.2  # times as long as before: from tiles that take longer no descent begins
@@ -55,9 +61,42 @@ class _Search(ProposalSearch):
         for c in self.proposed[1:]:
             best = c if c.seconds < best.seconds * (1 - self.worth) else best
         best = self.take_parts(self.proposed, best)
+        best = self._inlining(best) if "inlining" not in self.without else best
         for kernels in self._expensive(best) if "thread_tiles" not in self.without else ():
             best = self._in_other_tiles(best, kernels)
         return best
+
+    # ---- inlining
+
+    def _inlining(self, best: Candidate) -> Candidate:
+        """The schedule without kernels that cost more than computing their stage again for each read: short ones all
+        at once, and then the others one by one, the most expensive one first."""
+        seconds = {n: s for n, s in seconds_by_stage(best).items() if self._may_be_inlined(best.schedule, n)}
+        short: list[str] = []
+        for name in (s.name for s in self.problem.graph.stages):
+            if seconds.get(name, inf) < SHORT * self.problem.gpu.costs.launch_s and not self._reads(name, short):
+                short.append(name)
+        if short:
+            name = f"{best.name}, short kernels inlined"
+            best = self.if_cheaper(best, name, _inlined(best.schedule, short), OF_INLINING)
+        for name in sorted(seconds, key=lambda n: -seconds[n]):
+            if seconds[name] >= OF_KERNELS * best.cost.seconds:
+                schedule = _inlined(best.schedule, [name])
+                best = self.if_cheaper(best, f"{best.name}, {name} inlined", schedule, OF_INLINING)
+        return best
+
+    def _may_be_inlined(self, schedule: Schedule, name: str) -> bool:
+        """Whether a stage may be inlined, and nothing is computed in its loops."""
+        hosts = {
+            d.args[0] for chain in schedule.values() for d in chain.directives if d.verb in ("compute_at", "store_at")
+        }
+        facts = self.problem.facts
+        return name in facts.graph.stage and name not in hosts and facts.can_be_inlined(name)
+
+    def _reads(self, name: str, names: Collection[str]) -> bool:
+        return any(name in self.problem.graph.consumers[producer] for producer in names)
+
+    # ---- thread tiles
 
     def _expensive(self, best: Candidate) -> list[list[Kernel]]:
         """The kernels that take a good part of the time, those of a kind together, the most expensive ones first."""
@@ -103,12 +142,17 @@ class _Search(ProposalSearch):
     def _in_tile(self, candidate: Candidate, kernel: Kernel, tile: ThreadTile) -> Candidate | None:
         """A candidate with another thread tile for a kernel; None if it is not legal, or too much to lower."""
         operations = kernel.operations(tile)
-        if operations > MOST_OPERATIONS or EFFORT_OF_EACH + operations > self.effort:
+        effort = EFFORT_OF_EACH + EFFORT_OF_STAGE * len(self.problem.graph.stages) + operations
+        if operations > MOST_OPERATIONS or effort > self.effort:
             return None
-        self.effort -= EFFORT_OF_EACH + operations
+        self.effort -= effort
         name = f"{candidate.name}, {kernel.output.name}: {tile}"
         return self.candidates.candidate(name, scheduled(kernel, candidate.schedule, tile))
 
     def _seconds(self, best: Candidate, kernels: Sequence[Kernel]) -> float:
         seconds = seconds_by_stage(best)
         return sum(seconds[k.output.name] for k in kernels)
+
+
+def _inlined(schedule: Schedule, names: Iterable[str]) -> Schedule:
+    return schedule.replace(*(on(name).compute_inline() for name in names))

@@ -29,7 +29,7 @@ from ...schedule.directives import StageSchedule, on
 from ...schedule.gpu_updates import is_pointwise, pointwise_update
 from ...schedule.names import fresh
 from ...schedule.schedule import Schedule
-from ...schedule.updates import constant, has_closed_form
+from ...schedule.updates import constant
 from ...target.gpu import MOST_THREADS, WARP_SIZE
 from ..common.footprint import boxes
 from ..common.gpu_marking import GpuMarking
@@ -137,7 +137,7 @@ class Kernel:
     def moves(self, tile: ThreadTile) -> Iterator[tuple[object, ThreadTile]]:
         """Tiles that differ in one size or in the place of one member, each with the kind of change."""
         for k, s in enumerate(self.members if not tile.in_lanes else ()):
-            if tile.places[k] != INLINE and has_closed_form(s) and self._is_cheap(s):
+            if tile.places[k] != INLINE and self._left.facts.can_be_inlined(s.name) and self._is_cheap(s):
                 yield (k, INLINE), replace(tile, places=(*tile.places[:k], INLINE, *tile.places[k + 1 :]))
         (rows, columns), (y, x) = tile.points, tile.threads
         points = {"more rows": (2 * rows, columns), "fewer rows": (rows // 2, columns)}
