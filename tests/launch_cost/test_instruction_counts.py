@@ -146,3 +146,12 @@ def test_latency_is_that_of_the_longest_chain() -> None:
     )
     longest = [max(level.latency for level in levels_of(k).values()) for k in (one, chain)]
     assert 500 < longest[0] < 600 and 1000 <= longest[1] < 1100
+
+
+def test_arrays_of_a_thread_are_in_registers_if_their_indices_are_constant() -> None:
+    def summed(place: Expr) -> Kernel:
+        body = store("a", index(1), IMG), store("out", HERE, load("a", place) + 1.0)
+        return kernel(threads(64, registers("a", 4, *body)))
+
+    by_constant, by_variable = (counted(summed(place))[Pipe.MEMORY] for place in (index(1), T % 4))
+    assert (by_constant, by_variable) == (2, 4)

@@ -3,24 +3,25 @@
 An expression that occurs twice is computed once (value numbering), and a loop-invariant expression is computed before
 the loop (loop-invariant code motion). Loads are values, too, until something may be stored to their buffer. Addresses
 that differ by a constant count once, and stepping them through loops is one addition. A product that is added to
-something is one instruction together with the sum. No other optimizations are modelled.
+something is one instruction together with the sum. No other optimizations are modelled. A thread's own array is in
+registers if all of its indices are constant; otherwise it is in local memory, and accesses are instructions.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
 
 from ..dataclass import dataclass
 from ..expr.nodes import Cast, Const, Expr, Instruction, Load, Op, Ramp, Shuffle, Var
 from ..expr.types import INDEX, DType
-from ..expr.visit import operands_first
+from ..expr.visit import names, operands_first, walk_loads
 from ..ir.atomic import combined
 from ..ir.instructions import Effect, effect_of, spec_of
 from ..ir.nodes import Alloc, Evaluate, For, If, Kernel, Let, Manner, Prefetch, Stmt, Store
-from ..ir.visit import children, walk
+from ..ir.visit import children, expressions, walk
 from ..target.gpu import LONGEST_ACCESS
 from ..target.kinds import Kind, Memory
 from ..target.mma import COLUMNS, MMAS
@@ -106,6 +107,8 @@ class _Numbering:
     def __init__(self, kernel: Kernel) -> None:
         self.levels: dict[int, Level] = {}
         self._memories = {s.buffer: s.memory for s in walk(kernel.body) if isinstance(s, Alloc)}
+        own = {b for b, memory in self._memories.items() if memory in (Memory.REGISTER, Memory.STACK)}
+        self._registers = own - set(_indexed_by_variables(kernel.body, own))
         self._versions: Counter[str] = Counter()
         self._known: dict[tuple[object, ...], _Value] = {}
         self._level = self._outermost = self._enter(kernel.body, None, is_loop=False)
@@ -247,7 +250,18 @@ class _Numbering:
             self._known[key] = self._computed(self._place([index]), [index], _ONE_INTEGER, _ARITHMETIC_LATENCY)
 
     def _in_registers(self, buffer: str) -> bool:
-        return self._memories.get(buffer) in (Memory.REGISTER, Memory.STACK)
+        return buffer in self._registers
+
+
+def _indexed_by_variables(body: Stmt, buffers: Collection[str]) -> Iterator[str]:
+    """Yield the buffers that have an access whose index depends on a variable."""
+    if not buffers:
+        return
+    for s in walk(body):
+        if isinstance(s, Store) and s.buffer in buffers and names(s.indices[0]):
+            yield s.buffer
+        for e in expressions(s):
+            yield from (e.buffer for e in walk_loads(e) if e.buffer in buffers and names(e.indices[0]))
 
 
 def _fuse(operands: Sequence[_Value], level: Level) -> None:

@@ -40,6 +40,7 @@ from .groups import StageGroup
 MOST_OPERATIONS = 1500  # of a thread, whose points are unrolled
 FEWEST_THREADS = 64  # of a block
 MOST_RECOMPUTED = 64  # operations for one point
+MOST_INNER = 8  # indices of an inner dim, such as channels, that are unrolled
 MOST_ROWS = 8  # of a stage in shared memory that one thread computes
 THREAD, BLOCK, LANE, INLINE = "thread", "block", "lane", "inline"
 Size = tuple[int, int]  # rows, columns
@@ -190,10 +191,14 @@ class Kernel:
 
 
 def scheduled(kernel: Kernel, schedule: Schedule, tile: ThreadTile) -> Schedule:
-    """The schedule with another tile for the threads of one kernel."""
+    """The schedule with another thread tile for one kernel."""
     chains = [_member(kernel, tile, stage, place) for stage, place in zip(kernel.members, tile.places, strict=True)]
     output = kernel.problem.alone.stored(kernel.output, on(kernel.output.name).compute_root())
-    return schedule.replace(*chains, (_in_lanes if tile.in_lanes else _in_threads)(kernel, tile, output))
+    output = (_in_lanes if tile.in_lanes else _in_threads)(kernel, tile, output)
+    extents = dict(zip(kernel.output.dims, kernel.problem.facts.extents(kernel.output.name), strict=True))
+    for loop in kernel.inner:
+        output = output.unroll(loop, extents[loop]) if 1 < extents[loop] <= MOST_INNER else output
+    return schedule.replace(*chains, output)
 
 
 def _in_threads(kernel: Kernel, tile: ThreadTile, chain: StageSchedule) -> StageSchedule:
@@ -210,7 +215,7 @@ def _in_threads(kernel: Kernel, tile: ThreadTile, chain: StageSchedule) -> Stage
     (block_y, thread_y, *rows), (block_x, thread_x, *columns) = order
     blocks, threads = (*kernel.planes, block_y, block_x), (thread_y, thread_x)
     chain = chain.reorder(*blocks, *threads, *rows, *kernel.inner, *columns).block(*blocks).thread(*threads)
-    for loop in [*rows, *_constant_dims(kernel)]:
+    for loop in rows:
         chain = chain.unroll(loop)
     in_registers = THREAD in tile.places
     for loop in columns:
@@ -226,10 +231,7 @@ def _in_lanes(kernel: Kernel, tile: ThreadTile, chain: StageSchedule) -> StageSc
     chain = chain.split(n["thread_x"], n["thread_x"], n["column"], width)
     blocks = (*kernel.planes, n["block_y"], n["block_x"])
     chain = chain.reorder(*blocks, n["thread_x"], n["row"], *kernel.inner, n["column"])
-    chain = chain.block(*blocks).warp(n["thread_x"]).lane(n["column"])
-    for loop in [n["row"], *_constant_dims(kernel)]:
-        chain = chain.unroll(loop)
-    return chain
+    return chain.block(*blocks).warp(n["thread_x"]).lane(n["column"]).unroll(n["row"])
 
 
 def _member(kernel: Kernel, tile: ThreadTile, stage: Stage, place: str) -> StageSchedule:
@@ -265,12 +267,3 @@ def _is_pointwise(stage: Stage) -> bool:
     """Whether every point of a stage is computed by itself, in code whose length is known."""
     are_short = all(constant(r.extent) is not None for d in stage.updates for r in d.domain)
     return are_short and all(is_pointwise(stage, d) for d in stage.updates)
-
-
-def _constant_dims(kernel: Kernel) -> list[str]:
-    """The inner dims whose extents are equal for all calls."""
-    output = kernel.problem.graph.output.get(kernel.output.name)
-    if output is None:
-        return []
-    extents = dict(zip(kernel.output.dims, output.shape, strict=True))
-    return [d for d in kernel.inner if constant(extents[d]) is not None]
