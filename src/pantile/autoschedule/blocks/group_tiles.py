@@ -67,7 +67,7 @@ class GroupTiles:
     group: FusedGroup
     shapes: TileShapes
 
-    # ---- points, by kinds of stages and shapes of tiles
+    # ---- points, by kinds of stages and boxes of tiles
 
     @cached_property
     def _kinds(self) -> dict[tuple[tuple[float | None, ...], tuple[float, ...]], list[int]]:
@@ -85,7 +85,7 @@ class GroupTiles:
     @cached_property
     def _inside(self) -> list[Numbers]:
         """The points of stages along each dim, without overlap."""
-        dims = zip(self.shapes.extents, self._density.T, strict=True)
+        dims = zip(self.shapes.boxes, self._density.T, strict=True)
         return [np.maximum(np.ceil(extent * dense[:, None]), 1) for extent, dense in dims]
 
     @cached_property
@@ -114,9 +114,10 @@ class GroupTiles:
         """The points of stages that are in registers for each of the points of a thread that are there, and the
         registers for them, of which lanes share whole ones. What a tile overlaps along the split dim is in shared
         memory."""
-        points, registers = np.ones_like(self.computed), np.ones_like(self.computed)
-        for k, (each, width, dense) in enumerate(zip(self._along, self.shapes.warp, self._density.T, strict=True)):
-            is_split = self.shapes.split_dim == k
+        points = np.ones((len(self._kinds), len(self.shapes.box)))
+        registers = np.ones_like(points)
+        for k, (of_boxes, width, dense) in enumerate(zip(self._along, self.shapes.warp, self._density.T, strict=True)):
+            each, is_split = np.take(of_boxes, self.shapes.box, axis=-1), self.shapes.split_dim == k
             along = np.where(dense[:, None] > 0, width, 0)
             points *= np.where(is_split, along, each)
             registers *= np.where(is_split, along, np.ceil(each / width) * width)
@@ -128,7 +129,8 @@ class GroupTiles:
     @cached_property
     def bytes(self) -> Numbers:
         """All of them, wherever they are (lines 7-9)."""
-        return self._of_buffers([stage.bytes * stage.fixed for stage in self.group.stages], self.computed)
+        bytes_ = [stage.bytes * stage.fixed for stage in self.group.stages]
+        return self._of_buffers(bytes_, self.computed)[self.shapes.box]
 
     @cached_property
     def bytes_in_registers(self) -> Numbers:
@@ -144,12 +146,13 @@ class GroupTiles:
     @cached_property
     def redone(self) -> Numbers:
         """The points that neighbours compute too."""
-        return self._of_buffers([stage.fixed for stage in self.group.stages], self.computed - self._plain)
+        fixed = [stage.fixed for stage in self.group.stages]
+        return self._of_buffers(fixed, self.computed - self._plain)[self.shapes.box]
 
     def _of_buffers(self, factors: Sequence[int], points: Numbers) -> Numbers:
         output = len(factors) - 1
         each = [sum(factors[place] for place in places if place != output) for places in self._kinds.values()]
-        return (np.array(each)[:, None] * points).sum(axis=0)
+        return np.array(each) @ points
 
     # ---- of all stages, for one point of each thread and what of the overlap is beside it
 
@@ -157,7 +160,8 @@ class GroupTiles:
     def transactions(self) -> Numbers:
         """The transactions of a warp, by GLMemTxSz and shapes (lines 13-16)."""
         each = np.array([self._transactions(places) for places in self._kinds.values()])
-        return (np.take(each, self.shapes.warp_kind, axis=-1) * self._redundancy[:, None]).sum(axis=0)
+        redundancy = np.take(self._redundancy, self.shapes.box, axis=-1)
+        return (np.take(each, self.shapes.warp_kind, axis=-1) * redundancy[:, None]).sum(axis=0)
 
     @property
     def plain_transactions(self) -> Numbers:
@@ -179,7 +183,7 @@ class GroupTiles:
     def seconds(self) -> Numbers:
         """The time of a thread (line 27)."""
         each = np.array([self._seconds(places) for places in self._kinds.values()])
-        return (each[:, None] * self._redundancy).sum(axis=0)
+        return (each[:, None] * self._redundancy).sum(axis=0)[self.shapes.box]
 
     @property
     def plain_seconds(self) -> float:

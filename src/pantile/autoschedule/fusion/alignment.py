@@ -60,7 +60,7 @@ class StageGraph(SingleStages):
 
     def is_hopeless(self, group: Group) -> bool:
         """Whether neither this set nor any larger one has constant dependence vectors."""
-        if group & ~self._able or any(self._apart[v] & group for v in vertices(group)):
+        if group & ~self._able or any(self._apart[v] & group for v in vertices(group & self._some_apart)):
             return True
         return any(self.aligned(part) is None for part in self.separate(group))
 
@@ -101,6 +101,11 @@ class StageGraph(SingleStages):
                     apart[v] |= 1 << s
                     apart[s] |= 1 << v
         return apart
+
+    @cached_property
+    def _some_apart(self) -> Group:
+        """The vertices that cannot share a group with some others."""
+        return sum(1 << v for v, apart in enumerate(self._apart) if apart)
 
     def _pair_space(self, producer: str, consumer: str) -> AlignedSpace | None:
         return self._space((producer, consumer), lambda stage, d: self._by_source(stage, d).get(producer, ()))
