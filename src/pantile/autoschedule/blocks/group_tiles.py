@@ -144,6 +144,11 @@ class GroupTiles:
         return self._of_buffers(words, self.in_registers[1])
 
     @cached_property
+    def values_in_registers(self) -> Numbers:
+        """The values that are in these registers, however many of them one takes."""
+        return self._of_buffers([stage.fixed for stage in self.group.stages], self.in_registers[1])
+
+    @cached_property
     def redone(self) -> Numbers:
         """The points that neighbours compute too."""
         fixed = [stage.fixed for stage in self.group.stages]

@@ -21,10 +21,12 @@ SHORT = 16
 
 
 class StageGraph(SingleStages):
-    """The stages of a problem as vertices of a graph."""
+    """The stages of a problem as vertices of a graph. Without `reductions`, no stage with a reduction domain is in a
+    group: how it reads others is no matter of tiles then."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, reductions: bool = True) -> None:
         super().__init__(problem)
+        self._reductions = reductions
 
     @cached_property
     def dag(self) -> Dag:
@@ -56,7 +58,8 @@ class StageGraph(SingleStages):
 
     @cached_property
     def _fusable(self) -> frozenset[str]:
-        return frozenset(s.name for s in self.problem.graph.stages if self.facts.is_limited(s.name) and _is_function(s))
+        able = (s for s in self.problem.graph.stages if self.facts.is_limited(s.name) and _is_function(s))
+        return frozenset(s.name for s in able if self._reductions or not any(d.domain for d in s.definitions))
 
     def is_hopeless(self, group: Group) -> bool:
         """Whether neither this set nor any larger one has constant dependence vectors."""
@@ -190,8 +193,8 @@ class StageGraph(SingleStages):
 
     @property
     def _between(self) -> Iterator[tuple[str, Access]]:
-        """Stages that read others, with their accesses."""
-        for consumer in self.problem.graph.stages:
+        """Stages that may be in a group and read others, with their accesses."""
+        for consumer in (s for s in self.problem.graph.stages if self.can_be_fused(s.name)):
             for access in (a for d in consumer.definitions for a in self.reads(consumer, d)):
                 source = self.facts.source(access.buffer)
                 if source in self.extents and source != consumer.name:
