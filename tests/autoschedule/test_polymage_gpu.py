@@ -372,3 +372,22 @@ def test_planes_are_tiles_of_their_own() -> None:
     """Colours of the unsharp mask need nothing of each other: a block computes one of them."""
     (group,) = report("unsharp_polymage").groups
     assert group.levels[0]["c"] == 1
+
+
+def test_planes_that_a_reduction_adds_are_tiles_of_their_own() -> None:
+    """Reductions are not fused: that one reads all differences at a point does not put them into one tile."""
+    groups = report("nl_means", gpu="H200").groups
+    (group,) = [g for g in groups if g.output == "weight"]
+    assert group.members == ("difference", "down") and {"dy": 1, "dx": 1}.items() <= group.levels[0].items()
+
+
+def test_the_code_of_a_group_is_limited() -> None:
+    """128 points of the output and three quarters as many of two stages in registers are 320 statements, half as many
+    256; in shared memory alone there are loops."""
+    stage = FusedStage(4, (((32, 1), (1.0, 1.0)),), (1.0, 1.0), (0.0, 0.0), registers=1, seconds=1e-9)
+    tried, fractions = blocks((16, 8), (32, 1)), np.array([[0.0], [0.5], [0.75]])
+    found = Algorithm2(
+        V100, Weights(), GroupTiles(FusedGroup((stage,) * 3, (4096, 4096)), tried.shapes), tried, fractions
+    )
+    assert found.copies[:, 0].tolist() == [128, 256, 320] and found.registers[:, 0].tolist() == [3, 131, 195]
+    assert found.fits[:, 0].tolist() == [True, True, False]

@@ -15,7 +15,9 @@ from pantile.autoschedule.common.legalize import legal
 from pantile.autoschedule.common.tiles import TiledGroup, scheduled
 from pantile.errors import UserError
 from pantile.graph.nodes import Graph
+from pantile.ir.nodes import Stmt
 from pantile.ir.visit import walk
+from pantile.lower import block_memory
 from pantile.lower.passes import Trace
 from pantile.lower.root_stages import of_root_stages, root_stages
 from pantile.machine import named
@@ -138,3 +140,53 @@ def test_lets_of_other_stages_are_not_lowered_again() -> None:
         assert [p.stage for p in root_stages(body)] == [f"b{last}"]
         sizes.append(sum(1 for _ in walk(body)))
     assert sizes[0] == sizes[1]
+
+
+def clamped_pairs(count: int) -> pt.Pipeline:
+    """Pairs a0 -> b0 -> a1 -> b1 ... over one region; each adds its own row of a table."""
+    y, x = pt.vars("y x")
+    img, table = pt.Input("img", "float32", ndim=2), pt.Input("table", "float32", ndim=2)
+    before: Any = img
+    for k in range(count):
+        a, b = pt.Func(f"a{k}"), pt.Func(f"b{k}")
+        above, below = pt.clamp(y - 1, 0, img.shape[0] - 1), pt.clamp(y + 1, 0, img.shape[0] - 1)
+        a[y, x] = pt.sqrt(before[y, x]) + table[k, 0]
+        b[y, x] = a[above, x] + a[y, x] + a[below, x]
+        before = b
+    return pt.Pipeline(before, shape=img.shape)
+
+
+def test_of_stages_that_are_alike_one_is_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for names, and the row of a table that each reads, the pairs in between are equal; one has other tiles."""
+    pipeline = clamped_pairs(8).with_options(target="cuda-sim")
+    problem = problem_of(pipeline, H200, img=(1000, 1000), table=(8, 1))
+    tiles = [{"y": 8, "x": 64 if k == 4 else 32} for k in range(8)]
+    groups = [TiledGroup(f"b{k}", (f"a{k}",), (tile,)) for k, tile in enumerate(tiles)]
+    inlined = problem.facts.trivial
+    schedule = legal(problem, [scheduled(problem.inlined(inlined), g) for g in groups], inlined).schedule
+    of = ScheduledPipeline(pipeline.graph, schedule, pipeline.options, {})
+    lowered: list[int] = []
+    shared_memory = block_memory._shared_memory
+
+    def counted(body: Stmt) -> int:
+        lowered.append(shared_memory(body))
+        return lowered[-1]
+
+    monkeypatch.setattr(block_memory, "_shared_memory", counted)
+    kept = of.memory_of_blocks(problem.scalars, pipeline.graph.stage)
+    assert {*kept} == {g.output for g in groups} and len(lowered) == 4  # the first, the last, the other, and the rest
+    for name in kept:
+        assert of.memory_of_blocks(problem.scalars, [name]) == {name: kept[name]}
+    assert kept["b3"] == kept["b5"] != kept["b4"]
+
+
+def test_stages_that_are_alike_are_refused_by_their_names() -> None:
+    """A message names the stage that it is about."""
+    pipeline = clamped_pairs(4).with_options(target="cuda-sim")
+    problem = problem_of(pipeline, H200, img=(1000, 1000), table=(8, 1))
+    inlined = problem.facts.trivial
+    groups = [TiledGroup(f"b{k}", (f"a{k}",), ({"y": 8},)) for k in range(4)]
+    result = legal(problem, [scheduled(problem.inlined(inlined), g) for g in groups], inlined)
+    assert result.honoured == (False,) * 4
+    for k in range(4):
+        assert f"the region of a{k} that is kept has no constant size" in result.remarks[k]

@@ -75,7 +75,7 @@ class PolymageGpu(Strategy):
         before = problem.facts.trivial
         before += cropped(problem.inlined(before))
         left = problem.inlined(before)
-        stages = StageGraph(left)
+        stages = StageGraph(left, reductions=False)
         weights = self._weights(problem.gpu.name)
         models = [WarpTileModel(stages, problem.gpu, weights, f, self.cost == PRINTED) for f in _forms(self.tiles)]
         grouping = grouped(stages.dag, models[0], self.group_limit, self.step, self.most_states)

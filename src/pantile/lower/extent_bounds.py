@@ -29,9 +29,11 @@ def most(e: Expr, scope: Scope) -> int | None:
     b. This also holds inside of a quotient, such as an index of a coarser level: (n + 7)//8 - min(a, n + 1)//8.
     """
     e = simplify(e)
+    if isinstance(e, Const):
+        return int(e.value) if e.value < _FAR else None
     high = interval(e, scope).high
     bounds = [high] if isinstance(high, int) else []
-    for way in (simplify(_written_out(e, scope)), *([simplify(high)] if isinstance(high, Expr) else [])):
+    for way in (_written_out(e, scope), *([high] if isinstance(high, Expr) else [])):
         bound = _memoized_bound(way)
         bounds += [] if bound is None else [bound]
     return min((n for n in bounds if n < _FAR), default=None)
@@ -58,7 +60,7 @@ def _memoized_bound(e: Expr) -> int | None:
     if key(canonical) not in _memo:
         if len(_memo) >= _MOST_MEMOIZED:
             _memo.clear()
-        _memo[key(canonical)] = _BoundSearch().most(linear(canonical))
+        _memo[key(canonical)] = _BoundSearch().most(linear(simplify(canonical)))
     return _memo[key(canonical)]
 
 

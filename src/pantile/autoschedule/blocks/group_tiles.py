@@ -69,7 +69,7 @@ class GroupTiles:
     group: FusedGroup
     shapes: TileShapes
 
-    # ---- points, by kinds of stages and shapes of tiles
+    # ---- points, by kinds of stages and boxes of tiles
 
     @cached_property
     def _kinds(self) -> dict[tuple[tuple[float | None, ...], tuple[float, ...]], list[int]]:
@@ -87,7 +87,7 @@ class GroupTiles:
     @cached_property
     def _inside(self) -> list[Numbers]:
         """The points of each kind of stage along each dim, without overlap."""
-        dims = zip(self.shapes.extents, self._density.T, strict=True)
+        dims = zip(self.shapes.boxes, self._density.T, strict=True)
         return [np.maximum(np.ceil(extent * dense[:, None]), 1) for extent, dense in dims]
 
     @cached_property
@@ -115,9 +115,10 @@ class GroupTiles:
     def in_registers(self) -> tuple[Numbers, Numbers]:
         """The points of each kind of stage that are in registers, and the registers for them, per point of a thread
         along the split dim. Registers are those of whole warps. The overlap along the split dim is in shared memory."""
-        points, registers = np.ones_like(self.computed), np.ones_like(self.computed)
-        for k, (each, width, dense) in enumerate(zip(self._along, self.shapes.warp, self._density.T, strict=True)):
-            is_split = self.shapes.split_dim == k
+        points = np.ones((len(self._kinds), len(self.shapes.box)))
+        registers = np.ones_like(points)
+        for k, (of_boxes, width, dense) in enumerate(zip(self._along, self.shapes.warp, self._density.T, strict=True)):
+            each, is_split = np.take(of_boxes, self.shapes.box, axis=-1), self.shapes.split_dim == k
             along = np.where(dense[:, None] > 0, width, 0)
             points *= np.where(is_split, along, each)
             registers *= np.where(is_split, along, np.ceil(each / width) * width)
@@ -129,7 +130,8 @@ class GroupTiles:
     @cached_property
     def bytes(self) -> Numbers:
         """The bytes of all buffers, in shared memory and in registers (lines 7-9)."""
-        return self._of_buffers([stage.bytes * stage.fixed for stage in self.group.stages], self.computed)
+        bytes_ = [stage.bytes * stage.fixed for stage in self.group.stages]
+        return self._of_buffers(bytes_, self.computed)[self.shapes.box]
 
     @cached_property
     def bytes_in_registers(self) -> Numbers:
@@ -143,14 +145,20 @@ class GroupTiles:
         return self._of_buffers(words, self.in_registers[1])
 
     @cached_property
+    def values_in_registers(self) -> Numbers:
+        """The values that are in these registers, however many of them one takes."""
+        return self._of_buffers([stage.fixed for stage in self.group.stages], self.in_registers[1])
+
+    @cached_property
     def redone(self) -> Numbers:
         """The points that neighbouring tiles compute too."""
-        return self._of_buffers([stage.fixed for stage in self.group.stages], self.computed - self._plain)
+        fixed = [stage.fixed for stage in self.group.stages]
+        return self._of_buffers(fixed, self.computed - self._plain)[self.shapes.box]
 
     def _of_buffers(self, factors: Sequence[int], points: Numbers) -> Numbers:
         output = len(factors) - 1
         each = [sum(factors[place] for place in places if place != output) for places in self._kinds.values()]
-        return (np.array(each)[:, None] * points).sum(axis=0)
+        return np.array(each) @ points
 
     # ---- of all stages, for one point of each thread with its share of the overlap
 
@@ -158,7 +166,8 @@ class GroupTiles:
     def transactions(self) -> Numbers:
         """The transactions of a warp, by GLMemTxSz and shape (lines 13-16)."""
         each = np.array([self._transactions(places) for places in self._kinds.values()])
-        return (np.take(each, self.shapes.warp_kind, axis=-1) * self._redundancy[:, None]).sum(axis=0)
+        redundancy = np.take(self._redundancy, self.shapes.box, axis=-1)
+        return (np.take(each, self.shapes.warp_kind, axis=-1) * redundancy[:, None]).sum(axis=0)
 
     @property
     def plain_transactions(self) -> Numbers:
@@ -180,7 +189,7 @@ class GroupTiles:
     def seconds(self) -> Numbers:
         """The time of a thread (line 27)."""
         each = np.array([self._seconds(places) for places in self._kinds.values()])
-        return (each[:, None] * self._redundancy).sum(axis=0)
+        return (each[:, None] * self._redundancy).sum(axis=0)[self.shapes.box]
 
     @property
     def plain_seconds(self) -> float:

@@ -172,6 +172,13 @@ class Algorithm2:
     def _whole_tiles(self) -> Numbers:
         return self.blocks.whole_tiles(self.fraction)  # line 20 of Algorithm 1
 
+    @cached_property
+    def copies(self) -> Numbers:
+        """The statements that a thread has for all stages together where some are in registers, and loops are written
+        out: for each point of the output, and for each value of another stage in its registers."""
+        values = self._of_blocks(self.tiles.values_in_registers) * self._whole_tiles / self.threads
+        return self.blocks.points * self.group.stages[-1].fixed + values
+
     # ---- lines 13-17: transactions
 
     @_of_stages
@@ -287,8 +294,8 @@ class Algorithm2:
         """Whether a block fits (lines 12 and 21)."""
         has = self.gpu.multiprocessor
         fits = (self.shared_per_block <= has.shared_per_block) & (self.registers <= has.registers_per_thread)
-        points = self.blocks.points * self.group.stages[-1].fixed
-        fits &= (self.fraction == 0) | (points <= MOST_COPIES)  # loops around registers are unrolled
+        if self.fraction.any():
+            fits &= (self.fraction == 0) | (self.copies <= MOST_COPIES)
         return fits & (self.group.is_stored | (self.tile_bytes <= has.shared_per_block))  # else all in shared memory
 
     @cached_property

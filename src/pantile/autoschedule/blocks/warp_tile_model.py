@@ -107,19 +107,11 @@ class WarpTileModel:
         return self._untiled(space) if best is None else self._tiled(space, best)
 
     def is_hopeless(self, group: Group) -> bool:
-        return bool(group & self._unfused) or self.stages.is_hopeless(group)
-
-    @cached_property
-    def _unfused(self) -> Group:
-        """The stages that are never fused: reductions, and those that are not functions."""
-        graph = self.stages.problem.graph
-        able = [self.stages.can_be_fused(n) for n in self.stages.names]
-        sums = [any(d.domain for d in graph.stage[n].definitions) for n in self.stages.names]
-        return sum(1 << v for v, (a, s) in enumerate(zip(able, sums, strict=True)) if s or not a)
+        return self.stages.is_hopeless(group)
 
     def _is_alone(self, group: Group) -> bool:
         """Whether a group is a single stage that is not tiled."""
-        return size(group) == 1 and bool(group & self._unfused)
+        return size(group) == 1 and not all(map(self.stages.can_be_fused, self.stages.members(group)))
 
     def _space(self, group: Group) -> _TiledSpace | None:
         """Return the tiled space of a set of stages; None if it cannot be a group."""

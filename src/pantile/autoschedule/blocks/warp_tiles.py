@@ -67,6 +67,21 @@ class TileShapes:
     def _kinds(self) -> tuple[Numbers, Numbers]:
         return _kinds(self.warp)
 
+    @property
+    def boxes(self) -> Sizes:
+        """The different points along each dim: what warps are like does not count."""
+        return self._boxes[0]
+
+    @property
+    def box(self) -> Numbers:
+        """Which of them each shape has."""
+        return self._boxes[1]
+
+    @cached_property
+    def _boxes(self) -> tuple[Sizes, Numbers]:
+        first, box = _kinds(self.extents)
+        return tuple(n[first] for n in self.extents), box
+
     def __getitem__(self, which: Numbers) -> TileShapes:
         """Return the selected shapes."""
         extents, warp = (tuple(n[which] for n in sizes) for sizes in (self.extents, self.warp))

@@ -22,10 +22,12 @@ SHORT = 16
 
 
 class StageGraph(SingleStages):
-    """The stages of a problem as vertices of a graph."""
+    """The stages of a problem as vertices of a graph. Without `reductions`, no stage with a reduction domain is in a
+    group: how it reads others is no matter of tiles then."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, reductions: bool = True) -> None:
         super().__init__(problem)
+        self._reductions = reductions
 
     @cached_property
     def dag(self) -> Dag:
@@ -58,11 +60,12 @@ class StageGraph(SingleStages):
 
     @cached_property
     def _fusable(self) -> frozenset[str]:
-        return frozenset(s.name for s in self.problem.graph.stages if self.facts.is_limited(s.name) and _is_function(s))
+        able = (s for s in self.problem.graph.stages if self.facts.is_limited(s.name) and _is_function(s))
+        return frozenset(s.name for s in able if self._reductions or not any(d.domain for d in s.definitions))
 
     def is_hopeless(self, group: Group) -> bool:
         """Whether neither this set nor any larger one has constant dependence vectors."""
-        if group & ~self._able or any(self._apart[v] & group for v in vertices(group)):
+        if group & ~self._able or any(self._apart[v] & group for v in vertices(group & self._some_apart)):
             return True
         return any(self.aligned(part) is None for part in self.separate(group))
 
@@ -104,6 +107,11 @@ class StageGraph(SingleStages):
                     apart[v] |= 1 << s
                     apart[s] |= 1 << v
         return apart
+
+    @cached_property
+    def _some_apart(self) -> Group:
+        """The vertices that cannot share a group with some others."""
+        return sum(1 << v for v, apart in enumerate(self._apart) if apart)
 
     def _pair_space(self, producer: str, consumer: str) -> AlignedSpace | None:
         return self._space((producer, consumer), lambda stage, d: self._by_source(stage, d).get(producer, ()))
@@ -190,8 +198,8 @@ class StageGraph(SingleStages):
 
     @property
     def _between(self) -> Iterator[tuple[str, Access]]:
-        """Yield the stages that read others, each with its accesses."""
-        for consumer in self.problem.graph.stages:
+        """Yield the stages that may be in a group and read others, each with its accesses."""
+        for consumer in (s for s in self.problem.graph.stages if self.can_be_fused(s.name)):
             for access in (a for d in consumer.definitions for a in self.reads(consumer, d)):
                 source = self.facts.source(access.buffer)
                 if source in self.extents and source != consumer.name:

@@ -11,15 +11,17 @@ from collections.abc import Mapping
 from ...expr.linear import Linear, linear, simplify
 from ...expr.nodes import Const, Expr, Op, Var
 from ...expr.types import INDEX
-from ...expr.visit import names, substitute
+from ...expr.visit import Key, key, names, substitute
 from ...ir.nodes import Let, Stmt
 
 
 class Named:
     """The names visible at a statement, each with its value as a sum of names that are not lets."""
 
-    def __init__(self, forms: Mapping[str, Linear] | None = None) -> None:
+    def __init__(self, forms: Mapping[str, Linear] | None = None, parts: dict[Key, Linear] | None = None) -> None:
         self._forms = forms or {}
+        # Atoms in which all names are written out -> their sums: lets in all copies of a loop have the same values.
+        self._parts = {} if parts is None else parts
 
     def inside(self, s: Stmt) -> Named:
         """The names visible inside a statement."""
@@ -27,7 +29,7 @@ class Named:
 
     def where(self, name: str, form: Linear) -> Named:
         """These names and one more."""
-        return Named({**self._forms, name: form})
+        return Named({**self._forms, name: form}, self._parts)
 
     def form(self, e: Expr) -> Linear:
         """An index as a sum."""
@@ -49,4 +51,7 @@ class Named:
             if not inner.terms:
                 return Linear(inner.constant % int(atom.args[1].value))
         used = names(atom) & self._forms.keys()
-        return linear(simplify(substitute(atom, {n: self._forms[n].expr() for n in used})))
+        whole = substitute(atom, {n: self._forms[n].expr() for n in used})
+        if key(whole) not in self._parts:
+            self._parts[key(whole)] = linear(simplify(whole))
+        return self._parts[key(whole)]
