@@ -86,6 +86,11 @@ def _empty_schedules(copies: list[Directive], schedule: Schedule) -> Iterator[St
     return (on(name) for name in names if name not in schedule)
 
 
+def copied_out(schedule: StageSchedule) -> list[str]:
+    """The stages that are computed in the place of a stage, which is a copy of them."""
+    return [_name(d) for d in schedule.directives if d.verb == "copy_out"]
+
+
 def _name(d: Directive) -> str:
     """The name of the copy."""
     return str(d.args[0 if d.verb == "copy_out" else 1])

@@ -21,7 +21,11 @@ def is_pointwise(stage: Stage, update: Definition) -> bool:
 def pointwise_update(schedule: StageSchedule, stage: Stage, update: Definition, innermost: str) -> StageSchedule:
     """An update of each point by itself, whose loops over dims end with `innermost`. The first one runs in the loops of
     the pure definition, which are the same. The innermost reduction loops are written out."""
-    schedule = schedule.compute_with(stage.name, innermost) if update is stage.updates[0] else schedule
+    return written_out(schedule.compute_with(stage.name, innermost) if update is stage.updates[0] else schedule, update)
+
+
+def written_out(schedule: StageSchedule, update: Definition) -> StageSchedule:
+    """An update with its innermost reduction loops written out, as far as their extents are known."""
     room = MOST_TERMS
     for r in reversed(update.domain):
         extent = constant(r.extent) or 1

@@ -57,7 +57,7 @@ class CpuMarking(Marking):
         p = self.problem
         return in_parts(p.graph, stage, p.target, p.strict, ()) or counted_in_parts(p, stage)
 
-    def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
+    def is_alone(self, stage: Stage, is_tiled: bool, is_output: bool = False) -> bool:
         """Planes that are told apart by their numbers are computed all at once."""
         return self._alone.is_written_out(stage) or (stage.ndim < 2 and not is_tiled)
 

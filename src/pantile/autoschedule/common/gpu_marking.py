@@ -21,8 +21,9 @@ from ...dataclass import cached_property
 from ...expr.nodes import Const
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule
+from ...schedule.gpu_bins import evenly_many, is_scattered, padded
 from ...schedule.gpu_default import GpuDefaults
-from ...schedule.gpu_updates import is_pointwise, pointwise_update
+from ...schedule.gpu_updates import is_pointwise, pointwise_update, written_out
 from ...schedule.limits import MOST_COPIES
 from ...schedule.names import fresh
 from ...schedule.sums import power_of_two
@@ -54,11 +55,12 @@ class GpuMarking(Marking):
 
     def in_parts(self, stage: Stage) -> Part:
         part = self.at_root(stage)
-        return part if len(part) > 1 else ()
+        return part if len(part) > 1 and not self._defaults.bins(stage) else ()
 
-    def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
+    def is_alone(self, stage: Stage, is_tiled: bool, is_output: bool = False) -> bool:
         is_product = is_staged(self.problem, stage) or RegisterTile.of(self.problem, stage) is not None
-        return not is_tiled or is_product or self._defaults.cut_scans(stage) is not None
+        has_bins = is_output and bool(self._defaults.bins(stage))
+        return not is_tiled or is_product or has_bins or self._defaults.cut_scans(stage) is not None
 
     def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         return self._defaults.marked(loops.stage, loops.definition, chain)
@@ -69,6 +71,8 @@ class GpuMarking(Marking):
             dim, count = self.style.registers[stage.name]
             lanes = self.style.lanes[stage.name]
             chain = chain.registers_from(dim, extents[dim] - count, *(lanes[d] for d in stage.dims))
+        if any(map(is_scattered, stage.updates)) and not self.style.lanes:
+            chain = padded(chain, evenly_many(stage, extents))
         return super().member(stage, chain, extents)
 
     def inside(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
@@ -163,7 +167,9 @@ class GpuMarking(Marking):
 
 
 def _of_update(chain: StageSchedule, loops: DefinitionLoops, innermost: Names) -> StageSchedule:
-    """An update of each point by itself, whose `innermost` loop over dims is known: as by default."""
+    """An update of each point by itself, whose `innermost` loop over dims is known, or of its bins: as by default."""
+    if is_scattered(loops.definition):
+        return written_out(chain, loops.definition)
     is_update = loops.definition is not loops.stage.pure and is_pointwise(loops.stage, loops.definition)
     return pointwise_update(chain, loops.stage, loops.definition, *innermost) if is_update and innermost else chain
 

@@ -14,6 +14,7 @@ from itertools import compress
 
 from ...dataclass import dataclass
 from ...errors import UserError
+from ...schedule.clones import copied_out
 from ...schedule.directives import StageSchedule, on
 from ...schedule.resolve import resolve
 from ...schedule.schedule import Schedule
@@ -87,7 +88,7 @@ def legal_choice(
 
 def _with(schedule: Schedule, parts: Iterable[Part]) -> Schedule:
     """The schedule with these directives instead of others, but with all copies of what is loaded from a stage: these
-    belong to the stages that load it."""
+    belong to the stages that load it. What directives that are replaced made copies of goes with them."""
     chains: dict[str, StageSchedule] = {}
     for chain in (chain for part in parts for chain in part):
         before = (chains.get(chain.name) or schedule.on(chain.name)).directives
@@ -96,7 +97,10 @@ def _with(schedule: Schedule, parts: Iterable[Part]) -> Schedule:
         else:
             directives = chain.directives + tuple(d for d in before if d.verb == "copy_in")
         chains[chain.name] = StageSchedule(chain.name, directives)
-    return schedule.replace(*chains.values())
+    replaced = (schedule.get(name) for name in chains)
+    copies = {made for chain in replaced if chain is not None for made in copied_out(chain)}
+    copies -= {*chains, *(made for chain in chains.values() for made in copied_out(chain))}
+    return schedule.without(*copies).replace(*chains.values())
 
 
 def _without(part: Part, sums: Iterable[common.StagedPart]) -> Part:

@@ -134,8 +134,8 @@ class Marking(ABC):
         """Schedule a reduction to one value or to few, and its partial results; () for other stages."""
 
     @abstractmethod
-    def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
-        """Whether a stage is better on its own than in a group."""
+    def is_alone(self, stage: Stage, is_tiled: bool, is_output: bool = False) -> bool:
+        """Whether a stage is better on its own than in a group, or than as the output of one."""
 
     @abstractmethod
     def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:

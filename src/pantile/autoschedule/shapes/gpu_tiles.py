@@ -42,7 +42,9 @@ class GpuTiles(TilingRules):
     def why_untiled(self, liveout: Space) -> str:
         if self.parallel_loops(liveout.output) == 1:
             return "blocks and threads need two parallel loops, and it has one"
-        return super().why_untiled(liveout) or (ALONE if self._is_alone(liveout) else "")
+        stage = self.problem.graph.stage[liveout.output]
+        is_alone = self._is_alone(liveout) or marking(self.problem).is_alone(stage, is_tiled=True, is_output=True)
+        return super().why_untiled(liveout) or (ALONE if is_alone else "")
 
     def why_left_out(self, space: Space) -> str:
         facts = self.problem.facts
