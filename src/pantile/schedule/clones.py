@@ -124,9 +124,10 @@ def _with_copies(graph: Graph, source: Source, directives: list[Directive]) -> G
     outs, ins = ([d for d in directives if (d.verb == "copy_out") == out] for out in (True, False))
     if len(outs) > 1:
         raise refuse(source, outs[1], f"{source.name} is a copy of {_name(outs[0])} already", "ask for it once")
+    graph = _Copier(graph, source).by(ins)  # clones have the definition of the stage, not that of a copy
     for d in outs:
-        graph = _Copier(graph, source).out(d)
-    return _Copier(graph, source if isinstance(source, InputInfo) else graph.stage[source.name]).by(ins)
+        graph = _Copier(graph, source if isinstance(source, InputInfo) else graph.stage[source.name]).out(d)
+    return graph
 
 
 @dataclass(frozen=True, eq=False)

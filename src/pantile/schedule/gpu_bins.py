@@ -1,14 +1,15 @@
-"""Updates at places that data decides, on GPUs: those of neighbouring points in shared memory of a block, if that has
+"""Updates at places that data decide, on GPUs: those of neighbouring points in shared memory of a block, if that has
 room.
 
-    h[y, z] = 0                          block for y in blocks of 128:
+    h[y, z] = 0                          block for y in blocks of 64:
     h[y, level[y, r]] += 1    ->             thread for y, z: h_bins[y, z] = 0             in shared memory
                                              thread for y: for r: h_bins[y, level[y, r]] += 1
                                              thread for y, z: h[y, z] = h_bins[y, z]
 
-One thread updates all bins of a point, one after the other, as the update says; in global memory each would be a load
-and a store of a sector, far from those of other threads. Bins are stored once, by adjacent threads. The number of
-bins of each point must be odd in memory, so that threads at the same bin of their points access different banks.
+In global memory each term would load and store a sector far from those of other threads. Bins are stored once, by
+adjacent threads. One thread updates all bins of a point, in the order of the definition. If points have many terms,
+32 threads share those of each, by atomic instructions, where their order does not matter: there are few such points,
+and adjacent terms mostly lie side by side.
 """
 
 from __future__ import annotations
@@ -16,18 +17,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from ..dataclass import dataclass
+from ..dataclass import cached_property, dataclass
 from ..expr.visit import loaded
 from ..graph.nodes import Definition, Graph, Stage
-from ..target.gpu import WARP_SIZE, whole_warps
+from ..target.gpu import SHARED_WITHOUT_OPT_IN, WARP_SIZE, whole_warps
 from .directives import StageSchedule, on
 from .gpu_updates import written_out
 from .names import fresh
+from .nest import is_one_instruction
 from .sums import power_of_two
-from .updates import is_independent, keeps_to, pure_dims
+from .updates import accumulation, constant, is_independent, keeps_to, pure_dims
 
-MOST_POINTS, FEWEST_POINTS = 128, 16  # of a block
-MOST_SHARED = 16 << 10  # bytes of their bins
+MOST_POINTS, FEWEST_POINTS = 64, 32  # of a block, one thread each
+SHARED = 16 << 10  # bytes of the bins of a block; of the fewest points as many as there are
+FEWEST_TERMS = 1024  # of a point that 32 threads share
+MOST_SHARED_POINTS = 8  # of a block, if they do
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +47,16 @@ class BinsOfBlocks:
         """The schedules of a stage and of its bins in shared memory; () for other stages."""
         if not any(map(is_scattered, stage.updates)):
             return ()
-        cells, bins = cells_of(stage), {d: self.points(stage, [d]) for d in bins_of(stage)}
+        cells = _cells(stage)
+        bins = {d: self.points(stage, [d]) for d in stage.dims if d not in cells}
         if not cells or not all(0 < n < math.inf for n in bins.values()):
             return ()
-        padded = evenly_many(stage, bins)
-        size = math.prod(n + (d in padded) for d, n in bins.items()) * sum(t.bytes for t in stage.dtypes)
-        most = min(MOST_POINTS, power_of_two(max(1, int(MOST_SHARED // size))))
-        if most < FEWEST_POINTS:
+        padded = dims_to_pad(stage, bins)
+        size = int(math.prod(n + (d in padded) for d, n in bins.items())) * sum(t.bytes for t in stage.dtypes)
+        has_lanes = any(_is_shared(stage, u) for u in stage.updates)
+        most, fewest = (MOST_SHARED_POINTS, 1) if has_lanes else (MOST_POINTS, FEWEST_POINTS)
+        most = min(most, max(fewest, power_of_two(SHARED // size or 1)))
+        if most * size > SHARED_WITHOUT_OPT_IN:
             return ()
         return _Blocks(stage, cells, _tile([extents[d] for d in cells], most), self.taken).schedules(padded)
 
@@ -59,29 +66,33 @@ def is_scattered(update: Definition) -> bool:
     return bool(update.domain) and any(loaded(i) for i in update.indices)
 
 
-def cells_of(stage: Stage) -> list[str]:
-    """The dims along which updates keep to their own points."""
-    return [d for d in stage.dims if all(keeps_to(stage, u, [d]) for u in stage.updates)]
-
-
-def bins_of(stage: Stage) -> list[str]:
-    """The other dims: those of the bins of each point."""
-    cells = cells_of(stage)
-    return [d for d in stage.dims if d not in cells]
-
-
-def evenly_many(stage: Stage, extents: Mapping[str, float]) -> list[str]:
-    """The dims of bins to pad by one, because their extents are even: threads at the same bin of adjacent points then
-    access different banks. Where points lie inside of bins, they do so in any case."""
-    cells = cells_of(stage)
-    bins = [d for d in stage.dims if d not in cells and cells and stage.dims.index(cells[0]) < stage.dims.index(d)]
-    return [d for d in bins if extents[d] % 2 == 0]
+def dims_to_pad(stage: Stage, extents: Mapping[str, float]) -> list[str]:
+    """The dims of bins that have an even number of entries, inside of those of points. Padded by one, they put a bin of
+    adjacent points in different banks."""
+    cells = _cells(stage)
+    inside = stage.dims[stage.dims.index(cells[0]) :] if cells else ()
+    return [d for d in inside if d not in cells and extents[d] % 2 == 0]
 
 
 def padded(schedule: StageSchedule, dims: Sequence[str]) -> StageSchedule:
+    """The schedule with some dims padded by one entry."""
     for d in dims:
         schedule = schedule.pad_storage(d, 1)
     return schedule
+
+
+def _cells(stage: Stage) -> list[str]:
+    """The dims along which all updates keep to their own points; bins lie along the others."""
+    return [d for d in stage.dims if all(keeps_to(stage, u, [d]) for u in stage.updates)]
+
+
+def _is_shared(stage: Stage, update: Definition) -> bool:
+    """Whether threads share the terms of a point: in any order, they must give the same bits."""
+    extents = [constant(r.extent) for r in update.domain]
+    if not is_scattered(update) or math.prod(FEWEST_TERMS if n is None else n for n in extents) < FEWEST_TERMS:
+        return False
+    terms = accumulation(stage, update) or ()
+    return bool(terms) and all(t.is_exact and is_one_instruction(t.op, t.dtype) for t in terms)
 
 
 def _tile(extents: Sequence[float], most: int) -> list[int]:
@@ -106,33 +117,57 @@ class _Blocks:
     taken: Collection[str]
 
     def schedules(self, dims: Sequence[str]) -> tuple[StageSchedule, ...]:
+        """The schedules of the stage and of its bins, which are padded along `dims`."""
         name = fresh(f"{self.stage.name.replace('.', '_')}_bins", self.taken.__contains__)
         whole, block = self._whole(name)
-        return whole, self._bins(on(name).compute_at(whole.name, block).store_in("shared"), dims)
+        bins = padded(on(name).compute_at(whole.name, block).store_in("shared"), dims).thread(*self.stage.dims)
+        for k in range(len(self.stage.updates)):
+            bins = self._updated(bins, k)
+        return whole, bins
+
+    @cached_property
+    def _threads(self) -> int:
+        has_lanes = any(_is_shared(self.stage, u) for u in self.stage.updates)
+        return math.prod(self.tile) * (WARP_SIZE if has_lanes else 1)
 
     def _whole(self, bins: str) -> tuple[StageSchedule, str]:
         """The stage itself, a copy of its bins in shared memory, and its innermost block loop."""
         schedule = on(self.stage.name).compute_root().copy_out(bins)
         taken, inside, blocks = {*self.stage.dims}, {d: d for d in self.stage.dims}, list[str]()
         for d, size in zip(self.cells, self.tile, strict=True):
+            blocks.append(d)
             if size == 1:
-                blocks.append(d)
                 del inside[d]
                 continue
-            block, inside[d] = (fresh(f"{d}_{word}", taken.__contains__) for word in ("block", "thread"))
-            taken |= {block, inside[d]}
-            schedule = schedule.split(d, block, inside[d], size)
-            blocks.append(block)
+            blocks[-1], inside[d] = (fresh(f"{d}_{word}", taken.__contains__) for word in ("block", "thread"))
+            taken |= {blocks[-1], inside[d]}
+            schedule = schedule.split(d, blocks[-1], inside[d], size)
         threads = [*inside.values()]
         schedule = schedule.reorder(*blocks, *threads).block(*blocks).thread(*threads)
-        return schedule.threads(whole_warps(math.prod(self.tile))), blocks[-1]
+        return schedule.threads(whole_warps(self._threads)), blocks[-1]
 
-    def _bins(self, schedule: StageSchedule, dims: Sequence[str]) -> StageSchedule:
-        """The bins of a block, padded along some dims, each point of which one thread updates."""
-        schedule = padded(schedule, dims).thread(*self.stage.dims)
-        for k, update in enumerate(self.stage.updates):
-            own = pure_dims(self.stage, update)
-            together = [d for d in own if is_independent(self.stage, update, d)]
-            rest = [*(d for d in own if d not in together), *(r.name for r in update.domain)]
-            schedule = written_out(schedule.update(k).reorder(*together, *rest).thread(*together), update)
-        return schedule
+    def _updated(self, schedule: StageSchedule, k: int) -> StageSchedule:
+        """An update of the bins of a block."""
+        update = self.stage.updates[k]
+        own, schedule = pure_dims(self.stage, update), schedule.update(k)
+        together = [d for d in own if is_independent(self.stage, update, d)]
+        carried = [d for d in own if d not in together]
+        loops = {r.name: constant(r.extent) for r in update.domain}
+        if _is_shared(self.stage, update):
+            schedule, lane, loops = self._shared(schedule, loops)
+            together.append(lane)
+        return written_out(schedule.reorder(*together, *carried, *loops).thread(*together), loops)
+
+    def _shared(
+        self, schedule: StageSchedule, loops: Mapping[str, int | None]
+    ) -> tuple[StageSchedule, str, dict[str, int | None]]:
+        """An update with its innermost loop that is long enough shared among lanes: the loop over lanes, and those of
+        each."""
+        long = [name for name, n in loops.items() if n is None or n >= WARP_SIZE]
+        along = long[-1] if long else max(loops, key=lambda name: loops[name] or 0)
+        taken = {*self.stage.dims, *loops}
+        steps, lane = (fresh(word, taken.__contains__) for word in ("steps", "lanes"))
+        count = loops[along]
+        of_each = {along: (steps, None if count is None or count % WARP_SIZE else count // WARP_SIZE)}
+        schedule = schedule.atomic().split(along, steps, lane, WARP_SIZE)
+        return schedule, lane, dict(of_each.get(name, (name, n)) for name, n in loops.items())

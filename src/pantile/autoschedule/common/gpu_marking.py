@@ -21,13 +21,13 @@ from ...dataclass import cached_property
 from ...expr.nodes import Const
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule
-from ...schedule.gpu_bins import evenly_many, is_scattered, padded
+from ...schedule.gpu_bins import dims_to_pad, is_scattered, padded
 from ...schedule.gpu_default import GpuDefaults
 from ...schedule.gpu_updates import is_pointwise, pointwise_update, written_out
 from ...schedule.limits import MOST_COPIES
 from ...schedule.names import fresh
 from ...schedule.sums import power_of_two
-from ...schedule.updates import is_independent
+from ...schedule.updates import constant, is_independent
 from ...target.gpu import MOST_THREADS, whole_warps
 from .marking import PLAIN, DefinitionLoops, Innermost, Marking, Names, Part, reordered
 from .register_tiles import RegisterTile
@@ -72,7 +72,7 @@ class GpuMarking(Marking):
             lanes = self.style.lanes[stage.name]
             chain = chain.registers_from(dim, extents[dim] - count, *(lanes[d] for d in stage.dims))
         if any(map(is_scattered, stage.updates)) and not self.style.lanes:
-            chain = padded(chain, evenly_many(stage, extents))
+            chain = padded(chain, dims_to_pad(stage, extents))
         return super().member(stage, chain, extents)
 
     def inside(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
@@ -169,7 +169,7 @@ class GpuMarking(Marking):
 def _of_update(chain: StageSchedule, loops: DefinitionLoops, innermost: Names) -> StageSchedule:
     """An update of each point by itself, whose `innermost` loop over dims is known, or of its bins: as by default."""
     if is_scattered(loops.definition):
-        return written_out(chain, loops.definition)
+        return written_out(chain, {loops.called[r.name]: constant(r.extent) for r in loops.definition.domain})
     is_update = loops.definition is not loops.stage.pure and is_pointwise(loops.stage, loops.definition)
     return pointwise_update(chain, loops.stage, loops.definition, *innermost) if is_update and innermost else chain
 

@@ -70,7 +70,10 @@ def legal(
         remarks.append(f"scheduled on their own: {', '.join(chain.name for chain in parts[k])}, because {why[k]}")
     honoured = tuple(k not in why for k in range(len(asked)))
     accepted = tuple(compress(asked, honoured))
-    return LegalSchedule(_with(alone_at_root, accepted), honoured[: len(parts)], tuple(remarks), accepted)
+    schedule = _with(alone_at_root, accepted)
+    if binned := [name for name, (chain, *_) in alone.items() if copied_out(chain) and schedule[name] == chain]:
+        remarks.append(f"with bins in shared memory of blocks: {', '.join(binned)}")
+    return LegalSchedule(schedule, honoured[: len(parts)], tuple(remarks), accepted)
 
 
 def legal_choice(

@@ -22,7 +22,7 @@ from .tiling_rules import FEWEST_POINTS, TILED_DIMS, TilingRules
 
 PARALLEL_LOOPS = 2  # that m counts at most, and that a live-out has at least (§III-C)
 MOST_TILED = 3  # dims of a grid of blocks
-ALONE = "a scan in strips, or a sum of products in tiles of registers"
+ALONE = "a scan in strips, a sum of products in tiles of registers, or bins in shared memory"
 
 
 class GpuTiles(TilingRules):
