@@ -6,6 +6,7 @@
 Neighbouring threads take neighbouring columns. Where a tile has more points than a block may have threads, each thread
 computes several rows, and of longer rows several columns; also where a style asks for several points per thread and
 the multiprocessors have enough threads even so. Adjacent rows share what they load, and the arithmetic on indices.
+Under such a style a thread computes several rows of members, too, if no threads then work for much longer than before.
 Where a group asks for more threads, these compute points of its members alone. Members of a group are computed at the
 innermost block loop, into shared memory, by all threads of the block; where a style has tiles of warps, at the
 innermost warp loop, into shared memory of the warp, by its lanes. Stages on their own are scheduled as by default
@@ -36,6 +37,8 @@ from .staged_sums import is_staged
 FEWEST_THREADS = 128  # of a block whose threads compute several points
 MOST_UNROLLED = 16  # points of a thread
 FEWEST_WAVES = 2  # times as many threads as the multiprocessors hold at a time, if threads compute several points
+MOST_OF_MEMBER = 8  # adjacent points of a thread
+MORE_ROUNDS = 1.25  # times as long as some threads may work if each computes several points
 ROW_THREADS = 128  # of a row whose columns a strategy computes vector by vector on a CPU
 
 
@@ -65,7 +68,9 @@ class GpuMarking(Marking):
     def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         return self._defaults.marked(loops.stage, loops.definition, chain)
 
-    def member(self, stage: Stage, chain: StageSchedule, extents: Mapping[str, int]) -> StageSchedule:
+    def member(
+        self, stage: Stage, chain: StageSchedule, extents: Mapping[str, int], host: StageSchedule | None = None
+    ) -> StageSchedule:
         chain = chain.store_in("shared") if self.style.lanes else chain
         if stage.name in self.style.registers:
             dim, count = self.style.registers[stage.name]
@@ -73,14 +78,46 @@ class GpuMarking(Marking):
             chain = chain.registers_from(dim, extents[dim] - count, *(lanes[d] for d in stage.dims))
         if any(map(is_scattered, stage.updates)) and not self.style.lanes:
             chain = padded(chain, dims_to_pad(stage, extents))
-        return super().member(stage, chain, extents)
+        return super().member(stage, chain, extents, host)
 
     def inside(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         together = [d for d in loops.free if is_independent(loops.stage, loops.definition, d)]
         chain = reordered(chain, loops.now, [*together, *(n for n in loops.now if n not in together)])
         if self.style.lanes and together:
             return chain.lane(*together)
-        return _of_update(_kinds(chain, (), together), loops, together[-1:])
+        dim, count = self._rows_of_member(loops, together)
+        if count == 1:
+            return _of_update(_kinds(chain, (), together), loops, together[-1:])
+        shared, own = (fresh(dim + end, loops.now.__contains__) for end in ("_t", "_p"))
+        threads = [shared if n == dim else n for n in together]
+        chain = chain.split(dim, shared, own, count).reorder(*threads, own)
+        return chain.thread(*threads).unroll(own)
+
+    def threads(self, host: StageSchedule) -> int:
+        dims, count = self.problem.graph.stage[host.name].dims, 1
+        extents = dict(zip(dims, self.problem.facts.extents(host.name), strict=True))
+        for d in host.directives:
+            if d.verb == "split":
+                loop, outer, inner, factor = d.args[:4]
+                extents |= {str(outer): -(-extents[str(loop)] // int(factor)), str(inner): int(factor)}
+            elif d.verb == "thread":
+                count = prod(extents[str(loop)] for loop in d.args)
+            elif d.verb == "threads":
+                return int(d.args[0])
+            elif d.verb == "update":
+                break
+        return count
+
+    def _rows_of_member(self, loops: DefinitionLoops, together: Names) -> tuple[str, int]:
+        """Along which dim of a member each thread computes several adjacent points, and how many: as many as make no
+        thread work for much longer than before."""
+        points, threads = prod(loops.inside[d] for d in together), loops.threads
+        for dim in together if self.style.points > 1 and not loops.stage.updates else ():
+            for count in range(MOST_OF_MEMBER, 1, -1):
+                rounds = count * -(-points // (count * threads))
+                if loops.inside[dim] % count == 0 and rounds <= MORE_ROUNDS * -(-points // threads):
+                    return dim, count
+        return "", 1
 
     def tiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         """Of a dim without tiles, such as planes, all is computed by one thread if other stages are computed for the

@@ -75,7 +75,7 @@ class DefinitionLoops:
     split: Mapping[str, Names]  # loop -> what it was split into, outermost first
     tiles: Sequence[tuple[str, str, int]] = ()  # outermost first: a loop, its tile loop, and the number of tiles
     has_members: bool = False  # whether other stages are computed at its tiles
-    threads: int = 1  # the fewest that a block of a GPU has
+    threads: int = 1  # the fewest that a block of a GPU has; for a member, as many as it has
 
     @cached_property
     def free(self) -> tuple[str, ...]:
@@ -156,13 +156,20 @@ class Marking(ABC):
         """Mark loops that a strategy has split by itself: the innermost `parts`, and the outermost loops, which are
         `shared` by what runs at once. `order` is that of all loops and parts; they stay as they are if it is empty."""
 
-    def member(self, stage: Stage, chain: StageSchedule, extents: Mapping[str, int]) -> StageSchedule:
-        """Mark the loops of a stage that is computed inside a tile, over such extents of its dims."""
+    def threads(self, host: StageSchedule) -> int:
+        """How many threads of a block run the tiles of a stage."""
+        return 1
+
+    def member(
+        self, stage: Stage, chain: StageSchedule, extents: Mapping[str, int], host: StageSchedule | None = None
+    ) -> StageSchedule:
+        """Mark the loops of a stage that is computed inside a tile, over such extents of its dims. `host` is how the
+        output of the tile is marked, if that is known."""
         chain = self.problem.alone.stored(stage, chain)
-        order = sharing_last(self.problem, stage, stage.dims)
+        order, threads = sharing_last(self.problem, stage, stage.dims), 1 if host is None else self.threads(host)
         for k, definition in enumerate(stage.definitions):
             start = chain if k == 0 else chain.update(k - 1)
-            marked = self.inside(DefinitionLoops(stage, definition, order, extents, {}), start)
+            marked = self.inside(DefinitionLoops(stage, definition, order, extents, {}, threads=threads), start)
             chain = chain if marked == start else marked
         return chain
 

@@ -70,7 +70,8 @@ def scheduled(problem: Problem, group: TiledGroup, style: Style = PLAIN) -> Part
             chains += marks.alone(stage)
             continue
         extents = {d: int(r.high - r.low + 1) for d, r in zip(stage.dims, needed[name], strict=True)}
-        chains.append(marks.member(stage, on(name).compute_at(group.output, output.innermost_tile_loop), extents))
+        start = on(name).compute_at(group.output, output.innermost_tile_loop)
+        chains.append(marks.member(stage, start, extents, chains[0]))
     return tuple(chains)
 
 
