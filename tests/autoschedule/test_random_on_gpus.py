@@ -32,7 +32,7 @@ STRATEGIES: list[Strategy] = [
 ]
 
 
-@pytest.mark.parametrize("focus", KINDS)
+@pytest.mark.parametrize("focus", [*KINDS, "bins"])
 def test_random_pipelines(focus: str) -> None:
     """Strategies find the schedule that they found before."""
 

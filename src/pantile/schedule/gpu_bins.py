@@ -32,6 +32,7 @@ MOST_POINTS, FEWEST_POINTS = 64, 32  # of a block, one thread each
 SHARED = 16 << 10  # bytes of the bins of a block; of the fewest points as many as there are
 FEWEST_TERMS = 1024  # of a point that 32 threads share
 MOST_SHARED_POINTS = 8  # of a block, if they do
+IN_FLIGHT = 16  # terms of an unknown number whose loads are in flight together
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,11 @@ class _Blocks:
         if _is_shared(self.stage, update):
             schedule, lane, loops = self._shared(schedule, loops)
             together.append(lane)
-        return written_out(schedule.reorder(*together, *carried, *loops).thread(*together), loops)
+        schedule = schedule.reorder(*together, *carried, *loops).thread(*together)
+        last = [*loops][-1:]
+        if last and loops[last[0]] is None:
+            return schedule.unroll(last[0], IN_FLIGHT)
+        return written_out(schedule, loops)
 
     def _shared(
         self, schedule: StageSchedule, loops: Mapping[str, int | None]
@@ -168,6 +173,6 @@ class _Blocks:
         taken = {*self.stage.dims, *loops}
         steps, lane = (fresh(word, taken.__contains__) for word in ("steps", "lanes"))
         count = loops[along]
-        of_each = {along: (steps, None if count is None or count % WARP_SIZE else count // WARP_SIZE)}
+        of_each = {along: (steps, None if count is None else -(-count // WARP_SIZE))}
         schedule = schedule.atomic().split(along, steps, lane, WARP_SIZE)
         return schedule, lane, dict(of_each.get(name, (name, n)) for name, n in loops.items())

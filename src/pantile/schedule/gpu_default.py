@@ -19,6 +19,8 @@ In reductions of much to little all blocks and threads take part, instead of one
 Blocks take rows, and threads take columns, with a constant stride: so the number of blocks is a constant although the
 extents are not. Where memory cannot be combined atomically, each thread has a private histogram. Reductions whose order
 matters, such as strict sums of floats, are not parallelized.
+
+Histograms per cell of pixels, or per row, are counted in shared memory (`gpu_bins`).
 """
 
 from __future__ import annotations
@@ -103,11 +105,11 @@ class GpuDefaults:
     @memoized
     def bins(self, stage: Stage) -> tuple[StageSchedule, ...]:
         """The schedules of a stage and of its bins, if blocks have these in shared memory."""
-        start = on(stage.name)
-        is_shared = any(self._across_blocks.of_update(stage, k, start, ()) for k in range(len(stage.updates)))
-        if stage.name in self._mentioned or is_shared or self.cut_scans(stage) is not None:
+        found = () if stage.name in self._mentioned else self._in_bins.of_stage(stage, self._extents(stage))
+        if not found or self.cut_scans(stage) is not None:
             return ()
-        return self._in_bins.of_stage(stage, self._extents(stage))
+        updates = range(len(stage.updates))
+        return () if any(self._across_blocks.of_update(stage, k, on(stage.name), ()) for k in updates) else found
 
     def _channel(self, stage: Stage) -> str | None:
         """The dim of a stage that counts channels, if it has one."""
