@@ -15,7 +15,7 @@ from .pipelines import pipelines
 
 EXAMPLES = 4
 LARGER = (5, 16, 17, 24, 33, 40)  # around the tiles of a warp
-SEVERAL_BLOCKS = (1, 2, 3, 5, 8, 13, 33, 40, 70, 140)
+SEVERAL_BLOCKS = (1, 2, 3, 5, 8, 13, 33, 40, 70)
 SIZES = (1, 2, 3, 5, 7, 8, 9, 13, 17)  # more pixels are more time, and no more than a block or two are needed
 
 
