@@ -29,7 +29,7 @@ from ...schedule.limits import MOST_COPIES
 from ...schedule.names import fresh
 from ...schedule.sums import power_of_two
 from ...schedule.updates import constant, is_independent
-from ...target.gpu import MOST_THREADS, whole_warps
+from ...target.gpu import MOST_THREADS, WARP_SIZE, whole_warps
 from .marking import PLAIN, DefinitionLoops, Innermost, Marking, Names, Part, reordered
 from .register_tiles import RegisterTile
 from .staged_sums import is_staged
@@ -110,9 +110,14 @@ class GpuMarking(Marking):
 
     def _rows_of_member(self, loops: DefinitionLoops, together: Names) -> tuple[str, int]:
         """Along which dim of a member each thread computes several adjacent points, and how many: as many as make no
-        thread work for much longer than before."""
-        points, threads = prod(loops.inside[d] for d in together), loops.threads
-        for dim in together if self.style.points > 1 and not loops.stage.updates else ():
+        thread work for much longer than before. The threads of a warp stay side by side."""
+        points, threads, beside = prod(loops.inside[d] for d in together), loops.threads, 1
+        dims = list[str]()
+        for dim in reversed(together) if self.style.points > 1 and not loops.stage.updates else ():
+            if beside >= WARP_SIZE:
+                dims.insert(0, dim)
+            beside *= loops.inside[dim]
+        for dim in dims:
             for count in range(MOST_OF_MEMBER, 1, -1):
                 rounds = count * -(-points // (count * threads))
                 if loops.inside[dim] % count == 0 and rounds <= MORE_ROUNDS * -(-points // threads):
