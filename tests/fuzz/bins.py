@@ -35,7 +35,7 @@ def bins(w: Writer) -> None:
         value = _update(w, name, dims, cells, counts, value)
     if t.is_int and w.chance(25):
         _over_all_bins(w, name, dims, counts)
-    if w.chance(40):
+    if len(dims) in DIMS and w.chance(40):
         w.add(name, value, ndim=len(dims))
         w.outputs[name] = tuple(_extent(w, d, counts | channels) for d in dims)
     else:
