@@ -162,6 +162,19 @@ def test_extents_of_bins_that_are_not_known() -> None:
     np.testing.assert_array_equal(p(img=img_, n=7), p.reference(img=img_, n=7))
 
 
+def test_bins_that_are_read_under_conditions_on_coordinates() -> None:
+    """The ends of what is required may be too complex for bounds to be found, which shared memory needs."""
+    img, n, f, out = pt.Input("img", "uint8", 2), pt.Param("n", "int32"), pt.Func("f"), pt.Func("out")
+    r = pt.RDom((0, SIDE))
+    f[Y, Z] = 0
+    f[Y, pt.cast("int32", img[Y, r[0]]) // 16] += 1
+    out[Y, X] = pt.select(n <= X, f[Y, 3], f[Y, 5])
+    p = pt.Pipeline(out, shape=(img.shape[0], 8), target="cuda-sim")
+    assert bins_of(p) == []
+    img_ = picture((70, 9))
+    np.testing.assert_array_equal(p(img=img_, n=3), p.reference(img=img_, n=3))
+
+
 def test_what_a_schedule_names_stays() -> None:
     """Others may be computed in the loops of the stage: these must be there."""
     img, g, f = pt.Input("img", "uint8", 2), pt.Func("g"), pt.Func("f")

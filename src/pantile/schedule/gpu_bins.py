@@ -18,7 +18,8 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ..dataclass import cached_property, dataclass
-from ..expr.visit import loaded
+from ..expr.nodes import COMPARISON, Cast, Expr, Op
+from ..expr.visit import loaded, names, walk
 from ..graph.nodes import Definition, Graph, Stage
 from ..target.gpu import SHARED_WITHOUT_OPT_IN, WARP_SIZE, whole_warps
 from .directives import StageSchedule, on
@@ -50,7 +51,7 @@ class BinsOfBlocks:
             return ()
         cells = _cells(stage)
         bins = {d: self.points(stage, [d]) for d in stage.dims if d not in cells}
-        if not cells or not all(0 < n < math.inf for n in bins.values()):
+        if not cells or not all(0 < n < math.inf for n in bins.values()) or not _is_always_read(self.graph, stage):
             return ()
         padded = dims_to_pad(stage, bins)
         size = int(math.prod(n + (d in padded) for d, n in bins.items())) * sum(t.bytes for t in stage.dtypes)
@@ -80,6 +81,39 @@ def padded(schedule: StageSchedule, dims: Sequence[str]) -> StageSchedule:
     for d in dims:
         schedule = schedule.pad_storage(d, 1)
     return schedule
+
+
+def _is_always_read(graph: Graph, stage: Stage) -> bool:
+    """Whether all that depends on a stage reads it in every call. What is required only under conditions on coordinates
+    has ends that lowering may not find bounds for, and shared memory needs these."""
+    readers, pending = set[str](), [*graph.consumers[stage.name]]
+    while pending:
+        name = pending.pop()
+        if name not in readers:
+            readers.add(name)
+            pending += graph.consumers[name]
+    definitions = [d for name in readers for d in graph.stage[name].definitions]
+    return all(
+        d.condition is None
+        and all(constant(r.extent) is not None for r in d.domain)
+        and not any(map(_reads_by_coordinates, walk(*d.values, *d.indices)))
+        for d in definitions
+    )
+
+
+def _reads_by_coordinates(e: Expr) -> bool:
+    """Whether an expression is a choice in which coordinates or params are compared to decide what is read."""
+    if not isinstance(e, Op) or e.op != "select" or not any(map(loaded, e.args[1:])):
+        return False
+    pending: list[Expr] = [e.args[0]]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Op) and part.op in COMPARISON:
+            if any(names(side) and not loaded(side) for side in part.args):
+                return True
+        elif isinstance(part, (Op, Cast)):
+            pending += part.operands
+    return False
 
 
 def _cells(stage: Stage) -> list[str]:
