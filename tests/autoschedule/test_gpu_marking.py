@@ -79,6 +79,21 @@ def test_threads_have_several_points_of_large_pictures() -> None:
         assert [d.args[0] for d in chain.directives if d.verb == "unroll"] == [*points]
 
 
+def test_threads_have_several_rows_of_members_if_that_shares_them_out_evenly() -> None:
+    """34 by 32 points of `blur_x` are 5 for each of 256 threads, and 6 in pairs of rows. 7 by 32 points are 2 for
+    each of 128 threads, and only all rows of a column are a number that divides 7."""
+    problem = problem_of(APPS["blur"].build(), H200, img=(4802, 6402))
+    start = pt.on("blur_x").compute_at("blur_y", "x_o")
+    pairs = start.split("y", "y_t", "y_p", 2).reorder("y_t", "x", "y_p").thread("y_t", "x").unroll("y_p")
+    one_by_one = start.thread("y", "x")
+    for tile, points, expected in (
+        ({"y": 32, "x": 32}, 4, pairs),
+        ({"y": 32, "x": 32}, 1, one_by_one),
+        ({"y": 5, "x": 32}, 4, one_by_one),
+    ):
+        assert scheduled(problem, TiledGroup("blur_y", ("blur_x",), (tile,)), Style(points=points))[1] == expected
+
+
 def test_stages_of_their_own_are_those_of_the_plain_schedule() -> None:
     for name in ("blur", "hist_eq", "bilateral_grid"):
         app = APPS[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .bins import bins
 from .folded_places import folded_place
 from .places import constant_table, read_at_places
 from .recurrences import recurrence
@@ -42,5 +43,6 @@ KINDS: dict[str, list[Callable[[Writer], None]]] = {
 RARE_KINDS: dict[str, list[Callable[[Writer], None]]] = {
     "places": [folded_place, folded_place, stencil],
     "narrow products": [narrow_product, narrow_product, narrow_product, pointwise],
+    "bins": [bins, bins, bins, pointwise, stencil],
     "recurrences": [recurrence, recurrence, recurrence, stencil, pointwise],
 }

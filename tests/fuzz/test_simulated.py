@@ -15,6 +15,7 @@ from .pipelines import pipelines
 
 EXAMPLES = 4
 LARGER = (5, 16, 17, 24, 33, 40)  # around the size of a warp's tiles
+SEVERAL_BLOCKS = (1, 2, 3, 5, 8, 13, 33, 40, 70)
 SIZES = (1, 2, 3, 5, 7, 8, 9, 13, 17)  # small, since more pixels take more time, and one or two blocks suffice
 
 
@@ -46,6 +47,19 @@ def test_default_schedules(focus: str) -> None:
     @seed(100)
     @settings(max_examples=EXAMPLES)
     @given(trials(cases=pipelines(focus, most=3, sizes=SIZES), scheduled=False, target="cuda-sim"))
+    def run(trial: Trial) -> None:
+        isolated(lambda: assert_agrees(trial))
+
+    isolated_together(run)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_bins(part: int) -> None:
+    """Counted in shared memory of blocks, of which there are several."""
+
+    @seed(400 + part)
+    @settings(max_examples=EXAMPLES)
+    @given(trials(cases=pipelines("bins", most=2, sizes=SEVERAL_BLOCKS), scheduled=False, target="cuda-sim"))
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial))
 

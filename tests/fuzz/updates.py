@@ -43,12 +43,12 @@ def _update_over(w: Writer, name: str, dims: tuple[str, ...], old: Term) -> Term
     domain, loops = w.restricted(domain, loops, dims)
     e = w.of_type(Scope(dims, loops, depth=2), old.dtype)
     e = small_enough(w, e, "sum", points) if e.dtype.is_float else e
-    text, new = _accumulate(w, f"{name}[{', '.join(dims)}]", loops[0], old, e, points)
+    text, new = accumulated_at(w, f"{name}[{', '.join(dims)}]", loops[0], old, e, points)
     w.lines.append(text)
     return new
 
 
-def _accumulate(w: Writer, at: str, anchor: str, old: Term, e: Term, points: int) -> tuple[str, Term]:
+def accumulated_at(w: Writer, at: str, anchor: str, old: Term, e: Term, points: int) -> tuple[str, Term]:
     """A line that adds (or the like) `e` to an element, in an expression that mentions a loop of its domain."""
     if e.dtype.is_float:
         mentioned = f"pt.select({anchor} > 1, {e.text}, pt.cast({e.dtype.name!r}, 0.5))"
@@ -75,10 +75,10 @@ def _update_line(w: Writer, name: str, dims: tuple[str, ...], old: Term) -> Term
     rest = tuple(d for k, d in enumerate(dims) if k != axis)
     new = w.of_type(Scope(rest, depth=1, extra=(own,) * 3), old.dtype)
     w.lines.append(f"{name}[{', '.join(there)}] = {new.text}")
-    return _either(old, new)
+    return either(old, new)
 
 
-def _either(a: Term, b: Term) -> Term:
+def either(a: Term, b: Term) -> Term:
     return replace(a, size=max(a.size, b.size), slack=max(a.slack, b.slack))
 
 
@@ -92,9 +92,9 @@ def _scatter(w: Writer, name: str, dims: tuple[str, ...], old: Term) -> Term:
     at = f"{name}[{', '.join([*dims[:axis], index, *dims[axis + 1 :]])}]"
     e = w.of_type(Scope(rest, loops, depth=1), old.dtype)
     e = small_enough(w, e, "sum", points) if e.dtype.is_float else e
-    line, new = _accumulate(w, at, loops[0], old, e, points)
+    line, new = accumulated_at(w, at, loops[0], old, e, points)
     w.lines.append(line)
-    return _either(old, new)
+    return either(old, new)
 
 
 def _scan(w: Writer, name: str, dims: tuple[str, ...], old: Term) -> Term:

@@ -1,8 +1,8 @@
 """The shared memory that a schedule makes each block of a GPU kernel use, as computed by lowering.
 
 Each stage in whose loops others are stored is lowered by itself, up to flat storage, without the passes that only make
-code faster. All other kernels need no such memory. Of stages that are alike, the first one is lowered. If it is refused,
-the others are lowered, too, because the message names the stage.
+code faster. All other kernels need no such memory. Of stages that are alike, the first one is lowered. If it is
+refused, the others are lowered, too, because the message names the stage.
 """
 
 from __future__ import annotations

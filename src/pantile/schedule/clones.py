@@ -86,6 +86,11 @@ def _empty_schedules(copies: list[Directive], schedule: Schedule) -> Iterator[St
     return (on(name) for name in names if name not in schedule)
 
 
+def copied_out(schedule: StageSchedule) -> list[str]:
+    """The stages that are computed in the place of a stage, which is a copy of them."""
+    return [_name(d) for d in schedule.directives if d.verb == "copy_out"]
+
+
 def _name(d: Directive) -> str:
     """The name of the copy."""
     return str(d.args[0 if d.verb == "copy_out" else 1])
@@ -120,9 +125,10 @@ def _with_copies(graph: Graph, source: Source, directives: list[Directive]) -> G
     outs, ins = ([d for d in directives if (d.verb == "copy_out") == out] for out in (True, False))
     if len(outs) > 1:
         raise refuse(source, outs[1], f"{source.name} is a copy of {_name(outs[0])} already", "ask for it once")
+    graph = _Copier(graph, source).by(ins)  # clones have the definition of the stage, not that of a copy
     for d in outs:
-        graph = _Copier(graph, source).out(d)
-    return _Copier(graph, source if isinstance(source, InputInfo) else graph.stage[source.name]).by(ins)
+        graph = _Copier(graph, source if isinstance(source, InputInfo) else graph.stage[source.name]).out(d)
+    return graph
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,11 +127,11 @@ def places_like(schedule: Schedule, like: Schedule | None) -> dict[str, StageSch
         name = pending.pop()
         if like is not None and name in like and name not in places:
             places[name] = like[name]
-            pending |= _partial_results(like[name])
+            pending |= partial_results(like[name])
     return places
 
 
-def _partial_results(schedule: StageSchedule) -> set[str]:
+def partial_results(schedule: StageSchedule) -> set[str]:
     """The stages of partial results into which the rfactor directives of a stage divide its reductions."""
     factored = [d.args[len(d.args) // 2 :] for d in schedule.directives if d.verb == "rfactor"]
     return {"_".join([schedule.name, *map(str, new)]) for new in factored}

@@ -19,6 +19,8 @@ Reductions of many terms to few results are computed by all blocks and threads, 
 Blocks take rows, and threads take columns, with a constant stride, so the number of blocks is constant although the
 extents are not. If memory cannot be updated atomically, each thread has a private histogram. Reductions whose order
 matters, such as strict sums of floats, are not parallelized.
+
+Histograms per cell of pixels, or per row, are counted in shared memory (`gpu_bins`).
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from ..graph.nodes import Definition, Graph, Stage
 from ..target.gpu import WARP_SIZE
 from .associative import associative
 from .directives import StageSchedule, on
+from .gpu_bins import BinsOfBlocks
 from .gpu_blocks import block_sizes, in_blocks
 from .gpu_scans import CutScans, StripScans, in_steps
 from .gpu_updates import is_pointwise, pointwise_update
@@ -63,6 +66,7 @@ class GpuDefaults:
         self._across_blocks = GridReductions(graph, strict, named)
         taken = {*named, *graph.stage, *graph.input, *(p.name for p in graph.params)}
         self._in_strips = StripScans(graph, strict, taken, self._across_blocks.points)
+        self._in_bins = BinsOfBlocks(graph, taken, self._across_blocks.points)
 
     @cached_property
     def _channels(self) -> dict[str, int]:
@@ -70,6 +74,8 @@ class GpuDefaults:
 
     def at_root(self, stage: Stage) -> list[StageSchedule]:
         """All directives of a stage, and the schedules of the partial results of its reductions and scans."""
+        if bins := self.bins(stage):
+            return [*bins]
         schedule = self.marked(stage, stage.pure, on(stage.name).compute_root())
         cut = self.cut_scans(stage)
         schedule, parts = (schedule, list[StageSchedule]()) if cut is None else (cut.whole(schedule), cut.parts())
@@ -95,6 +101,15 @@ class GpuDefaults:
     def cut_scans(self, stage: Stage) -> CutScans | None:
         """The scans of a stage that run in strips, or None if it has none."""
         return None if stage.name in self._mentioned else self._in_strips.of_stage(stage, self._channel(stage))
+
+    @memoized
+    def bins(self, stage: Stage) -> tuple[StageSchedule, ...]:
+        """The schedules of a stage and of its bins, if blocks have these in shared memory."""
+        found = () if stage.name in self._mentioned else self._in_bins.of_stage(stage, self._extents(stage))
+        if not found or self.cut_scans(stage) is not None:
+            return ()
+        updates = range(len(stage.updates))
+        return () if any(self._across_blocks.of_update(stage, k, on(stage.name), ()) for k in updates) else found
 
     def _channel(self, stage: Stage) -> str | None:
         """The dim of a stage that counts channels, or None."""

@@ -6,6 +6,8 @@ thread for y, x: for r in 0..3: f[y, x] += a[...]         f[y, x] = 0 + a[...] +
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..graph.nodes import Definition, Stage
 from .directives import StageSchedule
 from .updates import constant, is_independent, pure_dims
@@ -22,12 +24,17 @@ def pointwise_update(schedule: StageSchedule, stage: Stage, update: Definition, 
     """The schedule of a pointwise update whose loops over dims end with `innermost`. The first update runs in the loops
     of the pure definition, which are the same. The innermost reduction loops are unrolled."""
     schedule = schedule.compute_with(stage.name, innermost) if update is stage.updates[0] else schedule
+    return written_out(schedule, {r.name: constant(r.extent) for r in update.domain})
+
+
+def written_out(schedule: StageSchedule, loops: Mapping[str, int | None]) -> StageSchedule:
+    """The innermost of some loops written out, as far as their extents are known."""
     room = MOST_TERMS
-    for r in reversed(update.domain):
-        extent = constant(r.extent) or 1
+    for name, count in reversed([*loops.items()]):
+        extent = count or 1
         terms = next(n for n in range(min(extent, room), 0, -1) if extent % n == 0)
         if terms > 1:
-            schedule = schedule.unroll(r.name) if terms == extent else schedule.unroll(r.name, terms)
+            schedule = schedule.unroll(name) if terms == extent else schedule.unroll(name, terms)
         if terms < extent or extent == 1:
             break
         room //= terms

@@ -57,7 +57,7 @@ class CpuMarking(Marking):
         p = self.problem
         return in_parts(p.graph, stage, p.target, p.strict, ()) or counted_in_parts(p, stage)
 
-    def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
+    def is_alone(self, stage: Stage, is_tiled: bool, is_output: bool = False) -> bool:
         """Whether a stage is better on its own. A stage of numbered planes is: all of its planes are computed at
         once."""
         return self._alone.is_written_out(stage) or (stage.ndim < 2 and not is_tiled)

@@ -6,6 +6,7 @@
 Neighbouring threads take neighbouring columns. If a tile has more points than a block may have threads, each thread
 computes several rows, and of longer rows several columns. It does so, too, if a style asks for several points per
 thread and enough threads remain to fill the multiprocessors. Adjacent rows share what they load, and index arithmetic.
+Under such a style, each thread also computes several rows of members, unless some threads then work for much longer.
 If a group requests more threads than a tile has points, the additional ones only compute points of its members. Members
 of a group are computed at the innermost block loop, into shared memory, by all threads of the block. If a style has
 tiles of warps, they are computed at the innermost warp loop, into shared memory of the warp, by its lanes. Stages on
@@ -22,13 +23,14 @@ from ...dataclass import cached_property
 from ...expr.nodes import Const
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule
+from ...schedule.gpu_bins import dims_to_pad, is_scattered, padded
 from ...schedule.gpu_default import GpuDefaults
-from ...schedule.gpu_updates import is_pointwise, pointwise_update
+from ...schedule.gpu_updates import is_pointwise, pointwise_update, written_out
 from ...schedule.limits import MOST_COPIES
 from ...schedule.names import fresh
 from ...schedule.sums import power_of_two
-from ...schedule.updates import is_independent
-from ...target.gpu import MOST_THREADS, whole_warps
+from ...schedule.updates import constant, is_independent
+from ...target.gpu import MOST_THREADS, WARP_SIZE, whole_warps
 from .marking import PLAIN, DefinitionLoops, Innermost, Marking, Names, Part, reordered
 from .register_tiles import RegisterTile
 from .staged_sums import is_staged
@@ -36,6 +38,8 @@ from .staged_sums import is_staged
 FEWEST_THREADS = 128  # of a block whose threads compute several points
 MOST_UNROLLED = 16  # points of a thread
 FEWEST_WAVES = 2  # times as many threads as the multiprocessors hold at a time, if threads compute several points
+MOST_OF_MEMBER = 8  # adjacent points of a thread
+MORE_ROUNDS = 1.25  # times as long as some threads may work if each computes several points
 ROW_THREADS = 128  # of a row whose columns a strategy computes vector by vector on a CPU
 
 
@@ -55,29 +59,71 @@ class GpuMarking(Marking):
 
     def in_parts(self, stage: Stage) -> Part:
         part = self.at_root(stage)
-        return part if len(part) > 1 else ()
+        return part if len(part) > 1 and not self._defaults.bins(stage) else ()
 
-    def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
+    def is_alone(self, stage: Stage, is_tiled: bool, is_output: bool = False) -> bool:
         is_product = is_staged(self.problem, stage) or RegisterTile.of(self.problem, stage) is not None
-        return not is_tiled or is_product or self._defaults.cut_scans(stage) is not None
+        has_bins = is_output and bool(self._defaults.bins(stage))
+        return not is_tiled or is_product or has_bins or self._defaults.cut_scans(stage) is not None
 
     def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         return self._defaults.marked(loops.stage, loops.definition, chain)
 
-    def member(self, stage: Stage, chain: StageSchedule, extents: Mapping[str, int]) -> StageSchedule:
+    def member(
+        self, stage: Stage, chain: StageSchedule, extents: Mapping[str, int], host: StageSchedule | None = None
+    ) -> StageSchedule:
         chain = chain.store_in("shared") if self.style.lanes else chain
         if stage.name in self.style.registers:
             dim, count = self.style.registers[stage.name]
             lanes = self.style.lanes[stage.name]
             chain = chain.registers_from(dim, extents[dim] - count, *(lanes[d] for d in stage.dims))
-        return super().member(stage, chain, extents)
+        if any(map(is_scattered, stage.updates)) and not self.style.lanes:
+            chain = padded(chain, dims_to_pad(stage, extents))
+        return super().member(stage, chain, extents, host)
 
     def inside(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         together = [d for d in loops.free if is_independent(loops.stage, loops.definition, d)]
         chain = reordered(chain, loops.now, [*together, *(n for n in loops.now if n not in together)])
         if self.style.lanes and together:
             return chain.lane(*together)
-        return _of_update(_kinds(chain, (), together), loops, together[-1:])
+        dim, count = self._rows_of_member(loops, together)
+        if count == 1:
+            return _of_update(_kinds(chain, (), together), loops, together[-1:])
+        shared, own = (fresh(dim + end, loops.now.__contains__) for end in ("_t", "_p"))
+        threads = [shared if n == dim else n for n in together]
+        chain = chain.split(dim, shared, own, count).reorder(*threads, own)
+        return chain.thread(*threads).unroll(own)
+
+    def threads(self, host: StageSchedule) -> int:
+        dims, count = self.problem.graph.stage[host.name].dims, 1
+        extents = dict(zip(dims, self.problem.facts.extents(host.name), strict=True))
+        for d in host.directives:
+            if d.verb == "split":
+                loop, outer, inner, factor = d.args[:4]
+                extents |= {str(outer): -(-extents[str(loop)] // int(factor)), str(inner): int(factor)}
+            elif d.verb == "thread":
+                count = prod(extents[str(loop)] for loop in d.args)
+            elif d.verb == "threads":
+                return int(d.args[0])
+            elif d.verb == "update":
+                break
+        return count
+
+    def _rows_of_member(self, loops: DefinitionLoops, together: Names) -> tuple[str, int]:
+        """Along which dim of a member each thread computes several adjacent points, and how many: as many as make no
+        thread work for much longer than before. The threads of a warp stay side by side."""
+        points, threads, beside = prod(loops.inside[d] for d in together), loops.threads, 1
+        dims = list[str]()
+        for dim in reversed(together) if self.style.points > 1 and not loops.stage.updates else ():
+            if beside >= WARP_SIZE:
+                dims.insert(0, dim)
+            beside *= loops.inside[dim]
+        for dim in dims:
+            for count in range(MOST_OF_MEMBER, 1, -1):
+                rounds = count * -(-points // (count * threads))
+                if loops.inside[dim] % count == 0 and rounds <= MORE_ROUNDS * -(-points // threads):
+                    return dim, count
+        return "", 1
 
     def tiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
         """Mark the loops of blocks and threads. A dim without tiles, such as planes, is computed by one thread if other
@@ -166,7 +212,10 @@ class GpuMarking(Marking):
 
 
 def _of_update(chain: StageSchedule, loops: DefinitionLoops, innermost: Names) -> StageSchedule:
-    """Mark a pointwise update as by default. `innermost` is its innermost loop over dims, if it is known."""
+    """Mark a pointwise update, or an update of the bins of a point, as by default. `innermost` is the innermost loop
+    over dims of a pointwise update, if it is known."""
+    if is_scattered(loops.definition):
+        return written_out(chain, {loops.called[r.name]: constant(r.extent) for r in loops.definition.domain})
     is_update = loops.definition is not loops.stage.pure and is_pointwise(loops.stage, loops.definition)
     return pointwise_update(chain, loops.stage, loops.definition, *innermost) if is_update and innermost else chain
 

@@ -14,6 +14,7 @@ from itertools import compress
 
 from ...dataclass import dataclass
 from ...errors import UserError
+from ...schedule.clones import copied_out
 from ...schedule.directives import StageSchedule, on
 from ...schedule.resolve import resolve
 from ...schedule.schedule import Schedule
@@ -69,7 +70,10 @@ def legal(
         remarks.append(f"scheduled on their own: {', '.join(chain.name for chain in parts[k])}, because {why[k]}")
     honoured = tuple(k not in why for k in range(len(asked)))
     accepted = tuple(compress(asked, honoured))
-    return LegalSchedule(_with(alone_at_root, accepted), honoured[: len(parts)], tuple(remarks), accepted)
+    schedule = _with(alone_at_root, accepted)
+    if binned := [name for name, (chain, *_) in alone.items() if copied_out(chain) and schedule[name] == chain]:
+        remarks.append(f"with bins in shared memory of blocks: {', '.join(binned)}")
+    return LegalSchedule(schedule, honoured[: len(parts)], tuple(remarks), accepted)
 
 
 def legal_choice(
@@ -87,7 +91,7 @@ def legal_choice(
 
 def _with(schedule: Schedule, parts: Iterable[Part]) -> Schedule:
     """Return the schedule with these directives instead of those of the same stages. All `copy_in` directives of a
-    stage are kept: they belong to the stages that load it."""
+    stage are kept: they belong to the stages that load it. Stages that the replaced directives make are dropped."""
     chains: dict[str, StageSchedule] = {}
     for chain in (chain for part in parts for chain in part):
         before = (chains.get(chain.name) or schedule.on(chain.name)).directives
@@ -96,7 +100,10 @@ def _with(schedule: Schedule, parts: Iterable[Part]) -> Schedule:
         else:
             directives = chain.directives + tuple(d for d in before if d.verb == "copy_in")
         chains[chain.name] = StageSchedule(chain.name, directives)
-    return schedule.replace(*chains.values())
+    replaced = (schedule.get(name) for name in chains)
+    copies = {made for chain in replaced if chain is not None for made in copied_out(chain)}
+    copies -= {*chains, *(made for chain in chains.values() for made in copied_out(chain))}
+    return schedule.without(*copies).replace(*chains.values())
 
 
 def _without(part: Part, sums: Iterable[common.StagedPart]) -> Part:

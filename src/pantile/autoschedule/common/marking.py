@@ -75,7 +75,7 @@ class DefinitionLoops:
     split: Mapping[str, Names]  # loop -> what it was split into, outermost first
     tiles: Sequence[tuple[str, str, int]] = ()  # outermost first: a loop, its tile loop, and the number of tiles
     has_members: bool = False  # whether other stages are computed at its tiles
-    threads: int = 1  # the fewest that a block of a GPU has
+    threads: int = 1  # the fewest that a block of a GPU has; for a member, as many as it has
 
     @cached_property
     def free(self) -> tuple[str, ...]:
@@ -134,8 +134,8 @@ class Marking(ABC):
         """Schedule a reduction to one value or to few, and its partial results; () for other stages."""
 
     @abstractmethod
-    def is_alone(self, stage: Stage, is_tiled: bool) -> bool:
-        """Whether a stage is better on its own than in a group."""
+    def is_alone(self, stage: Stage, is_tiled: bool, is_output: bool = False) -> bool:
+        """Whether a stage is better on its own than in a group, or than as the output of one."""
 
     @abstractmethod
     def untiled(self, loops: DefinitionLoops, chain: StageSchedule) -> StageSchedule:
@@ -157,13 +157,20 @@ class Marking(ABC):
         `shared` among threads or blocks. `order` is the order of all loops and parts; it does not change if this is
         empty."""
 
-    def member(self, stage: Stage, chain: StageSchedule, extents: Mapping[str, int]) -> StageSchedule:
-        """Mark the loops of a stage that is computed inside a tile, over these extents of its dims."""
+    def threads(self, host: StageSchedule) -> int:
+        """The number of threads of a block that compute the tiles of a stage."""
+        return 1
+
+    def member(
+        self, stage: Stage, chain: StageSchedule, extents: Mapping[str, int], host: StageSchedule | None = None
+    ) -> StageSchedule:
+        """Mark the loops of a stage that is computed inside a tile, over these extents of its dims. `host` is the
+        schedule of the output of the tile, if it is known."""
         chain = self.problem.alone.stored(stage, chain)
-        order = sharing_last(self.problem, stage, stage.dims)
+        order, threads = sharing_last(self.problem, stage, stage.dims), 1 if host is None else self.threads(host)
         for k, definition in enumerate(stage.definitions):
             start = chain if k == 0 else chain.update(k - 1)
-            marked = self.inside(DefinitionLoops(stage, definition, order, extents, {}), start)
+            marked = self.inside(DefinitionLoops(stage, definition, order, extents, {}, threads=threads), start)
             chain = chain if marked == start else marked
         return chain
 

@@ -60,7 +60,7 @@ def scheduled(problem: Problem, group: TiledGroup, style: Style = PLAIN) -> Part
     """Return the directives of all stages of a group, those of its output first."""
     graph, marks = problem.graph, marking(problem, style)
     output = _Output(problem, group, _levels(problem, group), marks)
-    if marks.is_alone(output.stage, bool(output.levels)) or (group.members and not output.levels):
+    if marks.is_alone(output.stage, bool(output.levels), is_output=True) or (group.members and not output.levels):
         return tuple(chain for name in (group.output, *group.members) for chain in marks.alone(graph.stage[name]))
     chains = [output.chain()]
     needed = boxes(problem.facts, group.stages, group.output, output.innermost) if group.members else {}
@@ -70,7 +70,8 @@ def scheduled(problem: Problem, group: TiledGroup, style: Style = PLAIN) -> Part
             chains += marks.alone(stage)
             continue
         extents = {d: int(r.high - r.low + 1) for d, r in zip(stage.dims, needed[name], strict=True)}
-        chains.append(marks.member(stage, on(name).compute_at(group.output, output.innermost_tile_loop), extents))
+        start = on(name).compute_at(group.output, output.innermost_tile_loop)
+        chains.append(marks.member(stage, start, extents, chains[0]))
     return tuple(chains)
 
 

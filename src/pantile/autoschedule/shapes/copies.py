@@ -15,6 +15,7 @@ which only costs time.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from math import prod
 
 from ...analysis.interval import Interval, Scope
@@ -23,8 +24,8 @@ from ...dataclass import dataclass
 from ...errors import UserError
 from ...expr.nodes import Expr, Load
 from ...graph.nodes import Stage
-from ...schedule.clones import Place, clone_stages, decides_places, place_of, places
-from ...schedule.directives import StageSchedule, on
+from ...schedule.clones import Place, clone_stages, copied_out, decides_places, place_of, places
+from ...schedule.directives import Directive, StageSchedule, on
 from ...schedule.schedule import Schedule
 from ..common.facts import UNLIMITED
 from ..strategy import Problem
@@ -66,8 +67,15 @@ class StageClones:
     refusals: tuple[str, ...] = ()
 
     def added(self, schedule: Schedule) -> Schedule:
-        """Turn a schedule of the problem with copies into one of the original pipeline."""
-        chains = (StageSchedule(c.name, (*schedule[c.name].directives, *c.directives)) for c in self.clones)
+        """Turn a schedule of the problem with copies into one of the original pipeline. If a reader is a copy of a
+        stage that is computed in its place (`copy_out`), that stage reads."""
+        computed = {name: made for name, chain in schedule.items() for made in copied_out(chain)}
+
+        def of(d: Directive) -> Directive:
+            reader, *others = d.args
+            return replace(d, args=(computed.get(str(reader), reader), *others))
+
+        chains = (StageSchedule(c.name, (*schedule[c.name].directives, *map(of, c.directives))) for c in self.clones)
         return schedule.replace(*chains)
 
     @property

@@ -22,7 +22,7 @@ from .tiling_rules import FEWEST_POINTS, TILED_DIMS, TilingRules
 
 PARALLEL_LOOPS = 2  # the most that m counts, and the fewest that a live-out has (§III-C)
 MOST_TILED = 3  # dims of a grid of blocks
-ALONE = "a scan in strips, or a sum of products in tiles of registers"
+ALONE = "a scan in strips, a sum of products in tiles of registers, or bins in shared memory"
 
 
 class GpuTiles(TilingRules):
@@ -42,7 +42,9 @@ class GpuTiles(TilingRules):
     def why_untiled(self, liveout: Space) -> str:
         if self.parallel_loops(liveout.output) == 1:
             return "blocks and threads need two parallel loops, and it has one"
-        return super().why_untiled(liveout) or (ALONE if self._is_alone(liveout) else "")
+        stage = self.problem.graph.stage[liveout.output]
+        is_alone = self._is_alone(liveout) or marking(self.problem).is_alone(stage, is_tiled=True, is_output=True)
+        return super().why_untiled(liveout) or (ALONE if is_alone else "")
 
     def why_left_out(self, space: Space) -> str:
         facts = self.problem.facts
