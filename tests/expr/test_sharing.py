@@ -10,7 +10,7 @@ from pantile.analysis.interval import Interval, interval
 from pantile.expr.build import maximum, minimum, select
 from pantile.expr.congruence import congruence
 from pantile.expr.linear import Facts, Linear, _BoundProver, linear, simplify
-from pantile.expr.nodes import Expr, Load, var
+from pantile.expr.nodes import Expr, Instruction, Load, var
 from pantile.expr.show import Sharing
 from pantile.expr.types import INDEX, INT32
 from pantile.expr.visit import key, same, transform
@@ -27,6 +27,12 @@ def shared(name: str = "x") -> Expr:
 
 def test_equal_expressions_have_equal_keys() -> None:
     assert [key(shared()) == key(shared()), key(shared()) == key(shared("y"))] == [True, False]
+
+
+def test_instructions_with_other_names_have_other_keys() -> None:
+    """Kernels that differ in an instruction are not merged, and their values not shared."""
+    shuffled, other = (Instruction(INT32, 1, name, (var("x"), var("y"))) for name in ("shuffle", "other"))
+    assert key(shuffled) != key(other)
 
 
 def test_values_that_do_not_vary_are_points() -> None:

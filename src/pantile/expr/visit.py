@@ -374,6 +374,7 @@ _ATTRIBUTES: dict[type[Expr], Callable[[Any], object]] = {
     Reduce: lambda e: (e.kind, id(e.domain), e.which),
     Load: lambda e: (e.buffer, len(e.indices), e.mask is not None),
     Shuffle: attrgetter("order"),
+    Instruction: attrgetter("name"),
 }
 
 
