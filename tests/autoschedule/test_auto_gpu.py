@@ -12,6 +12,7 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import Auto
 from pantile.autoschedule.search import on_gpus
+from pantile.autoschedule.search.candidates import CostedSchedules
 from pantile.autoschedule.search.on_gpus import LEAST_WORTH
 from pantile.machine import named
 from tests.lower.test_block_memory import chain_of_pairs
@@ -114,3 +115,9 @@ def test_short_kernels_are_inlined() -> None:
     kernels, before = (len(problem.cost(f.schedule).stages) for f in (found, without))
     assert kernels <= 4 < before
     assert "short kernels inlined" in str(found.report)
+
+
+def test_where_every_proposal_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CostedSchedules, "candidate", lambda *_: None)
+    found = Auto().find(halves().with_schedule("plain", machine=H200).problem(img_a=(100, 100), img_b=(100, 100)))
+    assert found.schedule == pt.Schedule() and found.report.remarks == ("every proposal was refused",)

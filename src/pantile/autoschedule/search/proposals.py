@@ -40,7 +40,11 @@ class ProposalSearch(ABC):
         yield from ((source.name, source().find(self.problem).schedule) for source in sources)
 
     def found(self, strategy: str, parameters: Mapping[str, float]) -> Found:
-        """The best schedule, and a report on how it was found."""
+        """The best schedule, and a report on how it was found. If every proposal is refused, it is the plain schedule,
+        whose refusal tells the user why."""
+        if not self.proposed:
+            why = "every proposal was refused"
+            return Found(Schedule(), Report(strategy, self.problem.machine.name, parameters, (), remarks=(why,)))
         best = self.best()
         costs = {c.name: c.cost.seconds for c in self.proposed}
         inlined = tuple(n for n, s in best.schedule.items() if "compute_inline" in s.verbs)
