@@ -85,7 +85,7 @@ def test_where_data_decide_the_time() -> None:
     p = pt.Pipeline(out, shape=n.shape, target=TARGET, schedule="auto")
     given: dict[str, Any] = {"n": np.arange(40, dtype=np.int32) % 7, "img": np.ones((40, 9), np.float32)}
     np.testing.assert_allclose(p(**given), p.reference(**given))
-    assert "proposals: plain" in p.explain()
+    assert "proposals: plain" in p.explain() and "points per thread" not in p.explain()
 
 
 def test_a_problem_without_a_pipeline_is_refused() -> None:

@@ -2,14 +2,14 @@
 
 The cheapest of the proposals, one of which is the plain schedule, takes over cheaper parts of the others. Then stages
 are inlined whose kernels cost more than computing them again for each read, and the most expensive kernels get other
-thread tiles (`thread_tiles`), as long as that is cheaper. For pipelines of many stages,
-`greedy` alone proposes a schedule.
+thread tiles (`thread_tiles`), as long as that is cheaper. For pipelines of many stages, `greedy` alone proposes a
+schedule. If data decide how long a schedule takes, nothing is searched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from math import inf
+from math import inf, isfinite
 
 from ...schedule.directives import on
 from ...schedule.schedule import Schedule
@@ -55,12 +55,14 @@ class _Search(ProposalSearch):
         yield from super().schedules(sources)
 
     def best(self) -> Candidate:
-        """The cheapest proposal, unless an earlier one is nearly as cheap, with cheaper parts of the others, and with
-        cheaper thread tiles."""
+        """The cheapest proposal, unless an earlier one is nearly as cheap, with cheaper parts of the others, stages
+        inlined, and cheaper thread tiles."""
         best = self.proposed[0]
         for c in self.proposed[1:]:
             best = c if c.seconds < best.seconds * (1 - self.worth) else best
         best = self.take_parts(self.proposed, best)
+        if not isfinite(best.seconds):
+            return best
         best = self._inlining(best) if "inlining" not in self.without else best
         for kernels in self._expensive(best) if "thread_tiles" not in self.without else ():
             best = self._in_other_tiles(best, kernels)
@@ -69,8 +71,8 @@ class _Search(ProposalSearch):
     # ---- inlining
 
     def _inlining(self, best: Candidate) -> Candidate:
-        """The schedule without kernels that cost more than computing their stage again for each read: short ones all
-        at once, and then the others one by one, the most expensive one first."""
+        """The schedule with stages inlined whose kernels cost more than computing them again for each read: those with
+        short kernels all at once, then the others one by one, the most expensive one first."""
         seconds = {n: s for n, s in seconds_by_stage(best).items() if self._may_be_inlined(best.schedule, n)}
         short: list[str] = []
         for name in (s.name for s in self.problem.graph.stages):
