@@ -21,7 +21,7 @@ H200 = named("H200")
 TARGET = "cuda-sim"
 
 
-@pytest.mark.parametrize("app", ["blur", "harris"])
+@pytest.mark.parametrize("app", ["blur"])
 def test_nothing_that_is_proposed_costs_much_less(app: str) -> None:
     sizes: dict[str, Any] = {**APPS[app].sizes["paper"]}
     p = APPS[app].build().with_options(target=TARGET)
