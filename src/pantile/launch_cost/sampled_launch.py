@@ -31,8 +31,8 @@ from ..target.gpu import SECTOR, WARP_SIZE
 from ..target.kinds import Kind, Memory
 from .instruction_counts import Pipe, levels_of
 
-_THREADS = 1 << 11  # in the sampled blocks, at least
-_ACCESSES = 1 << 18  # in the sampled blocks, at least: a few blocks of a kernel with few accesses may do all the work
+_THREADS = 1 << 13  # in the sampled blocks, at least
+_ACCESSES = 1 << 17  # in the sampled blocks, at least: a few blocks of a kernel with few accesses may do all the work
 _ACCESSES_OF_LOOP = 1 << 19  # in the sampled iterations of a loop, by all threads
 _ROOM = 1 << 6  # and by one thread
 _KINDS = ("load", "store")
