@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
@@ -121,6 +122,26 @@ def test_tiles_that_a_search_begins_with() -> None:
     assert [t.places for t in kernel.starts()] == [("block",) * 3, ("thread",) * 3, ("lane",) * 3]
     block, thread, _ = kernel.starts()
     assert kernel.operations(thread) > kernel.operations(block) > 0
+
+
+def test_members_with_updates_and_without_rows() -> None:
+    """A block computes sums of windows one point per thread, and a table that has neither rows nor columns."""
+    y, x, i = pt.vars("y x i")
+    img, r = pt.Input("img", "float32", 2), pt.RDom((0, 3))
+    table, sums, out = pt.Func("table"), pt.Func("sums"), pt.Func("out")
+    table[i] = pt.sqrt(pt.cast("float32", i))
+    sums[y, x] = 0.0
+    sums[y, x] += img[y + r[0], x]
+    out[y, x] = sums[y, x] + sums[y, x + 1] + table[y % 8]
+    p = pt.Pipeline(out, shape=(img.shape[0] - 2, img.shape[1] - 1), target="cuda-sim")
+    problem = p.with_schedule("plain", machine=H200).problem(img=(402, 401))
+    of_sums = pt.on(sums).compute_at(out, "xo").thread("y", "x").update().thread("y", "x")
+    schedule = pt.Schedule(tile_of(out), of_sums, pt.on(table).compute_at(out, "xo").thread("i"))
+    (kernel,) = kernels_of(problem, schedule)
+    img_ = np.random.default_rng(0).random((40, 50), np.float32)
+    for tile in kernel.starts():
+        tiled = p.with_schedule(scheduled(kernel, schedule, tile))
+        np.testing.assert_allclose(tiled(img=img_), p.reference(img=img_), rtol=1e-5)
 
 
 def test_scans_and_scatters_have_no_tiles() -> None:

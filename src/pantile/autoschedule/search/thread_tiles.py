@@ -127,7 +127,7 @@ class Kernel:
 
     def starts(self) -> Iterator[ThreadTile]:
         """The tiles that a search begins with."""
-        one = self._needed((1, 1))
+        one = self.needed((1, 1))
         places = tuple(THREAD if prod(one[s.name]) == 1 else BLOCK for s in self.members)
         yield ThreadTile((8, 32), (4, 2), places)
         if BLOCK in places:
@@ -163,7 +163,7 @@ class Kernel:
     def operations(self, tile: ThreadTile) -> float:
         """The operations of one thread, which are all written out, without those for members in shared memory."""
         own = [self.output, *(s for s, p in zip(self.members, tile.places, strict=True) if p in (THREAD, LANE))]
-        needed = self._needed((tile.points[0], 1) if tile.in_lanes else tile.points)
+        needed = self.needed((tile.points[0], 1) if tile.in_lanes else tile.points)
         return sum(self._once(s) * prod(needed[s.name]) for s in own)
 
     def _once(self, stage: Stage) -> float:
@@ -175,7 +175,7 @@ class Kernel:
     @cached_property
     def halo(self) -> int:
         """The columns that the widest member has beyond those of the output."""
-        wide = self._needed((1, WARP_SIZE))
+        wide = self.needed((1, WARP_SIZE))
         return max(wide[s.name][s.dims.index(self.dims[1])] for s in self.members) - WARP_SIZE
 
     @cached_property
@@ -183,7 +183,7 @@ class Kernel:
         """The problem without the stages that are inlined into those of the kernel."""
         return self.problem.inlined(self.group.inlined)
 
-    def _needed(self, points: Size) -> dict[str, tuple[int, ...]]:
+    def needed(self, points: Size) -> dict[str, tuple[int, ...]]:
         """The extents of the boxes that these points of the output require of it and of each member."""
         names = (*self.group.members, self.output.name)
         found = boxes(self._left.facts, names, self.output.name, dict(zip(self.dims, points, strict=True)))
@@ -243,7 +243,9 @@ def _member(kernel: Kernel, tile: ThreadTile, stage: Stage, place: str) -> Stage
     if place == BLOCK:
         chain = chain.compute_at(output, n["block_x"]).store_in("shared")
         if stage.updates or not {y, x} <= {*stage.dims} or tile.points[0] == 1:
-            return GpuMarking(kernel.problem).member(stage, chain, {})
+            block = (tile.threads[0] * tile.points[0], tile.threads[1] * tile.points[1])
+            extents = dict(zip(stage.dims, kernel.needed(block)[stage.name], strict=True))
+            return GpuMarking(kernel.problem).member(stage, chain, extents)
         return _by_columns(chain, stage, y, x, min(tile.points[0], MOST_ROWS))
     at_row = chain.compute_at(output, n["row"]).store_at(output, n["thread_x"])
     chain = at_row if place == LANE else chain.compute_at(output, n["thread_x"]).store_in("register")
