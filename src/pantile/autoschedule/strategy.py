@@ -136,7 +136,7 @@ class Problem:
         return self.with_graph(without_unread(substituted(self.graph, names)))
 
     def with_graph(self, graph: Graph) -> Problem:
-        """The same problem for a pipeline that computes the same values in other stages."""
+        """The problem with another graph, which computes the same values in other stages."""
         return replace(self, graph=graph)
 
 

@@ -1,10 +1,11 @@
-"""Which stages at root are alike: their loops are equal but for names, so that blocks have the same memory.
+"""Find stages at root whose loops are equal except for names, so that their blocks need the same memory.
 
     produce g: block for g.y: realize f: ... shared        produce k: block for k.y: realize h: ... shared
                ... a[3, g.y] ...                                      ... b[4, k.y] ...
 
-The sweeps of a smoother, or the layers of a network, are: stages are numbers, by where they first occur. Which constant
-place of an array outside is read, such as the biases of a layer, decides about no memory of a block.
+The sweeps of a smoother and the layers of a network are alike. In a description, stages are numbered in the order in
+which they first occur. Constant indices into arrays outside of the block, such as the biases of a layer, are left out:
+they do not affect the memory of a block.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from ..schedule.plan import Plan, Site
 
 
 class Descriptions:
-    """Descriptions of loops in terms of the same graph and plan."""
+    """Describes loops of one graph and plan."""
 
     def __init__(self, graph: Graph, plan: Plan) -> None:
         self.graph, self.plan = graph, plan
-        self.known: dict[tuple[object, ...], int] = {}  # an expression, described by those below it -> its number
+        self.known: dict[tuple[object, ...], int] = {}  # an expression, by the numbers of its operands -> its number
 
     def of(self, body: Stmt) -> Hashable:
-        """What is equal for loops that are alike: the loops, and the plans of the stages in them."""
+        """A description of loops and of the plans of their stages, which is equal for loops that are alike."""
         return _Description(self).of(body)
 
 
@@ -51,7 +52,7 @@ class _Description:
         return type(s), *own, *[each_once(e, self.memo, self.expression) for e in expressions(s)]
 
     def expression(self, e: Expr) -> int:
-        """The number of an expression, after those of its operands."""
+        """The number of an expression whose operands have been numbered."""
         below: Iterator[object] = (self.memo[id(c)] for c in e.operands)
         if isinstance(e, Load) and e.buffer not in self.inside:
             below = (None if isinstance(c, Const) else self.memo[id(c)] for c in e.operands)
@@ -60,12 +61,12 @@ class _Description:
         return self.among.known.setdefault(query, len(self.among.known))
 
     def name(self, name: str) -> Hashable:
-        """A name that begins with that of a stage, such as `g.y`, as its number and what follows."""
+        """A name that begins with a stage, such as `g.y`, as the number of the stage and the rest of the name."""
         stage, _, rest = name.partition(".")
         return (self.numbers.setdefault(stage, len(self.numbers)), rest) if stage in self.graph.stage else name
 
     def stage(self, name: str, is_stored: bool) -> Hashable:
-        """What passes read of the plan of a stage: of others than those that are stored, how they lie in memory."""
+        """The parts of a stage's plan that passes read. Of a stage that is not stored here, this is its layout."""
         stage, p = self.graph.stage[name], self.plan.stages[name]
         layout = (stage.dims, stage.dtypes, p.storage, tuple(p.pads.items()), p.storage_splits)
         if not is_stored:
