@@ -7,7 +7,7 @@ from pantile.expr.nodes import Expr, Ramp, op, var
 from pantile.expr.types import FLOAT32, INT32
 from pantile.ir.instructions import BARRIER
 from pantile.ir.nodes import If, Kernel, Let, Manner, Stmt, Store
-from pantile.launch_cost.instruction_counts import Level, Pipe, levels_of
+from pantile.launch_cost.instruction_counts import Pipe, levels_of
 
 from ..simulator.hand_built import B, K, T, index, kernel, load, number, registers, serial, shared, store, threads
 
@@ -22,10 +22,6 @@ def counted(k: Kernel) -> dict[Pipe, int]:
         for pipe, number_ in level.instructions.items():
             total[pipe] = total.get(pipe, 0) + number_
     return {pipe: n for pipe, n in total.items() if n}
-
-
-def level_of(k: Kernel, body: Stmt) -> Level:
-    return levels_of(k)[id(body)]
 
 
 def floats(k: Kernel) -> int:

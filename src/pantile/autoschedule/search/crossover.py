@@ -43,6 +43,8 @@ _Chains = Mapping[str, Sequence[StageSchedule]]  # the directives of each stage 
 
 @dataclass(frozen=True)
 class _Crossing:
+    """Two schedules of a graph whose parts can be exchanged."""
+
     graph: Graph
     mine: _Chains
     other: _Chains
@@ -73,6 +75,8 @@ class _Crossing:
 
 
 def _chains(graph: Graph, schedule: Schedule) -> _Chains | None:
+    """The directives of each stage together with those of the stages that they make; None if a stage is made in any
+    other way."""
     made = {n: name for name, chain in schedule.items() for n in (*copied_out(chain), *partial_results(chain))}
     chains: dict[str, list[StageSchedule]] = {s.name: [] for s in graph.stages}
     for name, chain in schedule.items():

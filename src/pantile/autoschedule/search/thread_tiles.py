@@ -3,8 +3,8 @@
     one point per thread, blur_x in shared memory          eight rows per thread, blur_x in its registers
 
     pt.on("blur_y")...block("y_o", "x_o")                  pt.on("blur_y")...block("y_o", "x_o")
-        .thread("y_i", "x_i")                                  .thread("y_t", "x_i").unroll("y_p")
-    pt.on("blur_x").compute_at("blur_y", "x_o")            pt.on("blur_x").compute_at("blur_y", "x_i")
+        .thread("y_i", "x_i")                                  .thread("y_t", "x_t").unroll("y_p")
+    pt.on("blur_x").compute_at("blur_y", "x_o")            pt.on("blur_x").compute_at("blur_y", "x_t")
         .thread("y", "x")                                      .store_in("register").unroll("y").unroll("x")
 
 Adjacent points share loads and index arithmetic. Each member of a group is computed in one of these places:
