@@ -90,3 +90,14 @@ def _value(e: Expr, tile: int, size: int) -> int:
     found = simplify(substitute(e, {"t": const(tile, INDEX), "n": const(size, INDEX)}))
     assert isinstance(found, Const)
     return int(found.value)
+
+
+def test_that_the_search_gives_up() -> None:
+    """The cases of clamps in quotients in clamps are larger than the extent itself."""
+
+    def nested(e: Expr) -> Expr:
+        for k in range(6):
+            e = clamped((e * 3 + k) // 2, var(f"n{k}") - k) + minimum((e + 5) // 4, var(f"n{k}") // 3)
+        return e
+
+    assert most(nested(t * 8 + 7) - nested(t * 8), {}) is None

@@ -17,6 +17,7 @@ from .footprint import bound_by
 
 _FAR = 1 << 31  # larger bounds are merely those of a data type; no memory is that large
 _MOST_FORMS = 2_000  # most alternatives examined for one extent
+_MOST_SIMPLIFIED = 1_000  # most expressions simplified for them; bounds that are found need a hundred
 _MOST_MEMOIZED = 1 << 14
 _memo: dict[Key, int | None] = {}  # bounds of whole extents, by their structure up to names
 
@@ -78,13 +79,18 @@ class _BoundSearch:
         if not form.terms:
             return form.constant
         canonical = frozenset([(k, c) for k, (_, c) in form.terms.items()])
-        if canonical not in self.known and len(self.known) < _MOST_FORMS:
+        if canonical not in self.known and self.may_go_on:
             self.known[canonical] = None
             terms = Linear(0, form.terms)
             bounds = [*self.without_floors(terms), *_apart(terms), *self.in_each_case(terms)]
             self.known[canonical] = min(bounds, default=None)
         bound = self.known.get(canonical)
         return None if bound is None else bound + form.constant
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether to examine another form."""
+        return len(self.known) < _MOST_FORMS and len(self.simplifier.memo) < _MOST_SIMPLIFIED
 
     def without_floors(self, form: Linear) -> Iterator[int]:
         """Yield a bound if all terms cancel once quotients and remainders are bounded by linear terms."""

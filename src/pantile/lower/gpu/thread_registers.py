@@ -103,7 +103,10 @@ class ThreadRegisters(OwnRegisters):
         if not at.loops:
             raise self.refuse(self.s, "it is used outside of threads")
         moves = [at.moved(i, low) for i, low in zip(indices, self.lows, strict=True)]
-        still = {d for x in at.loops if (d := x.digit) and d.size > 1 and not any(steps[x.var] for steps, _ in moves)}
+        idle = [x.digit for x in at.loops if not any(steps[x.var] for steps, _ in moves)]
+        if None in idle:
+            raise self.refuse(self.s, "the number of threads is not constant there")
+        still = {d for d in idle if d is not None and d.size > 1}
         self.others = still if self.others is None else self.others
         places = [self.along(k, *moves[k], indices[k], at) for k in range(len(indices))]
         if still != self.others:
