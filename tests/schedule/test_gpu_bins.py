@@ -259,3 +259,17 @@ def test_schedules_with_bins_exchange_parts() -> None:
     assert any(s.on("f_bins") == greedy["f_bins"] and s.on("out") == plain["out"] for s in crossed)
     assert any("f_bins" not in s and s.on("out") == greedy["out"] for s in crossed)
     assert all("f_bins" not in s for s in crossings(p.graph, greedy, without) if s.on("f") == without["f"])
+
+
+def test_bins_that_no_point_is_counted_into() -> None:
+    """Blocks keep the bins that are read, not all that could be counted into, for which there are no initial values."""
+    img, start, bins, out = pt.Input("img", "int32", 2), pt.Func("start"), pt.Func("bins"), pt.Func("out")
+    pixels, r = pt.wrap(img), pt.RDom((0, 3), (-1, 3))
+    never = r.where(r[0] < 0)
+    start[Y, X] = pixels[Y + 2, 1], pixels[7, pt.cast("int32", pt.floor(X * 0.5))]
+    bins[Y, X] = start[3 * Y - 3, (X + 3) // 2][0]
+    bins[pt.clamp(start[never[1], never[1]][0], 0, 15), X] += 1
+    out[Y, X] = bins[Y, X]
+    p = pt.Pipeline(out, shape=(9, 2 * img.shape[1]), target="cuda-sim", schedule="plain")
+    values = np.arange(85, dtype=np.int32).reshape(17, 5)
+    assert np.array_equal(p(img=values), p.reference(img=values))

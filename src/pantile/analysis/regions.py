@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ..dataclass import dataclass
-from ..expr.nodes import Expr, Load, Op
+from ..expr.nodes import Const, Expr, Load, Op
 from ..expr.visit import loaded
 from ..graph.nodes import Definition, Graph, Stage
 from .interval import Evaluator, Interval, Scalar, Scope, interval, refine
@@ -123,7 +123,14 @@ def _reads(stage: Stage, d: Definition, roots: list[Expr], scope: Scope, rules: 
 def _missing(stage: Stage, d: Definition, scope: Scope, rules: Rules) -> Scalar:
     """Return 1 if a definition has no points in the scope, and otherwise 0. Conditions that depend only on scalars are
     ignored."""
-    return rules.missing([scope[name] for name in (*stage.dims, *(r.name for r in d.domain))])
+    ranges = [scope[name] for name in (*stage.dims, *(r.name for r in d.domain))]
+    return 1 if any(map(_is_empty, ranges)) else rules.missing(ranges)
+
+
+def _is_empty(side: Interval) -> bool:
+    """Whether a range is known to have no points."""
+    low, high = (e.value if isinstance(e, Const) else e for e in (side.low, side.high))
+    return isinstance(low, int) and isinstance(high, int) and low > high
 
 
 def _unless(missing: Scalar, box: Box) -> Box:
