@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pantile as pt
+from pantile.expr.build import ramp
 from pantile.expr.nodes import Load, const, var
 from pantile.expr.types import INDEX, INT32
 from pantile.ir.nodes import Block, For, Stmt, Store
@@ -34,6 +35,15 @@ def loops(s: Stmt) -> list[Kind]:
 
 def test_a_loop_around_little_is_unrolled() -> None:
     assert not loops(unroll(unrolled(64, 8)))
+
+
+def test_wide_vectors_count_where_there_are_none() -> None:
+    """LLVM writes out each lane for a GPU."""
+    lanes = ramp(var("v"), 1, 64)
+    vector = Store("g", (lanes,), Load(INT32, 64, "f", (lanes,)))
+    loop = For("v", const(0, INDEX), const(512, INDEX), Kind.UNROLL, vector)
+    assert not loops(unroll(loop))
+    assert loops(unroll(loop, widest=4)) == [Kind.SERIAL]
 
 
 def test_a_loop_around_much_runs_serially() -> None:

@@ -31,6 +31,7 @@ from ..graph.verify import verify as verify_graph
 from ..ir.nodes import BufferArg, Program, Realize, ScalarArg, Stmt, Strides
 from ..ir.verify import Property, Verifier
 from ..schedule.fit_splits import fit_splits
+from ..schedule.limits import MOST_LANES
 from ..schedule.plan import Plan
 from ..target.kinds import Kind
 from . import gpu
@@ -60,6 +61,9 @@ from .vectorize import vectorize
 
 T = TypeVar("T")
 Given = ParamSpec("Given")
+
+
+GPU_LANES = 4  # the most elements that one instruction of a GPU loads or stores
 
 
 class Device(Enum):
@@ -237,7 +241,8 @@ LOOP_PASSES = (
              takes=frozenset({Property.SCALAR}), on=GPU),
     LoopPass("vectorize", lambda body, of: vectorize(body),
              gives=frozenset({Property.NO_VECTOR_LOOPS}), takes=frozenset({Property.SCALAR})),
-    LoopPass("unroll", lambda body, of: unroll(body, of.no_room["unroll"].append),
+    LoopPass("unroll", lambda body, of: unroll(
+        body, of.no_room["unroll"].append, GPU_LANES if of.plan.target.has_blocks else MOST_LANES),
              gives=frozenset({Property.NO_UNROLLED_LOOPS})),
     LoopPass("collect", lambda body, of: collect(body, [b for b in of.request.buffers if not b.writable])),
     LoopPass("promote", lambda body, of: promote(body)),

@@ -13,13 +13,15 @@ from ..expr.nodes import Const
 from ..expr.visit import walk
 from ..ir import visit as ir
 from ..ir.nodes import For, Stmt
+from ..schedule.limits import MOST_LANES
 from ..target.kinds import Kind
 
 
-def size(s: Stmt, unrolled: bool = True) -> int:
-    """The number of expressions in a statement; if `unrolled`, it is multiplied by the trip counts of unrolled
-    loops."""
-    inside = 1 + sum(1 for _ in walk(*ir.expressions(s))) + sum(size(c, unrolled) for c in ir.children(s))
+def size(s: Stmt, unrolled: bool = True, widest: int = MOST_LANES) -> int:
+    """The number of expressions in a statement; if `unrolled`, it is multiplied by the trip counts of unrolled loops.
+    Vectors of more lanes than `widest` count as several expressions."""
+    inside = 1 + sum(-(-e.lanes // widest) for e in walk(*ir.expressions(s)))
+    inside += sum(size(c, unrolled, widest) for c in ir.children(s))
     return inside * copies(s) if unrolled else inside
 
 

@@ -17,6 +17,7 @@ from ..expr.nodes import Const, Expr, Var
 from ..expr.visit import names, transform
 from ..ir import visit as ir
 from ..ir.nodes import For, Stmt
+from ..schedule.limits import MOST_LANES
 from ..target.kinds import Kind
 from .size import Room, size
 
@@ -24,17 +25,17 @@ _MOST_OF_A_LOOP = 16_000  # most expressions in all iterations of a loop: five t
 _MOST_OF_ALL = 64_000  # most expressions added to a program, or eight times its own size if larger
 
 
-def unroll(body: Stmt, refused: Callable[[str], None] = lambda _: None) -> Stmt:
+def unroll(body: Stmt, refused: Callable[[str], None] = lambda _: None, widest: int = MOST_LANES) -> Stmt:
     """Replace every unrolled loop, inner ones first, while the budget lasts. `refused` is called with the other
-    loops."""
-    room = Room(_MOST_OF_ALL, larger=lambda: 8 * size(body, unrolled=False))
+    loops. `widest` is the number of lanes of the vectors that one instruction computes."""
+    room = Room(_MOST_OF_ALL, larger=lambda: 8 * size(body, False, widest))
 
     def change(s: Stmt) -> Stmt | None:
         if not (isinstance(s, For) and s.kind is Kind.UNROLL):
             return None
         if not isinstance(s.extent, Const):
             raise InternalError(f"unrolled loop {s.var} of extent {s.extent}")
-        unrolled = size(s)
+        unrolled = size(s, widest=widest)
         if unrolled > _MOST_OF_A_LOOP or not room.take(unrolled):
             refused(s.var)
             return For(s.var, s.min, s.extent, Kind.SERIAL, s.body)
