@@ -111,10 +111,23 @@ def pyramid(levels: int) -> pt.Pipeline:
 def test_short_kernels_are_inlined() -> None:
     """Where a launch takes as long as computing, a level of a pyramid is one kernel."""
     problem = pyramid(4).with_schedule("plain", machine=H200).problem(img=(300, 400))
-    found, without = (Auto(without=("thread_tiles", *more)).find(problem) for more in ((), ("inlining",)))
+    found, without = (Auto(without=("thread_tiles", "merging", *more)).find(problem) for more in ((), ("inlining",)))
     kernels, before = (len(problem.cost(f.schedule).stages) for f in (found, without))
     assert kernels <= 4 < before
     assert "short kernels inlined" in str(found.report)
+
+
+def test_short_kernels_are_merged() -> None:
+    """Blocks of the smallest level compute what they need of the levels before it, beyond the edges of these, too."""
+    p = pyramid(4)
+    problem = p.with_schedule("plain", machine=H200).problem(img=(300, 400))
+    found, without = (Auto(without=("thread_tiles", "inlining", *more)).find(problem) for more in ((), ("merging",)))
+    kernels, before = (len(problem.cost(f.schedule).stages) for f in (found, without))
+    assert kernels <= 3 < before
+    assert "5 stages in down2" in str(found.report)
+    for shape in ((300, 400), (67, 50), (18, 35)):
+        img = np.random.default_rng(1).random(shape, np.float32)
+        assert np.allclose(p.with_schedule(found.schedule)(img=img), p.reference(img=img), rtol=1e-5)
 
 
 def test_where_every_proposal_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

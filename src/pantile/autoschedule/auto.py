@@ -76,7 +76,7 @@ LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes
 # What can be left out, by module of `search`.
 INGREDIENTS = (
     "crossover", *LOOPS, "resizing", "strips", "siblings", "slanted_reads", "transposes", "prefetch", "rolling",
-    "descent", "inlining", "thread_tiles", *(s.name for s, _ in _SOURCES),
+    "descent", "merging", "inlining", "thread_tiles", *(s.name for s, _ in _SOURCES),
 )  # fmt: skip
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 

@@ -19,7 +19,7 @@ from ..cost_model.result import Causes, Cost, StageCost, time
 from ..dataclass import dataclass
 from ..expr.depth import on_deep_stack
 from ..ir.registers import estimated_registers
-from ..launch_cost import LaunchTime, Work, launch_time, work_of
+from ..launch_cost import LaunchTime, Work, launch_time, shares_in_l2, work_of
 from ..runtime.launches import LaunchPlan, PlannedLaunch
 from ..target import Target
 
@@ -47,10 +47,17 @@ class KernelReport:
     work: Work | None
     time: LaunchTime | None
 
-    def timed(self, gpu: Gpu, data: int) -> KernelReport:
-        """The launch with its predicted time, in a call whose arrays have `data` bytes together."""
-        w = self.work
-        took = None if w is None else launch_time(gpu, w, self.blocks, self.threads, self.occupancy.blocks, data)
+    @property
+    def footprint(self) -> Mapping[str, int]:
+        """The bytes of each array that are accessed, as far as they are known."""
+        return {} if self.work is None else dict(zip(self.arrays, self.work.moved, strict=True))
+
+    def timed(self, gpu: Gpu, in_l2: Mapping[str, float]) -> KernelReport:
+        """The launch with its predicted time, given the fraction of the accesses to each array that L2 serves."""
+        if self.work is None:
+            return self
+        shares = [in_l2[name] for name in self.arrays]
+        took = launch_time(gpu, self.work, self.blocks, self.threads, self.occupancy.blocks, shares)
         return replace(self, time=took)
 
 
@@ -79,9 +86,7 @@ class LaunchReport:
     def joined(parts: Sequence[LaunchReport], gpu: Gpu) -> LaunchReport:
         """The report of a call that makes the launches of all `parts`, which belong to one pipeline."""
         between = {b: size for part in parts for b, size in part.between.items()}
-        data = parts[0].bytes_of_arrays + sum(between.values())
-        kernels = tuple([k.timed(gpu, data) for part in parts for k in part.kernels])
-        return replace(parts[0], kernels=kernels, between=between)
+        return replace(parts[0], kernels=_timed(gpu, [k for part in parts for k in part.kernels]), between=between)
 
     @property
     def bytes_between(self) -> int:
@@ -176,10 +181,15 @@ def launched(name: str, target: Target, gpu: Gpu, plan: LaunchPlan, arrays: Mapp
             own = sum({b: sizes[b] for b in e.buffers}.values())
             known[launch] = KernelReport(
                 k.name, e.stage, e.blocks, k.threads, k.shared, registers, occupancy, e.buffers, own, work, None
-            ).timed(gpu, data)
+            )
         return replace(known[launch], stage=e.stage, arrays=e.buffers)
 
-    data = sum(sizes.values())
-    kernels = tuple(map(kernel, plan.launches))
+    kernels = _timed(gpu, [kernel(e) for e in plan.launches])
     described = f"{target.architecture} ({target.cpu})"
     return LaunchReport(name, described, gpu.name, kernels, sum(arrays.values()), between)
+
+
+def _timed(gpu: Gpu, kernels: Sequence[KernelReport]) -> tuple[KernelReport, ...]:
+    """The launches of a call with their predicted times."""
+    shares = shares_in_l2([k.footprint for k in kernels], gpu.costs.l2_share * gpu.l2)
+    return tuple([k.timed(gpu, in_l2) for k, in_l2 in zip(kernels, shares, strict=True)])

@@ -44,17 +44,19 @@ class Work:
     """The work of a launch, summed over its warps. It is an upper bound if `is_bound`, since some of it depends on
     data.
 
-    `read` and `written` are the bytes of all sectors of global memory that are requested. `touched` is the sum of both,
-    but counts at most the size of each buffer for each of them: anything beyond is requested again. `passes` are those
-    over the banks of shared memory. `latency` is the sum of the cycles that each warp would take if it ran alone.
+    `read` and `written` are the bytes of all sectors of global memory that are requested. `moved` is the sum of both
+    for each buffer of the kernel, but counts at most the size of the buffer for each of them: anything beyond is
+    requested again. `passes` are those over the banks of shared memory. `latency` is the sum of the cycles that each
+    warp would take if it ran alone. `code` is the number of different instructions that a warp executes.
     """
 
     read: int
     written: int
-    touched: int
+    moved: tuple[int, ...]
     passes: float
     instructions: Mapping[Pipe, float]
     latency: float
+    code: float
     is_bound: bool
 
 
@@ -66,11 +68,13 @@ def work_of(kernel: Kernel, scalars: Sequence[Number], sizes: Sequence[int], blo
         sample.run()
     if sample.is_unknown:
         return None
-    has = {b.name: size for b, size in zip(kernel.buffers, sizes, strict=True)}
-    moved = {kind: {b: round(n) * SECTOR for b, n in sample.sectors[kind].items()} for kind in _KINDS}
-    read, written = (sum(moved[kind].values()) for kind in _KINDS)
-    touched = sum(min(n, has[b]) for kind in _KINDS for b, n in moved[kind].items())
-    return Work(read, written, touched, sample.passes, sample.instructions, sample.latency, sample.is_bound)
+    requested = {kind: {b: round(n) * SECTOR for b, n in sample.sectors[kind].items()} for kind in _KINDS}
+    read, written = (sum(requested[kind].values()) for kind in _KINDS)
+    moved = tuple(
+        sum(min(requested[kind].get(b.name, 0), size) for kind in _KINDS)
+        for b, size in zip(kernel.buffers, sizes, strict=True)
+    )
+    return Work(read, written, moved, sample.passes, sample.instructions, sample.latency, sample.code, sample.is_bound)
 
 
 class _Part(NamedTuple):
@@ -100,6 +104,7 @@ class _Sample:
         self._shared: dict[str, tuple[int, int]] = {}  # offsets of buffers in shared memory, and sizes of elements
         self._passes_of: dict[int, float] = {}
         self._levels = levels_of(kernel)
+        self._executed: dict[int, float] = defaultdict(float)  # how many warps execute the body of a level
         self._accesses_of: dict[int, int] = {}
         threads = max(_THREADS, _ACCESSES // max(1, self._accesses(kernel.body)))
         number = max(1, min(blocks, threads // kernel.threads))
@@ -115,6 +120,13 @@ class _Sample:
         room = min(_ROOM, _ACCESSES_OF_LOOP // everything.count)
         self._body(self._kernel.body, _Part(everything, np.full(number, self._blocks / number), room))
 
+    @property
+    def code(self) -> float:
+        """The instructions that a warp executes at least once, on average."""
+        warps = self._blocks * -(-self._kernel.threads // WARP_SIZE)
+        counts = {i: sum(self._levels[i].instructions.values()) for i in self._executed}
+        return sum(min(1.0, self._executed[i] / warps) * count for i, count in counts.items())
+
     def _spread(self, part: Array | int, of: Array, parts: int) -> Array:
         """Random numbers below `of`, each from one of `parts` equal parts."""
         return ((part + self._random.random(len(of))) * of / parts).astype(np.int64)
@@ -127,6 +139,7 @@ class _Sample:
         level = self._levels[id(s)]
         self._loads(level.loads, part)
         warps = float(_warps(part) @ part.weight)
+        self._executed[id(s)] += warps
         for pipe, number in level.instructions.items():
             self.instructions[pipe] += number * warps
         self.latency += level.latency * warps

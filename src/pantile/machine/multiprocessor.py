@@ -141,19 +141,23 @@ def _units(amount: Numbers, unit: int) -> Numbers:
 @dataclass(frozen=True)
 class GpuCosts:
     """Constants of the cost model for GPUs. Rates are per cycle and multiprocessor, and instructions are those of whole
-    warps. `integers`, `l1_bytes`, `memory_rate`, `latency` and `launch_s` were fitted to times on an H200."""
+    warps. `integers`, `l1_bytes`, `memory_rate`, `l2_rate`, `code`, `fetch`, `latency`, `last_wave` and `launch_s`
+    were fitted to times on an H200."""
 
-    integers: Rate = 3.0  # instructions on integers, comparisons and selections
+    integers: Rate = 2.8  # instructions on integers, comparisons and selections
     conversions: Rate = 1.0  # between numbers of different types
     approximations: Rate = 0.5  # of reciprocals, roots, powers of two
     accesses: Rate = 1.0  # loads, stores and shuffles
     matrix_products: Rate = 0.6  # fraction of the peak rate of tensor cores that `mma.sync` reaches
     warpgroup_products: Rate = 0.8  # fraction that `wgmma` reaches
-    l1_bytes: Rate = 96.0  # bytes that L1 serves
-    memory_rate: Rate = 0.71  # fraction of the peak bandwidth of global memory that kernels reach
-    l2_rate: Rate = 1.43  # bandwidth of L2, relative to the peak bandwidth of global memory
+    l1_bytes: Rate = 180.0  # bytes that L1 serves
+    memory_rate: Rate = 0.72  # fraction of the peak bandwidth of global memory that kernels reach
+    l2_rate: Rate = 1.08  # bandwidth of L2, relative to the peak bandwidth of global memory
     l2_share: Rate = 0.5  # fraction of L2 in which data of one launch remain for the next one
-    latency: Rate = 0.55  # fraction of a warp's stand-alone time during which it keeps other warps waiting
+    last_wave: Rate = 0.28  # fraction of the multiprocessors that a last wave leaves idle, for which it takes time
+    code: Rate = 2500.0  # instructions, as they are counted, that caches hold
+    fetch: Rate = 3.0  # time to fetch an instruction that they do not hold, relative to the time to issue it
+    latency: Rate = 0.43  # fraction of a warp's stand-alone time during which it keeps other warps waiting
     launch_s: Rate = 1.5e-6  # seconds until the blocks of a launch begin
 
     def __post_init__(self) -> None:

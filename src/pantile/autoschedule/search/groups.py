@@ -3,6 +3,8 @@ that depend on others in more ways than by where they are computed."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ...dataclass import dataclass
 from ...graph.nodes import Graph, Stage
 from ...schedule.schedule import Schedule, is_inlined
@@ -33,11 +35,12 @@ def groups(graph: Graph, schedule: Schedule) -> list[StageGroup]:
     return [_group(schedule, root, of) for root, of in owned.items()]
 
 
-def needed_by(graph: Graph, stage: Stage) -> list[Stage]:
-    """The stages that are computed only for one stage, producers first."""
+def needed_by(graph: Graph, stage: Stage, among: Collection[str] | None = None) -> list[Stage]:
+    """The stages that are computed only for one stage, producers first; of these names, if any are given."""
     inside = {stage.name}
     for s in reversed(graph.stages):
-        if graph.consumers[s.name] and inside.issuperset(graph.consumers[s.name]):
+        is_needed = graph.consumers[s.name] and inside.issuperset(graph.consumers[s.name])
+        if is_needed and (among is None or s.name in among):
             inside.add(s.name)
     return [s for s in graph.stages if s.name in inside and s is not stage]
 

@@ -12,13 +12,13 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from math import inf, isfinite
 
 from ...schedule.directives import on
-from ...schedule.schedule import Schedule
+from ...schedule.schedule import Schedule, is_inlined
 from ..autogpu import AutoGpu
 from ..greedy import Greedy
 from ..posttile import PostTile
 from ..strategy import Found, Problem, Strategy
 from .candidates import Candidate
-from .groups import groups
+from .groups import StageGroup, groups, needed_by
 from .proposals import ProposalSearch, seconds_by_stage
 from .thread_tiles import MOST_OPERATIONS, Kernel, ThreadTile, scheduled
 
@@ -27,11 +27,14 @@ LEAST_WORTH = 0.07  # the part by which a change must be cheaper: predictions er
 EFFORT = 8000  # of lowering thread tiles, in operations that are unrolled
 EFFORT_OF_EACH, EFFORT_OF_STAGE = 100, 10  # of each thread tile, and in addition for each stage of the pipeline
 SHORT = 2  # times as long as an empty launch: the most that kernels take which are inlined together
+SHORT_KERNEL = 3  # likewise, of kernels that are merged
+WAYS_TO_MERGE = 4  # that are compared at a time
+MOST_MERGED = 2  # kernels that others are merged into
 OF_INLINING = 0.02  # the part of the time of a pipeline that inlining a stage must save
 OF_KERNELS = 0.1  # the least part of the time of a pipeline that kernels take whose thread tiles are searched
 LAUNCHES = 3  # the least time of each of them, in times of an empty launch
 PROMISING = 1.2  # times as long as before: from tiles that take longer no descent begins
-SMALLEST_STEP = 0.02  # the part by which each step of a descent must be cheaper
+SMALLEST_STEP = 0.08  # the part by which each step of a descent must be cheaper
 _SOURCES: tuple[type[Strategy], ...] = (Greedy, AutoGpu, PostTile)
 
 
@@ -63,6 +66,7 @@ class _Search(ProposalSearch):
         best = self.take_parts(self.proposed, best)
         if not isfinite(best.seconds):
             return best
+        best = self._merging(best) if "merging" not in self.without else best
         best = self._inlining(best) if "inlining" not in self.without else best
         for kernels in self._expensive(best) if "thread_tiles" not in self.without else ():
             best = self._in_other_tiles(best, kernels)
@@ -97,6 +101,60 @@ class _Search(ProposalSearch):
 
     def _reads(self, name: str, names: Collection[str]) -> bool:
         return any(name in self.problem.graph.consumers[producer] for producer in names)
+
+    # ---- merging
+
+    def _merging(self, best: Candidate) -> Candidate:
+        """The schedule with short kernels merged, as long as that is cheaper. A launch takes longer than computing the
+        coarse levels of a pyramid, of which each block of one kernel computes what it needs."""
+        done: set[str] = set()  # stages that are computed in merged kernels
+        for _ in range(MOST_MERGED):
+            found, merged = best, None
+            for kernel in self._merged(best, done):
+                name = f"{best.name}, {len(kernel.members)} stages in {kernel.output.name}"
+                c = self.candidates.candidate(name, scheduled(kernel, best.schedule, kernel.in_blocks()))
+                if c is not None and c.seconds < found.seconds:
+                    found, merged = c, kernel
+                elif merged is not None:
+                    break
+            if merged is None or found.seconds > best.seconds * (1 - OF_INLINING):
+                break
+            best = found
+            done |= {merged.output.name, *merged.group.members}
+        return best
+
+    def _merged(self, best: Candidate, done: Collection[str]) -> list[Kernel]:
+        """Some kernels that each compute what several short ones do, those of the most stages first."""
+        graph, schedule, seconds = self.problem.graph, best.schedule, seconds_by_stage(best)
+        short = {n for n, s in seconds.items() if s < SHORT_KERNEL * self.problem.gpu.costs.launch_s and n not in done}
+        of = [group for group in groups(graph, schedule) if group.output in short]
+        inlined = {name for name, chain in schedule.items() if is_inlined(chain)}
+        stored = {n for group in of for n in (group.output, *group.members) if not self._is_read_with_edges(n)}
+        stored -= graph.output.keys()
+        found = list[StageGroup]()
+        for group in of:
+            inside = [s.name for s in needed_by(graph, graph.stage[group.output], inlined | stored)]
+            if not short.isdisjoint(inside):
+                members = tuple(self._edges_of(n) or n for n in inside if n not in inlined)
+                found.append(StageGroup(group.output, members, tuple(n for n in inside if n not in members)))
+        found.sort(key=lambda group: -len(group.members))
+        kernels = [kernel for group in found if (kernel := Kernel(self.problem, group)).has_tiles]
+        return kernels[:: -(-len(kernels) // WAYS_TO_MERGE) or 1]
+
+    def _edges_of(self, name: str) -> str:
+        """The boundary condition through which a stage is read, if it is read in no other way. Blocks keep it in the
+        place of the stage: at the edges of the picture, too, they need as many points of it as elsewhere."""
+        readers = self.problem.graph.consumers[name]
+        return readers[0] if list(map(self._is_condition, readers)) == [True] else ""
+
+    def _is_read_with_edges(self, name: str) -> bool:
+        """Whether a stage is read through a boundary condition and in other ways, too."""
+        readers = self.problem.graph.consumers[name]
+        return len(readers) > 1 and any(map(self._is_condition, readers))
+
+    def _is_condition(self, name: str) -> bool:
+        stage = self.problem.graph.stage[name]
+        return stage.helper and not stage.updates and len(self.problem.facts.reads(name)) == 1
 
     # ---- thread tiles
 
@@ -147,9 +205,10 @@ class _Search(ProposalSearch):
         effort = EFFORT_OF_EACH + EFFORT_OF_STAGE * len(self.problem.graph.stages) + operations
         if operations > MOST_OPERATIONS or effort > self.effort:
             return None
-        self.effort -= effort
         name = f"{candidate.name}, {kernel.output.name}: {tile}"
-        return self.candidates.candidate(name, scheduled(kernel, candidate.schedule, tile))
+        found = self.candidates.candidate(name, scheduled(kernel, candidate.schedule, tile))
+        self.effort -= effort if found is not None else 0.0  # what is refused is lowered only in part
+        return found
 
     def _seconds(self, best: Candidate, kernels: Sequence[Kernel]) -> float:
         seconds = seconds_by_stage(best)

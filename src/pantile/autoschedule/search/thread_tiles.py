@@ -39,8 +39,9 @@ from .groups import StageGroup
 
 MOST_OPERATIONS = 1500  # of a thread, whose points are unrolled
 FEWEST_THREADS = 64  # of a block
-MOST_RECOMPUTED = 64  # operations for one point
+MOST_RECOMPUTED = 96  # operations for one point
 MOST_INNER = 8  # indices of an inner dim, such as channels, that are unrolled
+MOST_COLUMNS = 2  # of a thread that stores vectors: of wider ones, LLVM makes too much code if elements are narrow
 MOST_ROWS = 8  # of a stage in shared memory that one thread computes
 THREAD, BLOCK, LANE, INLINE = "thread", "block", "lane", "inline"
 Size = tuple[int, int]  # rows, columns
@@ -135,6 +136,19 @@ class Kernel:
             if all(self.dims[1] in s.dims for s in self.members) and self.halo < WARP_SIZE // 2:
                 yield ThreadTile((1, 128), (8, 1), (LANE,) * len(places))
 
+    def in_blocks(self) -> ThreadTile:
+        """A tile of one point per thread, whose members are in shared memory, except for parts of the next member, such
+        as the rows of a separable filter."""
+        inlined: set[str] = set()
+        graph = self._left.graph
+        for s in self.members:
+            reads = self._left.facts.reads(s.name)
+            is_part = len(graph.consumers[s.name]) == 1 and self._left.facts.can_be_inlined(s.name)
+            if is_part and self._is_cheap(s) and inlined.isdisjoint(reads):
+                inlined.add(s.name)
+        places = tuple(INLINE if s.name in inlined else BLOCK for s in self.members)
+        return ThreadTile((16, 16), (1, 1), places)
+
     def moves(self, tile: ThreadTile) -> Iterator[tuple[object, ThreadTile]]:
         """Tiles that differ in one size or in the place of one member, each with the kind of change."""
         for k, s in enumerate(self.members if not tile.in_lanes else ()):
@@ -144,7 +158,9 @@ class Kernel:
         points = {"more rows": (2 * rows, columns), "fewer rows": (rows // 2, columns)}
         threads = {"wider blocks": (y, 2 * x)}
         if not tile.in_lanes:
-            points |= {"more columns": (rows, 2 * columns), "fewer columns": (rows, columns // 2)}
+            points["fewer columns"] = (rows, columns // 2)
+            if columns < MOST_COLUMNS or THREAD in tile.places:
+                points["more columns"] = (rows, 2 * columns)
             threads = {"taller blocks": (2 * y, x)}
         yield from ((kind, replace(tile, points=size)) for kind, size in points.items() if min(size) >= 1)
         for kind, size in threads.items():
@@ -193,6 +209,7 @@ class Kernel:
 def scheduled(kernel: Kernel, schedule: Schedule, tile: ThreadTile) -> Schedule:
     """The schedule with another thread tile for one kernel."""
     chains = [_member(kernel, tile, stage, place) for stage, place in zip(kernel.members, tile.places, strict=True)]
+    chains += [on(name).compute_inline() for name in kernel.group.inlined]
     output = kernel.problem.alone.stored(kernel.output, on(kernel.output.name).compute_root())
     output = (_in_lanes if tile.in_lanes else _in_threads)(kernel, tile, output)
     extents = dict(zip(kernel.output.dims, kernel.problem.facts.extents(kernel.output.name), strict=True))
