@@ -71,6 +71,8 @@ def with_own_updates(stage: Stage, box: Box, scope: Scope, rules: Rules = ENDS_O
     """Extend a box by the elements of the stage itself that its updates write and read."""
     for d in stage.updates:
         inner = where_it_holds(d, definition_scope(stage, d, box, scope))
+        if any(_is_empty(inner[r.name]) for r in d.domain):  # it never runs
+            continue
         written = tuple(interval(i, inner) for i in d.indices)
         box = _extend(box, _unless(_missing(stage, d, inner, rules), written), stage, d)
         for name, b in _reads(stage, d, expressions(d), inner, rules).items():
@@ -123,8 +125,7 @@ def _reads(stage: Stage, d: Definition, roots: list[Expr], scope: Scope, rules: 
 def _missing(stage: Stage, d: Definition, scope: Scope, rules: Rules) -> Scalar:
     """Return 1 if a definition has no points in the scope, and otherwise 0. Conditions that depend only on scalars are
     ignored."""
-    ranges = [scope[name] for name in (*stage.dims, *(r.name for r in d.domain))]
-    return 1 if any(map(_is_empty, ranges)) else rules.missing(ranges)
+    return rules.missing([scope[name] for name in (*stage.dims, *(r.name for r in d.domain))])
 
 
 def _is_empty(side: Interval) -> bool:

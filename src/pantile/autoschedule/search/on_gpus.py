@@ -1,9 +1,9 @@
 """The search of `auto` on GPUs, where kernels are lowered to predict their cost, which takes longer than for CPUs.
 
-The cheapest of the proposals, one of which is the plain schedule, takes over cheaper parts of the others. Then stages
-are inlined whose kernels cost more than computing them again for each read, and the most expensive kernels get other
-thread tiles (`thread_tiles`), as long as that is cheaper. For pipelines of many stages, `greedy` alone proposes a
-schedule. If data decide how long a schedule takes, nothing is searched.
+The cheapest of the proposals, one of which is the plain schedule, takes over cheaper parts of the others. Then short
+kernels are merged, stages are inlined whose kernels cost more than computing them again for each read, and the most
+expensive kernels get other thread tiles (`thread_tiles`), as long as that is cheaper. For pipelines of many stages,
+`greedy` alone proposes a schedule. If data decide how long a schedule takes, nothing is searched.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class _Search(ProposalSearch):
         yield from super().schedules(sources)
 
     def best(self) -> Candidate:
-        """The cheapest proposal, unless an earlier one is nearly as cheap, with cheaper parts of the others, stages
-        inlined, and cheaper thread tiles."""
+        """The cheapest proposal, unless an earlier one is nearly as cheap, with cheaper parts of the others, short
+        kernels merged, stages inlined, and cheaper thread tiles."""
         best = self.proposed[0]
         for c in self.proposed[1:]:
             best = c if c.seconds < best.seconds * (1 - self.worth) else best
