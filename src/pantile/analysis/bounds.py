@@ -22,7 +22,7 @@ from . import messages
 from .float_ends import is_finite
 from .interval import Evaluator, Interval, Scope, interval
 from .messages import MOST, BufferLimits, UnboundedRead, find_witness, guards_of, outside_loads, readable
-from .regions import Box, Rules, definition_scope, each_load, expressions, required, where_it_holds
+from .regions import Box, Rules, definition_scope, each_load, expressions, is_empty, required, where_it_holds
 from .static_ranges import StaticRanges, between_names, in_code
 
 _LARGEST_BYTES = 1 << 47  # the size of the address space
@@ -131,12 +131,12 @@ class _RegionCheck:
     def domain(self, stage: Stage, shape: tuple[int, ...]) -> None:
         """Raise an error for an output shape that exceeds the stated domain."""
         limit, requested = self.limits.get(stage.buffers[0]), self.requested[stage.name]
-        if limit is not None and not _is_empty(requested) and not limit.holds(requested):
+        if limit is not None and not is_empty(requested) and not limit.holds(requested):
             raise messages.output_outside(stage, shape, limit)
 
     def updates(self, stage: Stage, shape: tuple[int, ...]) -> None:
         """Raise an error for updates of an output that write outside of its array."""
-        if _is_empty(self.requested[stage.name]):
+        if is_empty(self.requested[stage.name]):
             return
         limits = tuple((0, n - 1) for n in shape)
         arrays = {b: BufferLimits(b, "the array it is written to", limits, _OWN_REMEDY) for b in stage.buffers}
@@ -240,7 +240,7 @@ class _RegionCheck:
         for d in definitions:
             scope = definition_scope(stage, d, box, self.scope)
             scope = where_it_holds(d, scope)
-            if not _is_empty(scope.values()):
+            if not is_empty(scope.values()):
                 yield _ActiveDefinition(stage, d, scope, () if d.condition is None else (d.condition,))
 
     def _writes(self, at: _ActiveDefinition, shape: tuple[int, ...], array: BufferLimits) -> None:
@@ -264,7 +264,7 @@ class _RegionCheck:
 
         def report(load: Load, box: Box, scope: Scope) -> None:
             limit = limits[load.buffer]
-            if not (limit.holds(box) and limit.size) and not _is_empty(scope.values()):
+            if not (limit.holds(box) and limit.size) and not is_empty(scope.values()):
                 guards = [*at.guards, *guards_of(expressions(at.definition), load)]
                 witness = find_witness(load.indices, limit.limits, scope, guards)
                 raise messages.read_outside(at.stage, at.definition, load, box, limit, witness)
@@ -298,17 +298,12 @@ def _is_far(r: Interval) -> bool:
     return not r.bounded or known and bool(r.high - r.low >= MOST)
 
 
-def _is_empty(ranges: Iterable[Interval]) -> bool:
-    """Whether some range is empty."""
-    return any(r.bounded and bool(r.low > r.high) for r in ranges)
-
-
 def _computed(_: Stage, box: Box) -> Box:
     """The box to compute. If the required region is empty, it is a fixed empty box."""
-    return tuple(Interval(0, -1) for _ in box) if _is_empty(box) else box
+    return tuple(Interval(0, -1) for _ in box) if is_empty(box) else box
 
 
-_EXACT = Rules(lambda ranges: int(_is_empty(ranges)), _computed)
+_EXACT = Rules(lambda ranges: int(is_empty(ranges)), _computed)
 
 
 def how_to_fill(extents: Sequence[Expr], scope: Scope, sizes: Container[str]) -> str:

@@ -71,7 +71,7 @@ def with_own_updates(stage: Stage, box: Box, scope: Scope, rules: Rules = ENDS_O
     """Extend a box by the elements of the stage itself that its updates write and read."""
     for d in stage.updates:
         inner = where_it_holds(d, definition_scope(stage, d, box, scope))
-        if any(_is_empty(inner[r.name]) for r in d.domain):  # it never runs
+        if is_empty(inner[r.name] for r in d.domain):  # it never runs
             continue
         written = tuple(interval(i, inner) for i in d.indices)
         box = _extend(box, _unless(_missing(stage, d, inner, rules), written), stage, d)
@@ -128,10 +128,10 @@ def _missing(stage: Stage, d: Definition, scope: Scope, rules: Rules) -> Scalar:
     return rules.missing([scope[name] for name in (*stage.dims, *(r.name for r in d.domain))])
 
 
-def _is_empty(side: Interval) -> bool:
-    """Whether a range is known to have no points."""
-    low, high = (e.value if isinstance(e, Const) else e for e in (side.low, side.high))
-    return isinstance(low, int) and isinstance(high, int) and low > high
+def is_empty(ranges: Iterable[Interval]) -> bool:
+    """Whether some range is known to have no points."""
+    ends = [[e.value if isinstance(e, Const) else e for e in (r.low, r.high)] for r in ranges]
+    return any(isinstance(low, int) and isinstance(high, int) and low > high for low, high in ends)
 
 
 def _unless(missing: Scalar, box: Box) -> Box:

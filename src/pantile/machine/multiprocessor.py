@@ -141,8 +141,8 @@ def _units(amount: Numbers, unit: int) -> Numbers:
 @dataclass(frozen=True)
 class GpuCosts:
     """Constants of the cost model for GPUs. Rates are per cycle and multiprocessor, and instructions are those of whole
-    warps. `integers`, `l1_bytes`, `memory_rate`, `l2_rate`, `code`, `fetch`, `latency`, `last_wave` and `launch_s`
-    were fitted to times on an H200."""
+    warps. `integers`, `l1_bytes`, `memory_rate`, `l2_rate`, `latency`, `last_wave` and `launch_s` were fitted to times
+    on an H200; `code` and `fetch` were chosen by a dozen of them."""
 
     integers: Rate = 2.8  # instructions on integers, comparisons and selections
     conversions: Rate = 1.0  # between numbers of different types
